@@ -1,0 +1,56 @@
+# Two commands do all the set-up on a fresh machine with Python 3.11+ and git: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+OUT    ?= out
+ARGS   ?=
+BIN    := $(VENV)/bin
+# One BLAS thread per process: test workers share the cores, LeNet's matrices are too small to share, and a pool of threads
+# with a busy neighbour is several times slower than one thread.
+WORKERS := -n auto --maxprocesses 8
+# What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
+ANYWHERE := not slow and not static and not gpu and not peer
+
+.PHONY: help demo test lint wheel bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    set up $(VENV), train LeNet on real handwritten digits, draw what it learned"
+	@echo "make test    set up $(VENV), run the tests"
+	@echo "make lint    ruff and mypy"
+	@echo "make wheel   build wheel and sdist into dist/"
+	@echo "make bench   time the host cost of an op and whole training steps"
+	@echo "make clean   remove $(VENV) and everything built"
+
+demo: $(VENV)/.examples
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/train_digits.py --out $(OUT) $(ARGS)
+
+test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+wheel: $(VENV)/.test
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	@ls -l dist
+
+bench: $(VENV)/.bench
+	$(BIN)/python -m bench host $(ARGS)
+	$(BIN)/python -m bench train $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
+
+# One stamp per extra: what is installed stays installed until pyproject.toml changes. The install is editable, so an
+# edited file needs no second one.
+$(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --editable '.[$*]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tritensor needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Name another: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
