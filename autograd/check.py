@@ -1,0 +1,103 @@
+"""gradcheck and gradgradcheck: gradients held against central differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import from_host, to_host
+from tritensor.autograd import node as nodes
+from tritensor.autograd.engine import grad
+from tritensor.autograd.modes import no_grad
+from tritensor.errors import GradError
+from tritensor.table import ops
+
+
+def gradcheck(
+    function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+) -> bool:
+    """Compare the Jacobian of `function(*inputs)` from backward with central differences, entry by entry.
+
+    Args:
+        function: tensors to a tensor or a tuple of them.
+        inputs: a tensor or a tuple; those that require grad are checked, and should be float64.
+        eps: step of the differences. atol, rtol: |analytic - numeric| <= atol + rtol * |numeric|.
+        raise_exception: raise GradError naming the entry, instead of returning False.
+    """
+    args = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
+    checked = [i for i, a in enumerate(args) if getattr(a, "tracked", False)]
+    if not checked:
+        raise GradError("gradcheck: no input requires grad; call requires_grad_() on those to check")
+    for i in checked:
+        if args[i].array.dtype != np.float64:
+            raise GradError(f"gradcheck: input {i} is {args[i].dtype.name}; differences need float64, convert with .double()")
+    for o, y in enumerate(_outputs(function, args)):
+        if y.array.dtype != np.float64:
+            continue
+        for i in checked:
+            numeric = _numeric(function, args, i, o, eps)
+            analytic = _analytic(y, args[i]) if y.tracked else np.zeros_like(numeric)
+            wrong = ~(np.abs(analytic - numeric) <= atol + rtol * np.abs(numeric))
+            if wrong.any():
+                if not raise_exception:
+                    return False
+                r, c = np.argwhere(wrong)[0]
+                raise GradError(
+                    f"gradcheck: d output {o}[{c}] / d input {i}[{r}] is {analytic[r, c]:.6g} by backward and {numeric[r, c]:.6g} by differences"
+                )
+    return True
+
+
+def gradgradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool:
+    """gradcheck of the gradient of `function`: second derivatives against differences of the first. Options as gradcheck's."""
+    args = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
+    checked = [i for i, a in enumerate(args) if getattr(a, "tracked", False)]
+    rng = np.random.default_rng(0)
+    with no_grad():
+        weights = [nodes.make_tensor(from_host(rng.standard_normal(y.array.shape), y.device)) for y in _outputs(function, args)]
+
+    def first(*xs: Any) -> tuple[Any, ...]:
+        ys = _outputs(function, xs)
+        total = None
+        for y, w in zip(ys, weights, strict=True):
+            term = ops.sum(ops.mul(y, w), dim=tuple(range(len(y.array.shape))), keepdim=False)
+            total = term if total is None else ops.add(total, term)
+        return grad(total, [xs[i] for i in checked], create_graph=True, allow_unused=True, materialize_grads=True)
+
+    return gradcheck(first, args, **options)
+
+
+def _outputs(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    out = function(*args)
+    return tuple(out) if isinstance(out, tuple | list) else (out,)
+
+
+def _numeric(function: Callable[..., Any], args: tuple[Any, ...], i: int, o: int, eps: float) -> np.ndarray:
+    """d output o / d input i by central differences, (inputs, outputs). Runs on copies, the arguments stay as they are."""
+    base = to_host(args[i].array).copy()
+    columns = []
+    for k in range(base.size):
+        ends = []
+        for step in (eps, -eps):
+            moved = base.copy()
+            moved.reshape(-1)[k] += step
+            leaf = nodes.make_tensor(from_host(moved, args[i].device)).requires_grad_()
+            y = _outputs(function, (*args[:i], leaf, *args[i + 1 :]))[o]
+            ends.append(to_host(y.array).astype(np.float64).reshape(-1))
+        columns.append((ends[0] - ends[1]) / (2 * eps))
+    return np.array(columns).reshape(base.size, -1)
+
+
+def _analytic(y: Any, x: Any) -> np.ndarray:
+    """d y / d x by one backward per output entry, (inputs, outputs)."""
+    size = int(np.prod(y.array.shape))
+    rows = []
+    for k in range(size):
+        seed = np.zeros(size, y.array.dtype)
+        seed[k] = 1
+        g = nodes.make_tensor(from_host(seed.reshape(y.array.shape), y.device))
+        (found,) = grad(y, x, g, retain_graph=True, allow_unused=True)
+        rows.append(np.zeros(int(np.prod(x.array.shape))) if found is None else to_host(found.array).reshape(-1))
+    return np.array(rows).reshape(size, -1).T

@@ -1,0 +1,127 @@
+"""Grad modes: whether ops leave nodes in the graph. Per thread; context managers that are decorators too."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class _State(threading.local):
+    enabled: bool = True  # ops on tensors that require grad are recorded
+    inference: bool = False  # what is_inference_mode_enabled answers
+
+
+state = _State()
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops are being recorded in this thread."""
+    return state.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference_mode is on in this thread."""
+    return state.inference
+
+
+class _Mode:
+    """A context manager that sets the grad mode and restores the one it found; also decorates functions and generators."""
+
+    _enabled: bool = True
+    _inference: bool | None = None
+
+    def __enter__(self) -> None:
+        stack = self.__dict__.setdefault("_before", [])
+        stack.append((state.enabled, state.inference))
+        state.enabled = self._enabled
+        if self._inference is not None:
+            state.inference = self._inference
+
+    def __exit__(self, *exc: object) -> None:
+        state.enabled, state.inference = self.__dict__["_before"].pop()
+
+    def _clone(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            with self._clone():
+                return function(*args, **kwargs)
+
+        return inner
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        # The mode holds while the generator runs and not while its caller does, so it is entered anew for each step.
+        @functools.wraps(function)
+        def inner(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                with self._clone():
+                    item = next(generator)
+                while True:
+                    sent = yield item
+                    with self._clone():
+                        item = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+            finally:
+                generator.close()
+
+        return inner
+
+
+class no_grad(_Mode):
+    """Ops inside are not recorded. `with no_grad():` or `@no_grad()`."""
+
+    _enabled = False
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)  # @no_grad without parentheses
+
+
+class enable_grad(_Mode):
+    """Ops inside are recorded, also within no_grad."""
+
+    _enabled = True
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class inference_mode(_Mode):
+    """Like no_grad, and is_inference_mode_enabled() answers True. Results are ordinary tensors that may enter a graph later."""
+
+    def __init__(self, mode: bool = True) -> None:
+        self._enabled = not mode and state.enabled
+        self._inference = mode
+
+    def _clone(self) -> _Mode:
+        return type(self)(bool(self._inference))
+
+
+class set_grad_enabled(_Mode):
+    """Set the mode at once; as a context manager, restore it at the end."""
+
+    def __init__(self, mode: bool) -> None:
+        self._enabled = bool(mode)
+        self.__dict__["_before"] = [(state.enabled, state.inference)]
+        state.enabled = self._enabled
+
+    def __enter__(self) -> None:
+        state.enabled = self._enabled
+
+    def _clone(self) -> _Mode:
+        return enable_grad() if self._enabled else no_grad()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        state.enabled, state.inference = self.__dict__["_before"][-1]  # decorating is not entering
+        return super().__call__(function)

@@ -1,0 +1,256 @@
+"""Graph nodes: what an op leaves behind so that its gradient can be computed later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray
+from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.errors import GradError
+from tritensor.table import Op, Partials
+
+next_sequence = count(1).__next__
+
+
+def make_tensor(array: Array) -> Any:
+    """A leaf Tensor on an array. tritensor.tensor.core, the floor above, puts its constructor here."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+def make_output(array: Array, node: Any) -> Any:
+    """A Tensor that hangs at a node. Put here by tritensor.tensor.core as well."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+class Version:
+    """How often the memory of a tensor and its views has been written in place, when and by which op last.
+
+    `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now.
+    """
+
+    __slots__ = ("stamp", "value", "writer")
+    last = 0  # stamp of the latest write anywhere: a node younger than that needs no check
+
+    def __init__(self) -> None:
+        self.value = self.stamp = 0
+        self.writer = ""
+
+    def bump(self, writer: str) -> None:
+        self.value += 1
+        self.writer = writer
+        self.stamp = Version.last = next_sequence()
+
+
+class Node:
+    """One recorded op. `edges` holds, per input, where its gradient goes: a Node, a leaf tensor, or None.
+
+    Nodes are numbered as they are made, and an edge always leads to a smaller number: sorting by number is a
+    topological order. `inputs` are the saved input tensors (None where not asked for), `outputs` the saved output
+    arrays with their Version: an array and not the tensor, because tensor -> node -> tensor would be a cycle.
+    """
+
+    __slots__ = ("__weakref__", "attrs", "edges", "hooks", "inputs", "meta", "op", "outputs", "sequence")
+
+    def __init__(
+        self, op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None,
+        attrs: dict[str, Any] | None, meta: tuple[Any, ...] | None,
+    ) -> None:  # fmt: skip
+        self.op = op
+        self.edges = edges
+        self.inputs = inputs
+        self.outputs = outputs
+        self.attrs = attrs
+        self.meta = meta  # (shape, dtype) of every input, where asked for
+        self.sequence = next_sequence()
+        self.hooks: list[Callable[[Any], Any]] | None = None
+
+    def name(self) -> str:
+        """The name shown by `grad_fn`, such as MulBackward0."""
+        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that this node's gradients go to, each with the number of its output."""
+        return tuple(next_function(e) for e in self.edges)
+
+    def __repr__(self) -> str:
+        return f"<{self.name()}>"
+
+    def register_hook(self, hook: Callable[[Any, Any], Any]) -> Any:
+        """Call `hook(grad)` with the gradient of this node's output before it goes on; a returned tensor replaces it."""
+        return add_hook(self, hook)
+
+    def free(self) -> None:
+        """Let go of what was saved; a later backward through this node raises."""
+        if self.inputs is not None or self.outputs is not None:
+            self.inputs = self.outputs = FREED
+
+    # gradients
+    def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
+        op: Op = self.op
+        corner = (
+            op.backward if type(g) is CudaArray or (type(g) is tuple and any(type(x) is CudaArray for x in g)) else op.reference_backward
+        )
+        if corner is None:
+            corner = op.rule
+            assert corner is not None, "a node is made of differentiable ops only"
+            with no_grad():
+                wrapped = (
+                    tuple(None if x is None else make_tensor(as_array(x)) for x in g) if type(g) is tuple else make_tensor(as_array(g))
+                )
+                found = self._call(corner, wrapped, needs, True)
+            return tuple(getattr(x, "array", x) for x in found)
+        return self._call(corner, g, needs, False)
+
+    def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        """Gradients of the inputs as tensors, the rule run op by op and recorded: differentiable again."""
+        with enable_grad():
+            return self._call(self.op.rule, g, needs, True)
+
+    def _call(self, corner: Partials, g: Any, needs: tuple[bool, ...], tensors: bool) -> tuple[Any, ...]:
+        if corner.joint:
+            _, function, fetch, _ = corner.steps[0]
+            out = function(g, *[self._saved(kind, k, needs, tensors) for kind, k in fetch])
+            return out if type(out) is tuple else (out,)
+        found = []
+        for (_, function, fetch, _), need in zip(corner.steps, needs, strict=False):
+            if need and function is not None:
+                found.append(function(g, *[self._saved(kind, k, needs, tensors) for kind, k in fetch]) if fetch else function(g))
+            else:
+                found.append(None)
+        return tuple(found)
+
+    def _saved(self, kind: str, k: Any, needs: tuple[bool, ...], tensors: bool) -> Any:
+        """One saved value by (kind, place), checked for in-place writes; arrays, or tensors where the rule runs."""
+        if kind == "input":
+            inputs = self.inputs
+            if inputs is FREED:
+                raise self._freed()
+            x = inputs[k]  # type: ignore[index]
+            version = getattr(x, "version", None)
+            if version is not None and version.stamp > self.sequence:
+                raise self._overwritten(self.op.inputs[min(k, len(self.op.inputs) - 1)], version)
+            return x if tensors else getattr(x, "array", x)
+        if kind == "output":
+            if self.outputs is FREED:
+                raise self._freed()
+            array, version = self.outputs[k]  # type: ignore[index]
+            if version.stamp > self.sequence:
+                raise self._overwritten(f"its output {self.op.outputs[k]}", version)
+            if not tensors:
+                return array
+            return make_output(array, self if self.op.public == 1 else branch(self, k))
+        if kind == "attr":
+            return self.attrs[k] if self.attrs and k in self.attrs else self.op.attrs[k]
+        if kind == "needs":
+            return needs
+        if kind == "inputs":
+            if self.inputs is FREED:
+                raise self._freed()
+            return tuple(self._saved("input", i, needs, tensors) for i in range(k, len(self.edges)))
+        which = 0 if kind in ("shape", "shapes") else 1
+        assert self.meta is not None
+        if kind in ("shapes", "dtypes"):
+            return tuple(m[which] for m in self.meta[k:])
+        meta = self.meta[k]
+        return None if meta is None else meta[which]  # an optional input that was not given has neither shape nor dtype
+
+    def _freed(self) -> GradError:
+        return GradError(
+            f"backward: the graph through {self.op.name} was freed by an earlier backward; call that one with retain_graph=True, or compute the loss again"
+        )
+
+    def _overwritten(self, what: str, version: Version) -> GradError:
+        return GradError(
+            f"backward: {self.op.name} saved {what}, which {version.writer} then overwrote in place (version {version.value}); "
+            f"use the out-of-place form of {version.writer}, or clone() before it"
+        )
+
+
+FREED: tuple[Any, ...] = ()
+
+
+class Branch(Node):
+    """One output of an op with several: collects that output's gradient and hands it to the op's node as number `index`."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, node: Node, index: int) -> None:
+        super().__init__(node.op, (node,), None, None, None, None)
+        self.index = index
+
+    def name(self) -> str:
+        return self.edges[0].name()
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        return self.edges[0].next_functions
+
+
+def branch(node: Node, index: int) -> Branch:
+    """The branch of an output made anew (for a saved output that a rule differentiates)."""
+    return Branch(node, index)
+
+
+class AccumulateGrad:
+    """How a leaf shows in `next_functions`: its gradient is added to `variable.grad`."""
+
+    __slots__ = ("variable",)
+
+    def __init__(self, variable: Any) -> None:
+        self.variable = variable
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    next_functions: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
+def next_function(edge: Any) -> tuple[Any, int]:
+    """An edge as `next_functions` shows it."""
+    if edge is None:
+        return None, 0
+    if isinstance(edge, Branch):
+        return edge.edges[0], edge.index
+    return (edge, 0) if isinstance(edge, Node) else (AccumulateGrad(edge), 0)
+
+
+class Handle:
+    """Removes a hook: `handle.remove()`, or at the end of a `with`."""
+
+    __slots__ = ("_hook", "_hooks")
+
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self._hooks = hooks
+        self._hook = hook
+
+    def remove(self) -> None:
+        if self._hook in self._hooks:
+            self._hooks.remove(self._hook)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def add_hook(owner: Any, hook: Callable[..., Any]) -> Handle:
+    """Append a hook to a node's (or a leaf's extras') list."""
+    if owner.hooks is None:
+        owner.hooks = []
+    owner.hooks.append(hook)
+    return Handle(owner.hooks, hook)
+
+
+def as_array(x: Any) -> Any:
+    """numpy gives scalars for 0-d results; a gradient is always an array."""
+    return x if isinstance(x, np.ndarray | CudaArray) else np.asarray(x)

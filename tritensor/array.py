@@ -1,0 +1,255 @@
+"""Arrays: what ops compute on. On the CPU a numpy.ndarray itself, on a GPU a CudaArray that speaks numpy's view vocabulary."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.cuda.memory import Storage
+from tritensor.device import cpu, device
+from tritensor.errors import DeviceError, ShapeError
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a C-ordered array of `shape`."""
+    strides = []
+    step = 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+class CudaArray:
+    """A strided window on device memory: a Storage, an offset and strides in ELEMENTS, a shape and a numpy dtype.
+
+    The view methods (`transpose`, `reshape`, `[...]`, `expand`, `as_strided`) move no data and share the storage.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "offset", "shape", "storage", "strides")
+
+    def __init__(
+        self, storage: Storage, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None, offset: int = 0
+    ) -> None:
+        self.storage = storage
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = contiguous_strides(shape) if strides is None else strides
+        self.offset = offset
+
+    # what a kernel launch asks
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self.storage.pointer + self.offset * self.dtype.itemsize
+
+    @property
+    def device(self) -> device:
+        return self.storage.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def is_contiguous(self) -> bool:
+        step = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if size == 0:
+                return True
+            if size != 1:
+                if stride != step:
+                    return False
+                step *= size
+        return True
+
+    # views
+    def as_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> CudaArray:
+        """A window with its own shape, strides and offset (both in elements, offset from this array's first element)."""
+        return CudaArray(self.storage, shape, self.dtype, strides, self.offset + offset)
+
+    def transpose(self, axes: tuple[int, ...]) -> CudaArray:
+        return self.as_strided(tuple(self.shape[a] for a in axes), tuple(self.strides[a] for a in axes), 0)
+
+    def expand(self, shape: tuple[int, ...]) -> CudaArray:
+        """Broadcast to `shape` by strides of 0."""
+        lead = len(shape) - len(self.shape)
+        strides = [0] * lead + [0 if s == 1 and t != 1 else k for s, t, k in zip(self.shape, shape[lead:], self.strides, strict=True)]
+        return self.as_strided(shape, tuple(strides), 0)
+
+    def reshape(self, shape: tuple[int, ...]) -> CudaArray:
+        """A view of another shape; raises ShapeError when the strides do not allow one."""
+        strides = reshape_strides(self.shape, self.strides, shape)
+        if strides is None:
+            raise ShapeError(
+                f"view: shape {self.shape} with strides {self.strides} has no view of shape {shape}; use reshape, which copies"
+            )
+        return self.as_strided(shape, strides, 0)
+
+    def view(self, dtype: np.dtype) -> CudaArray:
+        """The same bytes as another element type of the same width."""
+        return CudaArray(self.storage, self.shape, np.dtype(dtype), self.strides, self.offset)
+
+    def __getitem__(self, index: Any) -> CudaArray:
+        """Basic indexing only: a tuple of ints, slices, None and at most one Ellipsis, already checked."""
+        index = index if isinstance(index, tuple) else (index,)
+        used = sum(i is not None and i is not Ellipsis for i in index)
+        full = (slice(None),) * (len(self.shape) - used)
+        if Ellipsis in index:
+            at = index.index(Ellipsis)
+            index = index[:at] + full + index[at + 1 :]
+        else:
+            index = index + full
+        shape, strides, offset, axis = [], [], 0, 0
+        for i in index:
+            if i is None:
+                shape.append(1)
+                strides.append(0)
+                continue
+            size, stride = self.shape[axis], self.strides[axis]
+            axis += 1
+            if isinstance(i, slice):
+                start, stop, step = i.indices(size)
+                count = len(range(start, stop, step))
+                shape.append(count)
+                strides.append(stride * step)
+                offset += start * stride if count else 0
+            else:
+                offset += (i + size if i < 0 else i) * stride
+        return self.as_strided(tuple(shape), tuple(strides), offset)
+
+    def __repr__(self) -> str:
+        return f"CudaArray(shape={self.shape}, dtype={dtypes.of(self.dtype).name}, strides={self.strides}, device={self.device})"
+
+
+Array: TypeAlias = Any  # np.ndarray | CudaArray: which of the two the device says, and a checker cannot follow that
+
+
+def reshape_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Element strides under which memory of (shape, strides) reads as `new`, or None when only a copy can.
+
+    Both shapes hold the same number of elements. Runs of old axes that lie densely are matched with runs of new axes.
+    """
+    if math.prod(shape) == 0:
+        return contiguous_strides(new)
+    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    chunks: list[list[int]] = []  # [elements, stride of the innermost] for every dense run
+    for n, s in old:
+        if chunks and chunks[-1][1] == n * s:
+            chunks[-1] = [chunks[-1][0] * n, s]
+        else:
+            chunks.append([n, s])
+    out: list[int] = []
+    for size in reversed(new):
+        if size == 1:
+            out.append(out[-1] if out else 1)
+            continue
+        if not chunks or chunks[-1][0] % size:
+            return None
+        left, step = chunks[-1]
+        out.append(step)
+        chunks[-1] = [left // size, step * size]
+        if chunks[-1][0] == 1:
+            chunks.pop()
+    return tuple(reversed(out))
+
+
+def element_strides(x: Array) -> tuple[int, ...]:
+    """Strides in elements of any array (numpy counts bytes)."""
+    if isinstance(x, CudaArray):
+        return x.strides
+    return tuple(s // x.itemsize for s in x.strides)
+
+
+def is_contiguous(x: Array) -> bool:
+    """Whether the elements lie in C order without gaps."""
+    return x.is_contiguous() if isinstance(x, CudaArray) else x.flags.c_contiguous
+
+
+def device_of(x: Array) -> device:
+    """The device that holds the array."""
+    return x.storage.device if isinstance(x, CudaArray) else cpu
+
+
+def as_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
+    """A view of any shape, strides and offset in elements, counted from x's first element; the caller keeps it in bounds."""
+    if isinstance(x, CudaArray):
+        return x.as_strided(shape, strides, offset)
+    if x.size == 0 or offset == 0:
+        start = x
+    else:
+        start = np.lib.stride_tricks.as_strided(x, (1,), (x.itemsize,))  # a base whose address can be moved
+        start = np.lib.stride_tricks.as_strided(start, (offset + 1,), (x.itemsize,))[offset:]
+    return np.lib.stride_tricks.as_strided(start, shape, tuple(s * x.itemsize for s in strides))
+
+
+def expand(x: Array, shape: tuple[int, ...]) -> Array:
+    """Broadcast to `shape` without moving data; the result can be written through numpy only where no stride is 0."""
+    return x.expand(shape) if isinstance(x, CudaArray) else np.broadcast_to(x, shape)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype, on: device) -> Array:
+    """An uninitialised C-ordered array."""
+    if on.type == "cpu":
+        return np.empty(shape, dtype)
+    if dtypes.of(dtype).triton is None:
+        raise _no_kernel_type(dtype, on)
+    return CudaArray(Storage(math.prod(shape) * dtype.itemsize, on), shape, dtype)
+
+
+def _no_kernel_type(dtype: np.dtype, on: device) -> DeviceError:
+    """The error for a type that kernels do not know yet."""
+    return DeviceError(
+        f"{dtypes.of(dtype).name} lives on the CPU only, no kernel takes it; keep the tensor there or use .real/.imag, asked for: {on}"
+    )
+
+
+def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
+    """An uninitialised C-ordered array of x's shape on x's device."""
+    return empty(x.shape, x.dtype if dtype is None else dtype, device_of(x))
+
+
+def to_host(x: Array) -> np.ndarray:
+    """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
+    if not isinstance(x, CudaArray):
+        return x
+    if x.size == 0:
+        return np.empty(x.shape, x.dtype)
+    # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
+    low = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0)
+    high = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0)
+    span = np.empty((high - low + 1) * x.itemsize, np.uint8)  # as bytes: as_strided does not know float8
+    x.storage.read(span, (x.offset + low) * x.itemsize)
+    view = np.ndarray(x.shape, x.dtype, span, -low * x.itemsize, tuple(s * x.itemsize for s in x.strides))
+    return view if view.flags.c_contiguous else view.copy()
+
+
+def from_host(x: np.ndarray, on: device) -> Array:
+    """A copy of host values on a device (on the CPU: a C-ordered copy)."""
+    if on.type == "cpu":
+        return np.array(x, order="C")
+    out = empty(x.shape, x.dtype, on)
+    assert isinstance(out, CudaArray)
+    if x.size:
+        out.storage.write(np.require(x, requirements="C"), 0)
+    return out
+
+
+def same_memory(a: Array, b: Array) -> bool:
+    """Whether two arrays can touch a common element (by their spans; never wrongly False)."""
+    if isinstance(a, CudaArray) or isinstance(b, CudaArray):
+        return isinstance(a, CudaArray) and isinstance(b, CudaArray) and a.storage is b.storage
+    return bool(np.may_share_memory(a, b))

@@ -1,0 +1,196 @@
+"""Element types: their names, numpy and Triton spellings, and the promotion table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tritensor.errors import DTypeError
+
+
+class DType:
+    """One element type. `numpy` is the numpy dtype, `triton` Triton's short name, `kind` one of
+    "bool", "uint", "int", "float", "float8", "complex"; `triton` is None where no kernel can take it.
+    """
+
+    __slots__ = ("itemsize", "kind", "name", "numpy", "triton")
+
+    def __init__(self, name: str, numpy: Any, triton: str | None, kind: str) -> None:
+        self.name = name
+        self.numpy = np.dtype(numpy)
+        self.triton = triton
+        self.kind = kind
+        self.itemsize = self.numpy.itemsize
+
+    @property
+    def is_floating_point(self) -> bool:
+        return self.kind in ("float", "float8")
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "complex"
+
+    @property
+    def is_signed(self) -> bool:
+        return self.kind not in ("bool", "uint")
+
+    def __repr__(self) -> str:
+        return f"tritensor.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+bool_ = DType("bool", np.bool_, "i1", "bool")
+uint8 = DType("uint8", np.uint8, "u8", "uint")
+uint16 = DType("uint16", np.uint16, "u16", "uint")
+uint32 = DType("uint32", np.uint32, "u32", "uint")
+uint64 = DType("uint64", np.uint64, "u64", "uint")
+int8 = DType("int8", np.int8, "i8", "int")
+int16 = DType("int16", np.int16, "i16", "int")
+int32 = DType("int32", np.int32, "i32", "int")
+int64 = DType("int64", np.int64, "i64", "int")
+float16 = DType("float16", np.float16, "fp16", "float")
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, "bf16", "float")
+float32 = DType("float32", np.float32, "fp32", "float")
+float64 = DType("float64", np.float64, "fp64", "float")
+float8_e4m3fn = DType("float8_e4m3fn", ml_dtypes.float8_e4m3fn, "fp8e4nv", "float8")
+float8_e5m2 = DType("float8_e5m2", ml_dtypes.float8_e5m2, "fp8e5", "float8")
+complex64 = DType("complex64", np.complex64, None, "complex")
+complex128 = DType("complex128", np.complex128, None, "complex")
+
+half, float_, double, bfloat = float16, float32, float64, bfloat16
+short, int_, long = int16, int32, int64
+
+ALL = (
+    bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64,
+    float8_e4m3fn, float8_e5m2, complex64, complex128,
+)  # fmt: skip
+_by_numpy = {d.numpy: d for d in ALL}
+_by_name = {d.name: d for d in ALL} | {
+    "float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
+}  # fmt: skip
+_default = float32
+
+
+def default_float() -> DType:
+    """The floating type of `tensor(1.5)`, `rand(3)` and an integer divided by an integer."""
+    return _default
+
+
+def set_default_float(dtype: Any) -> None:
+    """Make `dtype` (float16, bfloat16, float32 or float64) the default floating type."""
+    global _default
+    found = as_dtype(dtype)
+    if found.kind != "float":
+        raise DTypeError(f"set_default_dtype: {found} is not a floating type; give float16, bfloat16, float32 or float64")
+    _default = found
+
+
+def of(dtype: np.dtype) -> DType:
+    """The DType of a numpy dtype. Raises DTypeError for one that tensors cannot hold (objects, strings, dates)."""
+    try:
+        return _by_numpy[dtype]
+    except KeyError:
+        native = dtype.newbyteorder("=")
+        if native in _by_numpy:
+            raise DTypeError(f"dtype: {dtype} is not in this machine's byte order; convert with .astype({native.name!r})") from None
+        raise DTypeError(f"dtype: tensors cannot hold {dtype}; they hold {', '.join(d.name for d in ALL)}") from None
+
+
+def as_dtype(x: Any) -> DType:
+    """The DType meant by a DType, a numpy dtype or scalar type, a name, or Python's bool, int, float, complex."""
+    if isinstance(x, DType):
+        return x
+    if x is float:
+        return _default
+    if x is int:
+        return int64
+    if x is bool:
+        return bool_
+    if x is complex:
+        return complex64 if _default is not float64 else complex128
+    if isinstance(x, str):
+        name = x.removeprefix("torch.").removeprefix("tritensor.")
+        if name in _by_name:
+            return _by_name[name]
+    try:
+        return of(np.dtype(x))
+    except TypeError:
+        raise DTypeError(f"dtype: {x!r} is not an element type; give one of {', '.join(d.name for d in ALL)}") from None
+
+
+def is_float(dtype: np.dtype) -> bool:
+    """Whether a numpy dtype is a floating type (numpy itself does not count bfloat16 and float8)."""
+    return _by_numpy[dtype].kind in ("float", "float8")
+
+
+def accumulator(dtype: np.dtype) -> np.dtype:
+    """The numpy dtype in which sums over `dtype` are kept: float32 for 16-bit floats, int64 for integers, else itself."""
+    d = _by_numpy[dtype]
+    if d.kind in ("float", "float8"):
+        return float32.numpy if d.itemsize < 4 else d.numpy
+    return d.numpy if d.kind == "complex" or d is uint64 else int64.numpy
+
+
+_CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
+
+
+def _promote(a: DType, b: DType) -> DType | None:
+    if a is b:
+        return a
+    ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
+    if ca != cb:  # the higher category wins whole: int64 + float16 is float16
+        low, high = (a, b) if ca < cb else (b, a)
+        if high.kind == "complex" and low is float64:
+            return complex128
+        return high
+    if ca == 1 and a.kind != b.kind:
+        signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+        size = max(signed.itemsize, 2 * unsigned.itemsize)
+        return {2: int16, 4: int32, 8: int64}.get(size)
+    if "float8" in (a.kind, b.kind) and a.kind == b.kind:
+        return None
+    if a.itemsize == b.itemsize:  # float16 with bfloat16: neither holds the other
+        return float32
+    return a if a.itemsize > b.itemsize else b
+
+
+_TABLE = {(a.numpy, b.numpy): (p.numpy if (p := _promote(a, b)) else None) for a in ALL for b in ALL}
+
+
+def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
+    """The common type of two numpy dtypes by the Python array API's table (0-d arrays take part like any other).
+
+    Mixed kinds take the floating (or complex) one; float16 with bfloat16 gives float32.
+    Raises DTypeError for uint64 with a signed integer and for two float8 types: no type holds both.
+    """
+    found = _TABLE[a, b]
+    if found is None:
+        raise DTypeError(f"{op}: {of(a).name} and {of(b).name} have no common type; cast one of them with .to(...)")
+    return found
+
+
+def promote_scalar(a: np.dtype, value: bool | int | float | complex, op: str = "promote") -> np.dtype:
+    """The type of `array op python_scalar`: scalars are weak, only a higher kind changes the array's type.
+
+    Raises OverflowError when an integer does not fit the integer type of the array.
+    """
+    d = _by_numpy[a]
+    if type(value) is bool:
+        return a
+    if isinstance(value, int):
+        if d.kind == "bool":
+            return int64.numpy
+        if d.kind in ("uint", "int"):
+            info = np.iinfo(a)
+            if not info.min <= value <= info.max:
+                raise OverflowError(f"{op}: {value} does not fit {d.name} ({info.min} to {info.max}); cast the tensor first")
+        return a
+    if isinstance(value, float):
+        return a if _CATEGORY[d.kind] >= 2 else _default.numpy
+    if d.kind == "complex":
+        return a
+    return complex128.numpy if d is float64 else complex64.numpy

@@ -1,0 +1,33 @@
+"""The errors tritensor raises: one class per kind of mistake, each also the built-in that PyTorch or numpy users catch."""
+
+
+class ShapeError(ValueError, RuntimeError):
+    """Sizes that do not fit together; the message names the op, what was given and what disagrees."""
+
+
+class DTypeError(TypeError, RuntimeError):
+    """An element type that an op does not take, or two that have no common type."""
+
+
+class DeviceError(TypeError, RuntimeError):
+    """Tensors on different devices, or a device that is not there."""
+
+
+class GradError(RuntimeError):
+    """A gradient that cannot be had: a freed graph, an overwritten value, no graph at all."""
+
+
+class RegistrationError(TypeError):
+    """An op record that is unfinished or contradicts itself; nothing was registered."""
+
+
+class LaunchError(RuntimeError):
+    """A kernel that could not be compiled or started; the message names the kernel and the reason."""
+
+
+class OutOfMemoryError(MemoryError, RuntimeError):
+    """A device that has no room for what was asked."""
+
+
+class CheckpointError(ValueError, RuntimeError):
+    """A file that is torn, foreign, or does not match the module it is loaded into."""

@@ -1,0 +1,122 @@
+"""Generators of random numbers: a seed and a place in its stream, advanced by every op that draws. PyTorch's `torch.random`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tritensor.device import as_device
+
+_MASK = 0xFFFFFFFFFFFFFFFF
+
+
+class Generator:
+    """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/philox.py).
+
+    The same seed and offset give the same numbers on every device, so a generator belongs to none; `device` is accepted
+    for PyTorch's spelling.
+    """
+
+    __slots__ = ("device", "key", "offset")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self.device = as_device(device)
+        self.key = 67280421310721  # what PyTorch starts with: runs repeat unless they are seeded otherwise
+        self.offset = 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream of `seed` (any integer, taken modulo 2^64) from its beginning; returns self."""
+        self.key = int(seed) & _MASK
+        self.offset = 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed in use."""
+        return self.key
+
+    def seed(self) -> int:
+        """Seed from the operating system's entropy and return that seed."""
+        self.manual_seed(int.from_bytes(os.urandom(8), "little"))
+        return self.key
+
+    def draw(self, blocks: int) -> tuple[int, int]:
+        """(seed, offset) for an op that uses `blocks` blocks; moves on behind them."""
+        offset = self.offset
+        self.offset = (offset + blocks) & _MASK
+        return self.key, offset
+
+    def get_state(self) -> Any:
+        """The state as a uint8 tensor of 16 elements: seed, then offset, little-endian."""
+        from tritensor.tensor.core import new_tensor
+
+        return new_tensor(np.array([self.key, self.offset], "<u8").view(np.uint8))
+
+    def set_state(self, state: Any) -> Generator:
+        """Continue where `get_state` was called; returns self. Raises ValueError for what it did not give."""
+        values = np.array(state.cpu().numpy() if hasattr(state, "cpu") else state)
+        if values.dtype != np.uint8 or values.shape != (16,):
+            raise ValueError(f"set_state: a state is 16 uint8 values, given: shape {values.shape}, {values.dtype}")
+        key, offset = values.view("<u8")
+        self.key, self.offset = int(key), int(offset)
+        return self
+
+    def clone_state(self) -> Generator:
+        """A generator in the same state."""
+        other = Generator(self.device)
+        other.key, other.offset = self.key, self.offset
+        return other
+
+    def __reduce__(self) -> Any:
+        return _restored, (str(self.device), self.key, self.offset)
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self.key}, offset={self.offset})"
+
+
+def _restored(device: str, key: int, offset: int) -> Generator:
+    g = Generator(device)
+    g.key, g.offset = key, offset
+    return g
+
+
+default_generator = Generator()
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator, for all devices; returns it."""
+    return default_generator.manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """The default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system's entropy and return that seed."""
+    return default_generator.seed()
+
+
+def get_rng_state() -> Any:
+    """The default generator's state, a uint8 tensor."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Put the default generator into a state that `get_rng_state` gave."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Draws inside the block leave the default generator as it was. `devices` is accepted: one generator serves all."""
+    key, offset = default_generator.key, default_generator.offset
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.key, default_generator.offset = key, offset
