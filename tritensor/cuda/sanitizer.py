@@ -1,0 +1,161 @@
+"""What the interpreter lets pass and a GPU does not: accesses outside a tensor, racing programs, masked lanes that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.errors import LaunchError
+
+
+class SanitizerError(LaunchError):
+    """A kernel touched what it must not; names kernel, program, argument and element."""
+
+
+class Window(NamedTuple):
+    """The memory an array argument spans: bytes low..high-1 hold its elements, `start` its first one.
+
+    `base` and `nbytes` are the allocation it lies in.
+    """
+
+    name: str
+    start: int
+    low: int
+    high: int
+    itemsize: int
+    base: int
+    nbytes: int
+    text: str
+
+    @classmethod
+    def of(cls, name: str, x: Any) -> Window:
+        """The span between the first and the last element of a strided array."""
+        start, item = x.data_ptr(), x.dtype.itemsize
+        low = high = start
+        if 0 not in x.shape:
+            low += item * sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0)
+            high += item * (1 + sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0))
+        text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
+        return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text)
+
+
+class Sanitizer:
+    """Watches one launch. `program` is the program that runs now, `number` its place in the grid counted from 1.
+
+    - A lane outside the span of the argument its pointer came from is an error; a pointer of unknown origin (read from
+      memory) must lie in a live allocation. `allocation(address)` finds it: (base, nbytes) or None.
+    - A cell that two programs store to is an error, and so is a cell that one stores and another loads, in whichever
+      order they ran. Atomics are exempt, and once a launch has used one, its loads are too (locks, the last one sums).
+    - Lanes of one store that put different values into one cell are an error.
+    - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
+      value) instead of 0: sums show the first, maxima and minima the others.
+    """
+
+    def __init__(self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None]) -> None:
+        self.kernel = kernel
+        self.allocation = allocation
+        self.program: tuple[int, ...] = (0, 0, 0)
+        self.number = 0
+        self.many = programs > 1
+        self.synchronised = False
+        self._shadows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._turn = len(kernel) + programs
+
+    def load(self, ptrs: Any, mask: np.ndarray) -> None:
+        lanes, _, base, nbytes, window = self._lanes("load", ptrs, mask)
+        if not self.many or lanes.size == 0 or self.synchronised:
+            return
+        writers, readers = self._shadow(base, nbytes)
+        at = lanes - base
+        self._refuse(at, writers[at], "loads", "stored to", base, window)
+        seen = readers[at]
+        readers[at] = np.where((seen == 0) | (seen == self.number), self.number, -1)
+
+    def store(self, ptrs: Any, values: np.ndarray, mask: np.ndarray) -> None:
+        lanes, active, base, nbytes, window = self._lanes("store", ptrs, mask)
+        if lanes.size > 1:
+            self._one_value_each(lanes, values, active, window)
+        if not self.many or lanes.size == 0:
+            return
+        writers, readers = self._shadow(base, nbytes)
+        at = lanes - base
+        self._refuse(at, writers[at], "stores to", "stored to", base, window)
+        if not self.synchronised:
+            self._refuse(at, readers[at], "stores to", "loaded", base, window)
+        writers[at] = self.number
+
+    def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
+        self._lanes("atomic", ptrs, mask)
+        self.synchronised = True
+
+    def poison(self, like: np.ndarray) -> np.ndarray:
+        """What masked-off lanes of a load without `other` hold."""
+        if like.dtype.kind in "iu":
+            kinds = np.array([np.iinfo(like.dtype).max, np.iinfo(like.dtype).min], like.dtype)
+        else:
+            kinds = np.array([np.nan, np.inf, -np.inf]).astype(like.dtype)
+        self._turn += 1
+        return kinds[(np.arange(like.size) + self._turn) % len(kinds)].reshape(like.shape)
+
+    def _lanes(self, what: str, ptrs: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int, Window | None]:
+        """Addresses of the active lanes, all checked; which lanes they are; their allocation; the argument they belong to."""
+        addresses, active = np.broadcast_arrays(ptrs.data, mask)
+        active = active.reshape(-1)
+        lanes = addresses.reshape(-1)[active].astype(np.int64)
+        window: Window | None = ptrs.attr.get("argument")
+        base, nbytes = (window.base, window.nbytes) if window is not None else (0, 0)
+        if lanes.size:
+            size = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+            low, high = int(lanes.min()), int(lanes.max()) + size
+            if window is None:
+                found = self.allocation(low)
+                if found is None or high > sum(found):
+                    raise self._error(f"{what} at address {low:#x}, which is in no live tensor (or reaches past its end)")
+                base, nbytes = found
+            elif low < window.low or high > window.high:
+                bad = low if low < window.low else high - size
+                first, last = ((b - window.start) // window.itemsize for b in (window.low, window.high))
+                held = f"has elements {first} to {last - 1}" if last > first else "has no elements"
+                raise self._error(
+                    f"{what} of {window.name}[{(bad - window.start) // window.itemsize}], but {window.name} {held} ({window.text})"
+                )
+        return lanes, active, base, nbytes, window
+
+    def _shadow(self, base: int, nbytes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Per byte of an allocation: the program that stored to it, and the one that loaded it (-1: several)."""
+        found = self._shadows.get(base)
+        if found is None:
+            found = self._shadows[base] = (np.zeros(nbytes, np.int32), np.zeros(nbytes, np.int32))
+        return found
+
+    def _refuse(self, at: np.ndarray, seen: np.ndarray, does: str, did: str, base: int, window: Window | None) -> None:
+        """Raise when another program touched one of the cells before."""
+        clash = (seen != 0) & (seen != self.number)
+        if clash.any():
+            cell, other = int(at[clash][0]) + base, int(seen[clash][0])
+            who = f"program number {other - 1}" if other > 0 else "several programs"
+            raise self._error(f"{does} {self._cell(cell, window)}, which {who} of this launch {did} as well")
+
+    def _one_value_each(self, lanes: np.ndarray, values: np.ndarray, active: np.ndarray, window: Window | None) -> None:
+        """Raise when lanes of one store disagree on what goes into a cell."""
+        order = np.argsort(lanes, kind="stable")
+        twice = lanes[order[1:]] == lanes[order[:-1]]
+        if not twice.any():
+            return
+        stored = np.broadcast_to(values.reshape(-1), active.shape) if values.size == 1 else values.reshape(-1)
+        stored = np.ascontiguousarray(stored[active][order])
+        bits = stored.view(f"u{stored.dtype.itemsize}")
+        differ = twice & (bits[1:] != bits[:-1])
+        if differ.any():
+            cell = int(lanes[order[1:]][differ][0])
+            raise self._error(f"two lanes of one store put different values into {self._cell(cell, window)}")
+
+    def _cell(self, address: int, window: Window | None) -> str:
+        if window is None:
+            return f"address {address:#x}"
+        return f"{window.name}[{(address - window.start) // window.itemsize}]"
+
+    def _error(self, text: str) -> SanitizerError:
+        return SanitizerError(f"{self.kernel}: program {self.program}: {text}")
