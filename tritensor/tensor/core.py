@@ -1,0 +1,402 @@
+"""Tensor: an array with a place in the graph. The class and its own attributes; ops and functions attach to it by `function`."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tritensor import dispatch, dtypes
+from tritensor.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor.autograd import engine
+from tritensor.autograd import node as nodes
+from tritensor.autograd.node import Node, Version
+from tritensor.device import as_device, cpu, device
+from tritensor.dtypes import DType
+from tritensor.errors import GradError
+from tritensor.table import Op
+from tritensor.tensor.values import Values
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple that also answers numel()."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        out = 1
+        for n in self:
+            out *= n
+        return out
+
+    def __repr__(self) -> str:
+        return f"tritensor.Size({list(self)})"
+
+
+class Extra:
+    """What few tensors have: hooks, and for views the way from their base, and for bases their live views."""
+
+    __slots__ = ("base", "hooks", "path", "post_hooks", "retains", "views")
+
+    def __init__(self) -> None:
+        self.hooks: list[Any] | None = None
+        self.post_hooks: list[Any] | None = None
+        self.base: Tensor | None = None
+        self.path: tuple[tuple[Op, dict[str, Any], tuple[Any, ...]], ...] = ()  # (op, attributes, ((shape, dtype),)) from the base
+        self.views: list[weakref.ref[Tensor]] | None = None
+        self.retains = False
+
+
+class Tensor(Values):
+    """An n-dimensional array on a device, differentiable.
+
+    `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
+    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray or CudaArray), `node` (where
+    it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`.
+    """
+
+    __slots__ = ("__weakref__", "array", "extra", "grad", "node", "tracked", "version")
+    __array_ufunc__ = None  # numpy must not swallow `ndarray + tensor`
+    __array_priority__ = 1000
+    heading = ""  # what a subclass prints before the values
+
+    array: Array
+    node: Node | None
+    tracked: bool
+    grad: Tensor | None
+    version: Version | None
+    extra: Extra | None
+
+    if TYPE_CHECKING:  # attached at run time: functions by `function`, operators by operators.py
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __add__(self, other: Any) -> Tensor: ...
+        def __radd__(self, other: Any) -> Tensor: ...
+        def __sub__(self, other: Any) -> Tensor: ...
+        def __rsub__(self, other: Any) -> Tensor: ...
+        def __mul__(self, other: Any) -> Tensor: ...
+        def __rmul__(self, other: Any) -> Tensor: ...
+        def __truediv__(self, other: Any) -> Tensor: ...
+        def __rtruediv__(self, other: Any) -> Tensor: ...
+        def __floordiv__(self, other: Any) -> Tensor: ...
+        def __rfloordiv__(self, other: Any) -> Tensor: ...
+        def __mod__(self, other: Any) -> Tensor: ...
+        def __rmod__(self, other: Any) -> Tensor: ...
+        def __pow__(self, other: Any) -> Tensor: ...
+        def __rpow__(self, other: Any) -> Tensor: ...
+        def __matmul__(self, other: Any) -> Tensor: ...
+        def __rmatmul__(self, other: Any) -> Tensor: ...
+        def __and__(self, other: Any) -> Tensor: ...
+        def __rand__(self, other: Any) -> Tensor: ...
+        def __or__(self, other: Any) -> Tensor: ...
+        def __ror__(self, other: Any) -> Tensor: ...
+        def __xor__(self, other: Any) -> Tensor: ...
+        def __rxor__(self, other: Any) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
+        def __neg__(self) -> Tensor: ...
+        def __invert__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
+        t = object.__new__(cls)
+        t.node = t.grad = t.version = t.extra = None
+        t.tracked = False
+        return t
+
+    def __init__(self, *data: Any, device: Any = None) -> None:
+        if len(data) == 1 and not isinstance(data[0], int | np.integer):
+            given = data[0]
+            if isinstance(given, Size):
+                self.array = empty(tuple(given), dtypes.default_float().numpy, as_device(device))
+                return
+            values = given.array if isinstance(given, Tensor) else None
+            self.array = values if values is not None else from_host(np.array(given, dtypes.default_float().numpy), as_device(device))
+            return
+        if not all(isinstance(n, int | np.integer) and n >= 0 for n in data):
+            raise TypeError(f"Tensor: {data} is no shape; give sizes as in Tensor(4, 3), or use tensor(values)")
+        shape = tuple(int(n) for n in data) if data else (0,)
+        self.array = empty(shape, dtypes.default_float().numpy, as_device(device))
+
+    @staticmethod
+    def wrap(array: Array, requires_grad: bool = False) -> Tensor:
+        """A tensor on an existing array, memory shared."""
+        t = new_tensor(array)
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    @classmethod
+    def adopt(cls, source: Tensor, requires_grad: bool = False) -> Any:
+        """An instance of this class (a subclass, such as Parameter) that is a leaf on source's memory."""
+        t = cls.__new__(cls)
+        t.array = source.array
+        if source.version is None:
+            source.version = Version()
+        t.version = source.version
+        if requires_grad:
+            t.requires_grad_()
+        return t
+
+    # -- what it is
+    @property
+    def shape(self) -> Size:
+        return Size(self.array.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension."""
+        if dim is None:
+            return Size(self.array.shape)
+        if not -self.ndim <= dim < self.ndim:
+            raise IndexError(f"size: dim {dim} is out of range for shape {self.array.shape}")
+        return self.array.shape[dim]
+
+    @property
+    def ndim(self) -> int:
+        return len(self.array.shape)
+
+    def dim(self) -> int:
+        return len(self.array.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        return self.array.size
+
+    nelement = numel
+
+    @property
+    def dtype(self) -> DType:
+        return dtypes.of(self.array.dtype)
+
+    @property
+    def device(self) -> device:
+        return device_of(self.array)
+
+    @property
+    def is_cuda(self) -> bool:
+        return isinstance(self.array, CudaArray)
+
+    @property
+    def itemsize(self) -> int:
+        return self.array.dtype.itemsize
+
+    def element_size(self) -> int:
+        return self.array.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        return self.dtype.is_complex
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements, or one of them."""
+        strides = element_strides(self.array)
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self) -> bool:
+        return is_contiguous(self.array)
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self.array.data_ptr() if isinstance(self.array, CudaArray) else self.array.ctypes.data
+
+    def __len__(self) -> int:
+        if not self.array.shape:
+            raise TypeError("len: a 0-d tensor has no length; use .item() for its value")
+        return self.array.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.array.shape:
+            raise TypeError("iteration over a 0-d tensor; use .item() for its value")
+        return iter([self[i] for i in range(self.array.shape[0])])
+
+    __hash__ = object.__hash__
+
+    # -- the graph
+    @property
+    def requires_grad(self) -> bool:
+        return self.tracked
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask (or stop asking) for gradients of a leaf; returns self."""
+        if self.node is not None and not requires_grad:
+            raise GradError("requires_grad: only a leaf can stop requiring grad; use detach() for a tensor that an op computed")
+        if requires_grad and self.dtype.kind != "float":
+            raise GradError(f"requires_grad: {self.dtype.name} has no gradient; convert with .float() first")
+        self.tracked = bool(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.node is None
+
+    @property
+    def grad_fn(self) -> Any:
+        return nodes.next_function(self.node)[0]
+
+    @property
+    def output_nr(self) -> int:
+        return nodes.next_function(self.node)[1]
+
+    @property
+    def _version(self) -> int:
+        return 0 if self.version is None else self.version.value
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Add the gradient of this tensor to `.grad` of the leaves it was computed from.
+
+        Args:
+            gradient: gradient to start from, of this tensor's shape; may be left out for one element.
+            retain_graph: keep the graph for another backward; defaults to `create_graph`.
+            create_graph: record the computation, so that gradients can be differentiated.
+            inputs: accumulate into these tensors only.
+
+        Raises:
+            GradError: no graph, a freed graph, a saved tensor overwritten, or no gradient for a tensor that is no scalar.
+        """
+        keep = create_graph if retain_graph is None else retain_graph
+        wanted = [inputs] if isinstance(inputs, Tensor) else inputs
+        engine.backward([self], [gradient], keep_graph=keep, create_graph=create_graph, inputs=wanted)
+
+    def detach(self) -> Tensor:
+        """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
+        t = new_tensor(self.array)
+        if self.version is None:
+            self.version = Version()
+        t.version = self.version
+        return t
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor itself off its graph."""
+        self.node = None
+        self.tracked = False
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory outside the graph, writes not counted: autograd does not notice them."""
+        return new_tensor(self.array)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"data: {type(value).__name__} is not a tensor; wrap it with tensor(...)")
+        self.array = value.array
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> nodes.Handle:
+        """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
+        if not self.tracked:
+            raise GradError("register_hook: the tensor does not require grad, so no gradient will come")
+        if self.node is not None:
+            return nodes.add_hook(self.node, hook)
+        return nodes.add_hook(extra_of(self), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> nodes.Handle:
+        """Call `hook(tensor)` after backward has added to this leaf's `.grad`."""
+        if self.node is not None or not self.tracked:
+            raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
+        extra = extra_of(self)
+        if extra.post_hooks is None:
+            extra.post_hooks = []
+        extra.post_hooks.append(hook)
+        return nodes.Handle(extra.post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep `.grad` of a tensor that is not a leaf."""
+        if not self.tracked:
+            raise GradError("retain_grad: the tensor does not require grad, so no gradient will come")
+        if self.node is None or extra_of(self).retains:
+            return
+        extra_of(self).retains = True
+        me = weakref.ref(self)
+
+        def keep(g: Tensor) -> None:
+            t = me()
+            if t is not None:
+                t.grad = g if t.grad is None else t.grad + g
+
+        self.register_hook(keep)
+
+    @property
+    def retains_grad(self) -> bool:
+        return self.extra is not None and self.extra.retains
+
+    def became_view_of(self, base: Tensor, op: Op, attrs: dict[str, Any]) -> None:
+        """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
+        extra = extra_of(self)
+        step = (op, attrs, ((base.array.shape, base.array.dtype),))
+        root = base
+        if base.extra is not None and base.extra.base is not None:
+            root, extra.path = base.extra.base, (*base.extra.path, step)
+        else:
+            extra.path = (step,)
+        extra.base = root
+        views = extra_of(root)
+        if views.views is None:
+            views.views = []
+        elif (n := len(views.views)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
+            views.views = [r for r in views.views if r() is not None]
+        views.views.append(weakref.ref(self))
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self.extra is None else self.extra.base
+
+
+_object_new = object.__new__
+
+
+def new_tensor(array: Array) -> Tensor:
+    """A leaf on an array: the bare constructor that dispatch calls for every result."""
+    t = _object_new(Tensor)
+    t.array = array
+    t.node = t.grad = t.version = t.extra = None
+    t.tracked = False
+    return t
+
+
+def _new_output(array: Array, node: Node) -> Tensor:
+    t = new_tensor(array)
+    t.node = node
+    t.tracked = True
+    return t
+
+
+dispatch.install(Tensor, new_tensor)
+nodes.make_tensor = new_tensor  # type: ignore[assignment]
+nodes.make_output = _new_output  # type: ignore[assignment]
+
+
+def extra_of(t: Tensor) -> Extra:
+    """The tensor's Extra, made at its first use."""
+    if t.extra is None:
+        t.extra = Extra()
+    return t.extra
+
+
+def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
+    """A tensor from a tensor, numpy array, number or nested list; on `like`'s device where one is given."""
+    if isinstance(x, Tensor):
+        return x
+    array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    if not isinstance(x, np.ndarray | np.generic) and array.dtype == np.float64:
+        array = array.astype(dtypes.default_float().numpy)
+    dtypes.of(array.dtype)
+    where = cpu if like is None else like.device
+    return new_tensor(array if where.type == "cpu" else from_host(array, where))

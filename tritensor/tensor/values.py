@@ -1,0 +1,128 @@
+"""A tensor's values on the host: numbers, lists, numpy, DLPack, pickles and copies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import Array, CudaArray, from_host, to_host
+from tritensor.autograd import engine
+from tritensor.device import as_device
+from tritensor.errors import DeviceError, GradError, ShapeError
+
+
+class Values:
+    """The part of Tensor that leaves the library: every method here reads the memory, and waits for the device to do so."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:  # what Tensor brings
+        array: Array
+        node: Any
+        tracked: bool
+        grad: Any
+        heading: str
+
+        @property
+        def dtype(self) -> dtypes.DType: ...
+
+        @property
+        def device(self) -> Any: ...
+
+    def item(self) -> Any:
+        """The value of a tensor of one element as a Python number; waits for the device."""
+        if self.array.size != 1:
+            raise ShapeError(f"item: shape {self.array.shape} holds {self.array.size} values, not one; use .tolist()")
+        return to_host(self.array).item() if self.dtype.kind != "float8" else float(to_host(self.array).astype(np.float32).item())
+
+    def tolist(self) -> Any:
+        """Nested Python lists (a number for a 0-d tensor)."""
+        return to_host(self.array).tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The numpy array on the same memory. Raises for a tensor on a GPU or in a graph, unless `force`."""
+        if force:
+            return to_host(self.array)
+        if self.tracked:
+            raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
+        if isinstance(self.array, CudaArray):
+            raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if isinstance(self.array, CudaArray):
+            raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu() first")
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"numpy: {array.dtype} cannot become {np.dtype(dtype)} without a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self.array.device.index or 0) if isinstance(self.array, CudaArray) else (1, 0)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        """A DLPack capsule of a tensor on the CPU, memory shared."""
+        if self.tracked:
+            raise BufferError("dlpack: the tensor requires grad; export .detach()")
+        if isinstance(self.array, CudaArray):
+            raise BufferError(f"dlpack: export from {self.device} is not there yet; use .cpu() first")
+        return self.array.__dlpack__(**kwargs)
+
+    def __bool__(self) -> bool:
+        if self.array.size != 1:
+            raise ShapeError(f"bool: the truth of a tensor of shape {self.array.shape} is ambiguous; use .any() or .all()")
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in ("bool", "uint", "int"):
+            raise TypeError(f"index: a {self.dtype.name} tensor is no index; use int(x)")
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        plain = not self.heading and not self.array.shape  # f"{loss}" shows the number, as in PyTorch
+        return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any().item())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.node is not None:
+            raise GradError("pickle: only leaves can be pickled or deep-copied; use .detach() (or .clone() to stay in the graph)")
+        content = (to_host(self.array).tobytes(), self.dtype.name, tuple(self.array.shape), str(self.device))
+        return _rebuild, (type(self), *content, self.tracked, getattr(self, "__dict__", {}))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self.node is not None:
+            raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
+        t: Any = type(self).__new__(type(self))
+        t.array = engine.copy(self.array)
+        t.tracked = self.tracked
+        if self.grad is not None:
+            t.grad = self.grad.__deepcopy__(memo)
+        if hasattr(self, "__dict__"):
+            t.__dict__.update(self.__dict__)
+        memo[id(self)] = t
+        return t
+
+
+def _rebuild(cls: Any, data: bytes, dtype: str, shape: tuple[int, ...], where: str, tracked: bool, attributes: dict[str, Any]) -> Any:
+    """Unpickle: from contiguous bytes, dtype, shape, device."""
+    t = cls.__new__(cls)
+    t.array = from_host(np.frombuffer(data, dtypes.as_dtype(dtype).numpy).reshape(shape), as_device(where))
+    t.tracked = tracked
+    if attributes:
+        t.__dict__.update(attributes)
+    return t
