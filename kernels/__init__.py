@@ -1,0 +1,10 @@
+"""The ops: one file per op or family. Every file of this folder is imported, and registers what it holds: adding a file adds its ops."""
+
+import importlib
+import pkgutil
+
+from tritensor.cuda.lazy_jit import deferred_jit
+
+with deferred_jit():
+    for _file in sorted(m.name for m in pkgutil.iter_modules(__path__)):
+        importlib.import_module(f"{__name__}.{_file}")

@@ -1,0 +1,438 @@
+"""Cross-entropy of logits against class labels or class probabilities; the softmax is never written out in the forward."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.cross_entropy_cpu import check_labels, class_axis, is_labels, per_row, reference, reference_backward
+from tritensor.kernels.launch_rules import cdiv
+from tritensor.kernels.reduction import Words, blank, divide, fold, refuse_kind, spread
+from tritensor.kernels.softmax import Grid, align, as_rows, dense, exp, grid, load, online, place, store, unit
+from tritensor.kernels.sums import add, value, zero
+from tritensor.table import Sample, Spec, Work, op, ops, registry
+
+REDUCTIONS = ("none", "mean", "sum")
+_I64 = np.dtype(np.int64)
+
+
+# What each row has: its label, whether it counts, its class's weight.
+@triton.jit
+def _label(target, weight, at, inside, columns, ignore_index):
+    """(label made safe to read at, counts, weight of the row): a label out of range makes the row NaN and is never followed.
+
+    Such a label raises before the launch, which costs reading the labels back: the kernel has no error word to write to.
+    """
+    label = tl.load(target + at, mask=inside, other=0).to(tl.int64)
+    counts = label != ignore_index
+    known = (label >= 0) & (label < columns)
+    safe = tl.where(known, label, 0)
+    if weight is not None:
+        share = tl.load(weight + safe, mask=inside, other=0.0)
+        share = share if share.dtype == tl.float64 else share.to(tl.float32)
+    else:
+        share = tl.where(inside, 1.0, 0.0)
+    share = tl.where(counts, tl.where(known, share, float("nan")), 0.0)
+    return tl.where(known, label, 0), share
+
+
+@triton.jit
+def _class_weight(weight, col, columns):
+    """Weights of a tile's classes, (1, cols)."""
+    if weight is not None:
+        w = tl.load(weight + col, mask=col < columns, other=0.0)
+        w = (w if w.dtype == tl.float64 else w.to(tl.float32))[None, :]
+    else:
+        w = tl.where(col < columns, 1.0, 0.0)[None, :]
+    return w
+
+
+# loss = sum_c q_c (lse - x_c), lse = log sum_c e^x_c, q_c = w_c ((1 - s) t_c + s / C), t the target (one-hot for a label)
+@triton.jit
+def _forward_kernel(
+    x, target, weight, losses, lses, shares, batch, rows, columns, x_strides, t_strides, smoothing, even, ignore_index,
+    PROBS: tl.constexpr, SMOOTH: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(batch, rows, columns, x_strides, BM)
+    columns = columns // ALIGN * ALIGN
+    kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    at = b * rows + row
+    m = tl.full((BM,), float("-inf"), kind)
+    power = tl.zeros((BM,), kind)
+    for start in range(0, columns, BN):
+        col = start + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        m, power = online(m, power, load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT))
+    lse = m + tl.log(power)  # (BM,)
+    tl.store(lses + at, lse, mask=inside)
+    s = smoothing.to(kind)
+    even = even.to(kind)  # s / C
+    loss = tl.zeros((BM,), kind)
+    if PROBS or SMOOTH:
+        for start in range(0, columns, BN):
+            col = start + tl.arange(0, BN)
+            lanes = inside[:, None] & (col < columns)[None, :]
+            q = tl.zeros((BM, BN), kind) + even
+            if PROBS:
+                q += (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)
+            q *= _class_weight(weight, col, columns).to(kind)
+            away = lse[:, None] - load(x, b, row, col, x_strides, lanes, 0.0, X_UNIT)
+            loss += tl.sum(tl.where(lanes, q * away, 0.0), axis=1)
+    if not PROBS:
+        safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        share = share.to(kind)
+        chosen = tl.load(x + b * x_strides[0] + row * x_strides[1] + safe * x_strides[2], mask=inside, other=0.0).to(kind)
+        loss += (1 - s) * share * (lse - chosen)
+        loss = tl.where(share != share, float("nan"), tl.where(_counted(target, at, inside, ignore_index), loss, 0.0))
+        tl.store(shares + at, share, mask=inside)
+    tl.store(losses + at, loss.to(losses.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _counted(target, at, inside, ignore_index):
+    return tl.load(target + at, mask=inside, other=0).to(tl.int64) != ignore_index
+
+
+# dx_c = g (e^(x_c - lse) sum_c q_c - q_c);  dt_c = g (1 - s) w_c (lse - x_c);  g divided by the total weight for a mean
+@triton.jit
+def _backward_kernel(
+    x, target, weight, lses, g, whole, weights, dx, dt, batch, rows, columns, x_strides, t_strides, dx_strides, smoothing, even, ignore_index, divisor,
+    PROBS: tl.constexpr, PER_ROW: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, DX_UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(batch, rows, columns, x_strides, BM)
+    columns = columns // ALIGN * ALIGN
+    kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    at = b * rows + row
+    lse = tl.load(lses + at, mask=inside, other=0.0).to(kind)
+    s = smoothing.to(kind)
+    even = even.to(kind)  # s / C
+    up = tl.load(g + at, mask=inside, other=0.0).to(kind) if PER_ROW else tl.load(g).to(kind)
+    up = divide(up, tl.load(whole).to(kind)) if whole is not None else divide(up, divisor)
+    if PROBS:
+        total_q = tl.zeros((BM,), kind)
+        for start in range(0, columns, BN):
+            col = start + tl.arange(0, BN)
+            lanes = inside[:, None] & (col < columns)[None, :]
+            q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)
+            total_q += tl.sum(tl.where(lanes, q * _class_weight(weight, col, columns).to(kind), 0.0), axis=1)
+    else:
+        safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        share = share.to(kind)
+        counted = _counted(target, at, inside, ignore_index)
+        total_q = (1 - s) * share + even * (tl.load(weights).to(kind) if weights is not None else columns)
+        total_q = tl.where(counted, total_q, 0.0)
+    for start in range(0, columns, BN):
+        col = start + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        logits = load(x, b, row, col, x_strides, lanes, 0.0, X_UNIT)
+        w = _class_weight(weight, col, columns).to(kind)
+        if PROBS:
+            q = w * (even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT))
+        else:
+            q = even * w + tl.where(col[None, :] == safe[:, None], ((1 - s) * share)[:, None], 0.0)
+            q = tl.where(counted[:, None], q, 0.0)
+        up_rows = tl.broadcast_to(up, (BM,))[:, None]
+        if dx is not None:
+            p = tl.where(total_q[:, None] == 0, 0.0, exp(logits - lse[:, None]) * total_q[:, None])
+            store(dx, up_rows * (p - q), b, row, col, dx_strides, lanes, DX_UNIT)
+        if dt is not None:
+            store(dt, up_rows * (1 - s) * w * (lse[:, None] - logits), b, row, col, dx_strides, lanes, DX_UNIT)
+
+
+# loss = sum of losses / sum of shares
+@triton.jit
+def _pair(loss, share, index):
+    return loss, share
+
+
+@triton.jit
+def _add_pairs(a, w, a_, w_):
+    return a + a_, w + w_
+
+
+@triton.jit
+def _mean_of(a, w):
+    return divide(a, w), w
+
+
+def _shape(
+    x: Any, target: Any, weight: Any = None, *, reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0
+) -> tuple[Spec, Spec, Spec]:
+    name = "cross_entropy"
+    refuse_kind(name, x.dtype, ("float",))
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"{name}: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"{name}: label_smoothing {label_smoothing} is not between 0 and 1")
+    if not x.shape:
+        raise ShapeError(f"{name}: x () has no dim of classes; give (C,), (N, C) or (N, C, ...)")
+    classes, rows = x.shape[class_axis(x)], per_row(x.shape)
+    if dtypes.of(target.dtype).kind in ("int", "uint"):
+        if target.shape != rows:
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)} with labels {tuple(target.shape)}: labels must have shape {rows}, x's without its classes"
+            )
+    elif dtypes.is_float(target.dtype):
+        if target.shape != x.shape:
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)} with probabilities {tuple(target.shape)}: they must have x's shape; for labels give integers of shape {rows}"
+            )
+    else:
+        raise DTypeError(f"{name}: target is {dtypes.of(target.dtype).name}; give integer labels or probabilities of x's type")
+    if weight is not None and weight.shape != (classes,):
+        raise ShapeError(
+            f"{name}: x {tuple(x.shape)} with weight {tuple(weight.shape)}: weight must have shape ({classes},), one per class"
+        )
+    wide = dtypes.accumulator(x.dtype)
+    by_weight = reduction == "mean" and is_labels(target)
+    return Spec(rows if reduction == "none" else (), x.dtype), Spec(rows, wide), Spec(() if by_weight else (0,), wide)
+
+
+def forward_rows(
+    x: CudaArray, target: CudaArray, weight: CudaArray | None, reduction: str, ignore_index: int, smoothing: float, on: Grid
+) -> Any:
+    """Losses, log-sum-exp and total weight with a given tile."""
+    axis, rows, wide, labels = class_axis(x), per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
+    losses = blank(rows, x.dtype if reduction == "none" else wide, x)
+    lse = blank(rows, wide, x)
+    shares = blank(rows if labels else (0,), wide, x)
+    whole = blank(() if labels and reduction == "mean" else (0,), wide, x)
+    a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
+    launch(
+        _forward_kernel, (on.batch * cdiv(on.rows, on.BM),), a.array, dense(target) if t is None else t.array,
+        None if weight is None else dense(weight), losses, lse, shares, on.batch, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
+        np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), PROBS=not labels, SMOOTH=smoothing > 0,
+        X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,
+    )  # fmt: skip
+    if reduction == "none":
+        return losses, lse, whole
+    loss = blank((), x.dtype, x)
+    every = tuple(range(len(rows)))
+    if labels and reduction == "mean":
+        fold(Words(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (wide, wide))
+    else:
+        divisor = np.float64(math.prod(rows) if reduction == "mean" else 1)
+        fold(Words(value, add, divide, zero), (losses,), every, (loss,), (wide,), (divisor,))
+    return loss, lse, whole
+
+
+def _forward(
+    x: CudaArray,
+    target: CudaArray,
+    weight: CudaArray | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    if is_labels(target):
+        check_labels(target, x.shape[class_axis(x)], ignore_index)
+    return forward_rows(x, target, weight, reduction, ignore_index, label_smoothing, grid(x.shape, class_axis(x), x.itemsize))
+
+
+def backward_rows(
+    g: CudaArray, x: CudaArray, target: CudaArray, weight: CudaArray | None, lse: CudaArray, whole: CudaArray, reduction: str, ignore_index: int,
+    smoothing: float, needs: tuple[bool, ...], on: Grid,
+) -> tuple[Any, Any]:  # fmt: skip
+    """Gradients of logits and probabilities with a given tile."""
+    axis, labels, wide = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype)
+    dx = blank(x.shape, x.dtype, x) if needs[0] else None
+    dt = blank(target.shape, target.dtype, target) if needs[1] and not labels else None
+    weights = None
+    if weight is not None and labels:
+        weights = blank((), wide, x)
+        fold(Words(value, add, None, zero), (weight,), (0,), (weights,), (wide,))
+    a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
+    model = dx if dx is not None else dt
+    if model is None:
+        return None, None
+    c = as_rows(model, axis)
+    divisor = math.prod(per_row(x.shape)) if reduction == "mean" and not labels else 1
+    launch(
+        _backward_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, dense(target) if t is None else t.array,
+        None if weight is None else dense(weight), lse, dense(g), whole if reduction == "mean" and labels else None, weights, dx, dt,
+        on.batch, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides, c.strides, np.float64(smoothing),
+        np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), np.float64(divisor), PROBS=not labels, PER_ROW=reduction == "none",
+        X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), DX_UNIT=unit(c.strides),
+        BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,
+    )  # fmt: skip
+    return dx, dt
+
+
+def _backward(
+    g: CudaArray, x: CudaArray, target: CudaArray, weight: CudaArray | None, loss: CudaArray, lse: CudaArray, total: CudaArray, reduction: str,
+    ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    on = grid(x.shape, class_axis(x), x.itemsize)
+    dx, dt = backward_rows(g, x, target, weight, lse, total, reduction, ignore_index, label_smoothing, needs, on)
+    dw = (
+        weight_gradient(g, x, target, weight, loss, lse, total, reduction, ignore_index, label_smoothing)
+        if weight is not None and needs[2]
+        else None
+    )
+    return dx, dt, dw
+
+
+# dw_c = sum over rows of g ((1 - s) t_c + s / C) (lse - x_c), less g t_c loss where the mean divides by the weights
+@triton.jit
+def _weighed_label(x, lse, label, place, up, loss, ignored, index):
+    hit = (label == place) & (label != ignored)
+    away = up * (lse - x)
+    return tl.where(hit, away, 0.0), tl.where(label != ignored, away, 0.0), tl.where(hit, up * loss, 0.0)
+
+
+@triton.jit
+def _weighed_probability(x, lse, t, up, index):
+    away = up * (lse - x)
+    return t * away, away, away * 0
+
+
+@triton.jit
+def _add_three(a, b, c, a_, b_, c_):
+    return a + a_, b + b_, c + c_
+
+
+@triton.jit
+def _join(hits, every, mean, sharp, even):
+    return sharp.to(hits.dtype) * hits + even.to(hits.dtype) * every - mean
+
+
+@triton.jit
+def _quotient(g, whole, index):
+    return divide(g, whole)
+
+
+@triton.jit
+def _share(g, index, n):
+    return divide(g, n)
+
+
+def weight_gradient(
+    g: CudaArray, x: CudaArray, target: CudaArray, weight: CudaArray, loss: CudaArray, lse: CudaArray, whole: CudaArray, reduction: str,
+    ignore_index: int, smoothing: float,
+) -> CudaArray:  # fmt: skip
+    """The gradient of the class weights: the shared reduction over all dims but the classes'."""
+    axis, labels, wide, classes = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype), x.shape[class_axis(x)]
+    kept = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
+
+    def stretched(a: CudaArray) -> CudaArray:
+        return a.reshape(kept).expand(x.shape) if a.shape == per_row(x.shape) else a.reshape((1,) * len(kept)).expand(x.shape)
+
+    up = blank(g.shape, wide, x)
+    if reduction == "mean" and labels:
+        spread(_quotient, (g, whole), (), (up,))
+    else:
+        spread(_share, (g,), (), (up,), (np.float64(math.prod(kept) if reduction == "mean" else 1),))
+    dw = blank(weight.shape, weight.dtype, x)
+    xs: tuple[CudaArray, ...] = (x, stretched(lse), target, stretched(up))
+    words = Words(_weighed_probability, _add_three, _join, zero)
+    if labels:
+        places = _made("arange", x, start=0, end=classes, step=1, dtype=_I64).reshape(
+            tuple(classes if a == axis else 1 for a in range(len(kept)))
+        )
+        ignored = _made("full", x, shape=(), value=ignore_index, dtype=_I64)
+        mean = loss if reduction == "mean" else _made("full", x, shape=(), value=0.0, dtype=wide)
+        xs = (x, stretched(lse), stretched(target), places.expand(x.shape), stretched(up), stretched(mean), stretched(ignored))
+        words = Words(_weighed_label, _add_three, _join, zero)
+    others = tuple(a for a in range(len(x.shape)) if a != axis)
+    fold(words, xs, others, (dw,), (wide,) * 3, (np.float64(1 - smoothing), np.float64(smoothing / classes)))
+    return dw
+
+
+def _made(name: str, like: CudaArray, **attrs: Any) -> CudaArray:
+    """What an op without inputs makes on the device of another array."""
+    run = registry[name].forward
+    assert run is not None
+    found = run(device=like.device, **attrs)
+    assert isinstance(found, CudaArray)
+    return found
+
+
+def _rule(
+    g: Any, x: Any, target: Any, weight: Any, loss: Any, reduction: str, ignore_index: int, label_smoothing: float, needs: tuple[bool, ...]
+) -> tuple[Any, Any, Any]:
+    """The gradient in our own ops, from the softmax and the aims q."""
+    axis, labels = class_axis(x), not target.dtype.is_floating_point
+    classes = x.shape[axis]
+    wide = dtypes.accumulator(x.array.dtype)
+    given, x = x.array.dtype, ops.cast(x, dtype=wide)
+    row = tuple(classes if a == axis else 1 for a in range(len(x.shape)))
+    kept = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
+    w = None if weight is None else ops.reshape(ops.cast(weight, dtype=wide), shape=row)
+    share: Any = float(math.prod(kept))
+    if labels:
+        label = ops.reshape(target, shape=kept)
+        places = ops.reshape(ops.arange(start=0, end=classes, step=1, dtype=_I64, device=x.device), shape=row)
+        hit = ops.cast(ops.eq(places, ops.cast(label, dtype=_I64)), dtype=wide)
+        counts = ops.cast(ops.ne(label, ignore_index), dtype=wide)
+        hit = ops.mul(hit, counts)
+        q = ops.add(ops.mul(hit, 1 - label_smoothing), ops.mul(counts, label_smoothing / classes))
+        share = ops.sum(counts if w is None else ops.mul(hit, w), dim=tuple(range(len(x.shape))), keepdim=False)
+    else:
+        q = ops.add(ops.mul(ops.cast(target, dtype=wide), 1 - label_smoothing), label_smoothing / classes)
+    bare, q = q, q if w is None else ops.mul(q, w)
+    up = ops.cast(g, dtype=wide)
+    up = ops.reshape(up, shape=kept) if reduction == "none" else ops.div(up, share) if reduction == "mean" else up
+    dx = ops.mul(up, ops.sub(ops.mul(ops.softmax(x, dim=axis), ops.sum(q, dim=(axis,), keepdim=True)), q))
+    dt = dw = None
+    if needs[2]:
+        others = tuple(a for a in range(len(x.shape)) if a != axis)
+        share_of_row = ops.mul(bare, ops.log_softmax(x, dim=axis))
+        if labels and reduction == "mean":
+            share_of_row = ops.add(share_of_row, ops.mul(hit, ops.cast(loss, dtype=wide)))
+        dw = ops.cast(ops.neg(ops.sum(ops.mul(up, share_of_row), dim=others, keepdim=False)), dtype=weight.array.dtype)
+    if needs[1] and not labels:
+        dt = ops.mul(ops.mul(up, label_smoothing - 1), ops.log_softmax(x, dim=axis))
+        dt = ops.cast(dt if w is None else ops.mul(dt, w), dtype=target.array.dtype)
+    return ops.cast(dx, dtype=given), dt, dw
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    """Labels and probabilities, each reduction, weights, ignored rows, smoothing, extra dims, one unbatched row."""
+    x, t = rng.normal(size=(5, 7)), rng.integers(0, 7, 5)
+    ignored = t.copy()
+    ignored[1] = ignored[3] = -100
+    weight = 0.5 + rng.random(7)
+    probs = rng.random((5, 7))
+    plain: dict[str, Any] = {"ignore_index": -100, "label_smoothing": 0.0}
+    return [
+        Sample(x, t, None, reduction="mean", **plain),
+        Sample(x, t.astype(np.int32), None, reduction="none", **plain),
+        Sample(x, ignored, weight, reduction="mean", ignore_index=-100, label_smoothing=0.1),
+        Sample(x, ignored, None, reduction="sum", ignore_index=-100, label_smoothing=0.2),
+        Sample(x, t, weight, reduction="none", ignore_index=int(t[0]), label_smoothing=0.0),
+        Sample(x, probs, None, reduction="mean", **plain),
+        Sample(x, probs, weight, reduction="none", ignore_index=-100, label_smoothing=0.1),
+        Sample(rng.normal(size=(2, 5, 3)), rng.integers(0, 5, (2, 3)), weight[:5], reduction="mean", **plain),
+        Sample(rng.normal(size=(2, 5, 3)), rng.random((2, 5, 3)), None, reduction="sum", **plain),
+        Sample(x[0], np.asarray(t[0]), None, reduction="mean", **plain),
+        Sample(20 * rng.normal(size=(70, 3)), rng.integers(0, 3, 70), None, reduction="mean", smooth=False, **plain),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(
+            rng.standard_normal(s, np.float32), rng.integers(0, s[1], s[0]), None, reduction="mean", ignore_index=-100, label_smoothing=0.0
+        )
+        for s in ((64, 10), (2048, 32768), (512, 131072))
+    ]
+
+
+def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
+    return Work(5 * x.size, x.size * x.dtype.itemsize)
+
+
+op(
+    "cross_entropy", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=reference_backward,
+    outputs=("loss", "lse", "total"), residuals=("lse", "total"), samples=samples, sizes=_sizes, work=_work,
+)  # fmt: skip

@@ -1,0 +1,258 @@
+"""Cross-entropy on the CPU, and what both devices ask of its arguments."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import Array, to_host
+from tritensor.kernels.softmax import CACHE, by_rows, softmax_block
+from tritensor.kernels.sums import total
+
+
+def is_labels(target: Any) -> bool:
+    return not dtypes.is_float(target.dtype)
+
+
+def class_axis(x: Any) -> int:
+    """The axis of classes: 1, or 0 for one unbatched row."""
+    return 1 if len(x.shape) > 1 else 0
+
+
+def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of what there is one of per row: logits without classes."""
+    return shape[:1] + shape[2:] if len(shape) > 1 else ()
+
+
+# The CPU side: logits as rows (n, C) in the accumulator's type.
+def check_labels(target: Array, classes: int, ignore_index: int) -> bool:
+    """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position.
+
+    Waits for labels that live on a device.
+    """
+    target = to_host(target)
+    if target.size == 0:
+        return False
+    if np.minimum.reduce(target, axis=None) >= 0 and np.maximum.reduce(target, axis=None) < classes and not 0 <= ignore_index < classes:
+        return False
+    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        where = at[0] if len(at) == 1 else at
+        known = f"there are {classes}, 0 to {classes - 1} (ignore_index is {ignore_index})"
+        raise IndexError(f"cross_entropy: label {int(target[at])} at position {where} is no class; {known}")
+    return bool((target == ignore_index).any())
+
+
+def _as_columns(x: np.ndarray) -> np.ndarray:
+    """(N, C, ...) or (C,) as (rows, C)."""
+    if x.ndim == 2:
+        return x
+    return x.reshape(1, -1) if x.ndim == 1 else np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _as_given(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows (n, C) back in the logits' shape."""
+    if len(shape) < 3:
+        return x.reshape(shape)
+    return np.ascontiguousarray(np.moveaxis(x.reshape(shape[0], *shape[2:], shape[1]), -1, 1))
+
+
+def _lse_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
+    """log sum e^x of every row, in out's first column."""
+    m = np.maximum.reduce(x, axis=1, keepdims=True)
+    power = np.subtract(x, m)
+    np.exp(power, out=power)
+    np.add(np.log(np.add.reduce(power, axis=1, keepdims=True)), m, out=out[:, :1])
+
+
+def _lse(x: np.ndarray) -> np.ndarray:
+    out = np.empty((x.shape[0], 1), x.dtype)
+    step = max(CACHE // max(x.shape[1], 1), 1)
+    for start in range(0, x.shape[0], step):
+        _lse_block(x[start : start + step], out[start : start + step], 1)
+    return out[:, 0]
+
+
+def _aims(
+    target: np.ndarray, weight: np.ndarray | None, shape: tuple[int, ...], dtype: Any, smoothing: float, ignore_index: int
+) -> np.ndarray:
+    """q: (rows, C), the weighted and smoothed target; rows that are ignored are 0."""
+    classes = shape[1]
+    if is_labels(target):
+        flat = target.reshape(-1)
+        counts = flat != ignore_index
+        q = np.full(shape, smoothing / classes, dtype)
+        q[np.arange(shape[0]), np.where(counts, flat, 0)] += 1 - smoothing
+        q *= counts[:, None]
+    else:
+        q = _as_columns(target).astype(dtype) * dtype.type(1 - smoothing) + dtype.type(smoothing / classes)
+    if weight is not None:
+        q *= weight.astype(dtype)
+    return q
+
+
+# Small batches of labels, in every training step: few calls of numpy, and no maxima of short rows, which are its slowest.
+_MILD = 64.0  # e^x of logits within this neither overflows nor vanishes, nor do sums of _FEW of them
+_FEW = 1024  # classes
+
+
+@lru_cache(maxsize=16)
+def _constants(n: int, classes: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rows (n, classes) begin, and a one per class."""
+    return np.arange(0, n * classes, classes), np.ones(classes, dtype)
+
+
+def _powers(rows: np.ndarray) -> np.ndarray | None:
+    """e^x of a few logits; None where they are many, or not so mild that their maximum need not be subtracted first."""
+    if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:
+        return None
+    flat = rows.reshape(-1)
+    # All |x| are below _MILD if their squares' sum is below its square; infinities and NaN fail every comparison.
+    if flat.dot(flat) < _MILD * _MILD or (np.maximum.reduce(flat) < _MILD and np.minimum.reduce(flat) > -_MILD):
+        return np.exp(rows)
+    return None
+
+
+def _every_label(target: np.ndarray, classes: int, ignore_index: int) -> bool:
+    """Whether all labels are surely classes, and none is ignored: seen unsigned, negative labels are huge."""
+    if target.dtype.kind != "i" or 0 <= ignore_index < classes:
+        return False
+    return bool(np.maximum.reduce(target.view(f"u{target.itemsize}"), axis=None) < classes)
+
+
+def _few_losses(rows: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(losses, lse) of a small batch of labels without weights; None for what needs more care."""
+    power = _powers(rows)
+    if power is None or not _every_label(target, rows.shape[1], ignore_index):
+        return None
+    begins, ones = _constants(rows.shape[0], rows.shape[1], rows.dtype)
+    lse = power.dot(ones)
+    np.log(lse, out=lse)
+    return lse - rows.reshape(-1).take(begins + target.reshape(-1)), lse
+
+
+def _few_gradients(rows: np.ndarray, target: np.ndarray, ignore_index: int, up: Any) -> np.ndarray | None:
+    """up * (softmax - one-hot) of the same, `up` a number of the rows' type."""
+    power = _powers(rows)
+    if power is None or not _every_label(target, rows.shape[1], ignore_index):
+        return None
+    begins, ones = _constants(rows.shape[0], rows.shape[1], rows.dtype)
+    sums = power.dot(ones)
+    power *= np.true_divide(up, sums, out=sums)[:, None]
+    begins = begins + target.reshape(-1)
+    power.reshape(-1)[begins] -= up
+    return power
+
+
+def reference(
+    x: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
+    labels = is_labels(target)
+    wide = dtypes.accumulator(x.dtype)
+    rows = _as_columns(x).astype(wide, copy=False)
+    n = rows.shape[0]
+    if labels and weight is None and not label_smoothing and reduction != "none":
+        few = _few_losses(rows, target, ignore_index)
+        if few is not None:
+            loss = np.add.reduce(few[0])
+            mean = reduction == "mean"
+            rows_counted = np.full((), n, wide) if mean else np.empty(0, wide)
+            return np.asarray(loss / wide.type(n) if mean else loss, x.dtype), few[1].reshape(per_row(x.shape)), rows_counted
+    ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        lse = _lse(rows)
+        share: Any = n
+        if labels and not ignored and weight is None and not label_smoothing:
+            losses = lse - rows[np.arange(n), target.reshape(-1)]
+        else:
+            away = lse[:, None] - rows
+            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
+            losses = np.add.reduce(np.where((q == 0) & labels, 0, q * away), axis=1)
+            if labels:
+                counts = target.reshape(-1) != ignore_index
+                share = counts.sum() if weight is None else (weight.astype(wide)[np.where(counts, target.reshape(-1), 0)] * counts).sum()
+        lse = lse.reshape(per_row(x.shape))
+        if reduction == "none":
+            return losses.reshape(lse.shape).astype(x.dtype, copy=False), lse, np.empty(0, wide)
+        loss = total(losses, (0,))
+        if reduction == "sum":
+            return np.asarray(loss, x.dtype), lse, np.empty(0, wide)
+        return np.asarray(np.true_divide(loss, share), x.dtype), lse, np.asarray(share, wide) if labels else np.empty(0, wide)
+
+
+def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """up * (softmax - one-hot) of rows (n, C), block by block: up, (n, 1) or (1, 1), divided by the row's sum scales e^(x - max) in one pass."""
+    n, classes = rows.shape
+    down = np.empty_like(rows)
+    step = max(CACHE // max(classes, 1), 1)
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        x, out = rows[part], down[part]
+        np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=out)
+        np.exp(out, out=out)
+        sums = np.add.reduce(out, axis=1, keepdims=True)
+        np.multiply(out, np.true_divide(up if len(up) == 1 else up[part], sums, out=sums), out=out)
+    down[np.arange(n), labels] -= up[:, 0]
+    return down
+
+
+def reference_backward(
+    g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, reduction: str, ignore_index: int,
+    label_smoothing: float, needs: tuple[bool, ...],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    wide, labels = dtypes.accumulator(x.dtype), is_labels(target)
+    rows = _as_columns(x).astype(wide, copy=False)
+    n, flat = rows.shape[0], target.reshape(-1)
+    plain = labels and weight is None and not label_smoothing
+    if plain and needs[0] and reduction != "none":
+        few = _few_gradients(rows, target, ignore_index, wide.type(g) / wide.type(n if reduction == "mean" else 1))
+        if few is not None:
+            return _as_given(few, x.shape).astype(x.dtype, copy=False), None, None
+    counts = flat != ignore_index
+    every = not labels or bool(counts.all())
+    if reduction == "none":
+        up = g.reshape(-1, 1).astype(wide, copy=False)
+    else:
+        share: Any = 1
+        if reduction == "mean":
+            share = n if every else np.count_nonzero(counts)
+            if labels and weight is not None:
+                share = (weight.astype(wide)[np.where(counts, flat, 0)] * counts).sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.true_divide(g, share, dtype=wide).reshape(1, 1)
+    dx = dt = dw = None
+    if needs[0]:
+        if plain:
+            down = _label_gradient(rows, flat if every else np.where(counts, flat, 0), up if every else up * counts[:, None])
+        else:
+            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
+            down = by_rows(softmax_block, (rows,), np.empty(rows.shape, wide), 1)
+            down *= np.add.reduce(q, axis=1, keepdims=True)
+            down -= q
+            down *= up
+        dx = _as_given(down, x.shape).astype(x.dtype, copy=False)
+    if needs[1] and not labels:
+        away = _lse(rows)[:, None] - rows
+        away *= up * wide.type(1 - label_smoothing)
+        if weight is not None:
+            away *= weight.astype(wide)
+        dt = _as_given(away, target.shape).astype(target.dtype, copy=False)
+    if needs[2] and weight is not None:
+        away = (_lse(rows)[:, None] - rows) * up
+        away *= _aims(target, None, rows.shape, wide, label_smoothing, ignore_index)
+        dw = total(away, (0,))
+        if labels and reduction == "mean":
+            dw -= up[0] * loss.astype(wide) * np.bincount(flat[counts], minlength=rows.shape[1]).astype(wide)
+        dw = dw.astype(weight.dtype, copy=False)
+    return dx, dt, dw
