@@ -1,0 +1,92 @@
+"""Identity, Linear and Bilinear."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tritensor.errors import ShapeError
+from tritensor.nn import functional as F
+from tritensor.nn import init
+from tritensor.nn.module import Module
+from tritensor.nn.parameter import Parameter, empty_parameter
+from tritensor.tensor.core import Tensor
+
+
+class Identity(Module):
+    """Returns its input; takes any arguments and ignores them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        return input
+
+
+class Linear(Module):
+    """y = x @ weight.T + bias: (..., in_features) -> (..., out_features).
+
+    weight (out, in) and bias (out) start uniform on +-1 / sqrt(in_features).
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        if in_features < 0 or out_features < 0:
+            raise ShapeError(f"Linear: in_features {in_features} and out_features {out_features} must not be negative")
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = empty_parameter(out_features, in_features, device=device, dtype=dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device=device, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew."""
+        reset_affine(self.weight, self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class Bilinear(Module):
+    """y[k] = x1 @ weight[k] @ x2 + bias[k]: (..., in1), (..., in2) -> (..., out). Parameters start uniform on +-1 / sqrt(in1)."""
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        if in1_features <= 0:
+            raise ShapeError(f"Bilinear: in1_features {in1_features} must be greater than 0")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = empty_parameter(out_features, in1_features, in2_features, device=device, dtype=dtype)
+        self.register_parameter("bias", empty_parameter(out_features, device=device, dtype=dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        return f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+def reset_affine(weight: Tensor, bias: Tensor | None) -> None:
+    """PyTorch's start for Linear and Conv2d: weight kaiming_uniform_ with a = sqrt(5), bias uniform, both on +-1 / sqrt(fan_in)."""
+    if weight.numel():
+        init.kaiming_uniform_(weight, a=math.sqrt(5))
+    if bias is not None:
+        fan_in, _ = init.fans("reset_parameters", weight)
+        bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+        init.uniform_(bias, -bound, bound)

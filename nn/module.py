@@ -1,0 +1,430 @@
+"""Module: the base of every layer and network, PyTorch's in full."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tritensor.autograd.modes import no_grad
+from tritensor.device import as_device
+from tritensor.device import device as Device
+from tritensor.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
+from tritensor.errors import DTypeError
+from tritensor.nn import hooks, state
+from tritensor.nn.hooks import Hooks, RemovableHandle
+from tritensor.nn.parameter import Buffer, Parameter
+from tritensor.tensor.core import Tensor
+
+
+class Module:
+    """Base class of neural networks: subclass it, make parts in `__init__`, compute in `forward`.
+
+    Parameters, buffers and modules assigned as attributes are registered under the attribute's name; everything
+    below walks over them. Calling a module runs `forward` and its hooks.
+    """
+
+    training: bool
+    _hooks: Hooks | None = None  # made with the first hook: without it a call goes straight to forward
+
+    def __init__(self) -> None:
+        self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function: define forward(self, ...) in it'
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks is None:
+            return self.forward(*args, **kwargs)
+        return hooks.call(self, args, kwargs)
+
+    # registration
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Add a parameter under `name`; None keeps the name and stays out of parameters() and the state_dict."""
+        table = self._claim("parameter", "_parameters", name)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required)")
+            if param.grad_fn is not None:
+                raise ValueError(f"cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()")
+        table[name] = param
+
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
+        table = self._claim("buffer", "_buffers", name)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)")
+        table[name] = tensor
+        (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Add a child module under `name`."""
+        table = self._claim("module", "_modules", name)
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+        table[name] = module
+
+    register_module = add_module
+
+    def _claim(self, what: str, kind: str, name: str) -> dict[str, Any]:
+        """The table for `kind`, once `name` has been found fit and free."""
+        table: dict[str, Any] | None = self.__dict__.get(kind)
+        if table is None:
+            raise AttributeError(f"cannot assign {what} before Module.__init__() call: call super().__init__() first")
+        if not isinstance(name, str):
+            raise TypeError(f"{what} name should be a string, not {type(name).__name__}")
+        if not name or "." in name:
+            raise KeyError(f'{what} name "{name}" must not be empty or contain "."')
+        if name not in table and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+        return table
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        fields = self.__dict__
+        for kind, base, what in _KINDS:
+            if isinstance(value, base):
+                if kind not in fields:
+                    raise AttributeError(f"cannot assign {what} before Module.__init__() call: call super().__init__() first")
+                for other in ("_parameters", "_buffers", "_modules"):
+                    if other != kind:
+                        fields[other].pop(name, None)
+                fields.pop(name, None)
+                if kind == "_buffers":
+                    self.register_buffer(name, value, value.persistent)
+                else:
+                    (self.register_parameter if kind == "_parameters" else self.add_module)(name, value)
+                return
+        for kind, base, what in _KINDS:
+            table = fields.get(kind)
+            if table is not None and name in table:
+                if value is None or (kind == "_buffers" and isinstance(value, Tensor)):
+                    table[name] = value
+                    return
+                expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
+                raise TypeError(f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)")
+        object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        fields = self.__dict__
+        # _modules is absent while a copy is being built
+        if "_modules" in fields and (
+            name in (found := fields["_parameters"]) or name in (found := fields["_modules"]) or name in (found := fields["_buffers"])
+        ):
+            return found[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+
+    def __delattr__(self, name: str) -> None:
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__.get(kind, ()):
+                del self.__dict__[kind][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = {*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers}
+        return sorted(n for n in names if not n[:1].isdigit())  # '0' is no attribute anyone can write
+
+    # walking
+    def _named_members(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for at, module in modules:
+            for name, member in getattr(module, table).items():
+                if member is None or id(member) in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(id(member))
+                yield f"{at}.{name}" if at else name, member
+
+    def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """(name, parameter) of this module and those below, each parameter once."""
+        return self._named_members("_parameters", prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, param in self.named_parameters(recurse=recurse):
+            yield param
+
+    def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
+        """(name, buffer) of this module and those below, each buffer once."""
+        return self._named_members("_buffers", prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """(name, module) of the modules directly below, each once."""
+        seen: set[int] = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """(name, module) of this module, named `prefix`, and all below; a shared one once, under its first name."""
+        memo = set() if memo is None else memo
+        if self not in memo:
+            if remove_duplicate:
+                memo.add(self)
+            yield prefix, self
+            for name, module in self._modules.items():
+                if module is not None:
+                    yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self) -> Iterator[Module]:
+        for _, module in self.named_modules():
+            yield module
+
+    def get_submodule(self, target: str) -> Module:
+        """The module called `target`, such as "layers.0.fc"; "" is this module. Raises AttributeError naming the part that is not there."""
+        found: Module = self
+        for part in target.split(".") if target else ():
+            if not hasattr(found, part):
+                raise AttributeError(f"{type(found).__name__} has no attribute `{part}`")
+            found = getattr(found, part)
+            if not isinstance(found, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
+        return found
+
+    def set_submodule(self, target: str, module: Module) -> None:
+        """Put `module` where the module called `target` is, such as "layers.0.fc"."""
+        path, _, name = target.rpartition(".")
+        if not name:
+            raise ValueError("set_submodule: the target is empty; name a module below this one")
+        self.get_submodule(target)
+        self.get_submodule(path).add_module(name, module)
+
+    def _get_member(self, target: str, table: str, what: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if name not in getattr(module, table):
+            raise AttributeError(f"{type(module).__name__} has no {what} `{name}`")
+        return getattr(module, table)[name]
+
+    def get_parameter(self, target: str) -> Parameter:
+        """The parameter called `target`, such as "layers.0.fc.weight"."""
+        found: Parameter = self._get_member(target, "_parameters", "parameter")
+        return found
+
+    def get_buffer(self, target: str) -> Tensor:
+        """The buffer called `target`."""
+        found: Tensor = self._get_member(target, "_buffers", "buffer")
+        return found
+
+    # state
+    def state_dict(self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
+        """Names and values of all parameters and persistent buffers, sharing memory with them; keep_vars=True keeps the parameters themselves."""
+        found = {} if destination is None else destination
+        if self._hooks is not None:
+            for hook in list(self._hooks.state_pre.values()):
+                hook(self, prefix, keep_vars)
+        self._save_to_state_dict(found, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        if self._hooks is not None:
+            for hook in list(self._hooks.state_post.values()):
+                hook(self, found, prefix, {})
+        return found
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        for name, param in self._parameters.items():
+            if param is not None:
+                destination[prefix + name] = param if keep_vars else param.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if hasattr(type(self), "get_extra_state"):
+            destination[prefix + state.EXTRA] = self.get_extra_state()
+
+    def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, assign: bool = False) -> state.IncompatibleKeys:
+        """Copy values into parameters and buffers of the same names; returns (missing_keys, unexpected_keys).
+
+        Values are tensors or numpy arrays and are cast to the type that is here; assign=True puts them in place of the parameters instead.
+        Raises CheckpointError, with nothing copied, naming every missing and unexpected key (unless strict=False) and every wrong shape.
+        """
+        if not hasattr(state_dict, "items"):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict).__name__}")
+        return state.load(self, state_dict, strict, assign)
+
+    _load_from_state_dict = state.check
+
+    # modes and gradients
+    def train(self, mode: bool = True) -> Any:
+        """Put this module and all below into training mode (dropout drops); returns self."""
+        if not isinstance(mode, bool):
+            raise ValueError(f"training mode is expected to be boolean, not {mode!r}")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self) -> Any:
+        """Put this module and all below into evaluation mode; returns self."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters; set_to_none=False fills them with zeros instead."""
+        for param in self.parameters():
+            clear_grad(param, set_to_none)
+
+    def apply(self, fn: Callable[[Module], Any]) -> Any:
+        """Call `fn` on every module below and then on this one; returns self."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    # moving and casting: parameters stay the same objects, so optimizers keep them
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Any:
+        for module in self.children():
+            module._apply(fn)
+        with no_grad():
+            for param in self._parameters.values():
+                if param is not None:
+                    grad = param.grad
+                    moved = fn(param.detach())
+                    if grad is not None:
+                        param.grad = None  # a gradient has its parameter's type and device at all times
+                    param.data = moved
+                    if grad is not None:
+                        param.grad = fn(grad.detach())
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor). Only floating members are cast. Returns self."""
+        for given in args:
+            if isinstance(given, bool):
+                continue  # non_blocking: what it may speed up, it may never change
+            if isinstance(given, Tensor):
+                device, dtype = given.device, given.dtype
+            elif isinstance(given, Device | int) or (isinstance(given, str) and given.partition(":")[0] in ("cpu", "cuda")):
+                device = given
+            elif given is not None:
+                dtype = given
+        target = None if device is None else as_device(device)
+        kind = None if dtype is None else as_dtype(dtype)
+        if kind is not None and kind.kind not in ("float", "complex"):
+            raise DTypeError(f"Module.to: {kind} is not a floating type; modules are cast to float16, bfloat16, float32 or float64")
+
+        def convert(t: Tensor) -> Tensor:
+            cast = kind if kind is not None and t.is_floating_point() else None
+            return (
+                t
+                if target is None and cast is None
+                else t.to(device=t.device if target is None else target, dtype=t.dtype if cast is None else cast)
+            )
+
+        return self._apply(convert)
+
+    def cuda(self, device: Any = None) -> Any:
+        return self.to(device="cuda" if device is None else device)
+
+    def cpu(self) -> Any:
+        return self.to(device="cpu")
+
+    def type(self, dst_type: DType) -> Any:
+        """Cast every parameter and buffer, integer ones too."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def float(self) -> Any:
+        return self.to(dtype=float32)
+
+    def double(self) -> Any:
+        return self.to(dtype=float64)
+
+    def half(self) -> Any:
+        return self.to(dtype=float16)
+
+    def bfloat16(self) -> Any:
+        return self.to(dtype=bfloat16)
+
+    # hooks
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """Before forward, `hook(module, args)` -> None or new args; with_kwargs: `hook(module, args, kwargs)` -> None or (args, kwargs)."""
+        return hooks.add(self, "forward_pre", (hook, with_kwargs, False), first=prepend)
+
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """After forward, `hook(module, args, output)` (with_kwargs: `hook(module, args, kwargs, output)`) -> None or a new output.
+
+        always_call=True runs it also when forward raises."""
+        return hooks.add(self, "forward", (hook, with_kwargs, always_call), first=prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """When the gradients of the outputs are there: `hook(module, grad_output)` -> None or new ones."""
+        return hooks.add(self, "backward_pre", hook, first=prepend)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """When the gradients of the inputs are there: `hook(module, grad_input, grad_output)` -> None or new grad_input."""
+        return hooks.add(self, "backward", hook, first=prepend)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Before this module's part of state_dict(): `hook(module, prefix, keep_vars)`."""
+        return hooks.add(self, "state_pre", hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """After this module's part: `hook(module, state_dict, prefix, local_metadata)`; changes state_dict in place."""
+        return hooks.add(self, "state_post", hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Before checking: `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`; may rename keys."""
+        return hooks.add(self, "load_pre", (hook, True))
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """After loading: `hook(module, incompatible_keys)`; may strike names from its lists."""
+        return hooks.add(self, "load_post", hook)
+
+    # printing
+    def extra_repr(self) -> str:
+        """What repr shows between the brackets before the children."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        if len(lines) == 1 and not self._modules:
+            return f"{self._get_name()}({lines[0]})"
+        lines += [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
+        return self._get_name() + ("(\n  " + "\n  ".join(lines) + "\n)" if lines else "()")
+
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("_parameters", Parameter, "parameter"),
+    ("_modules", Module, "child module"),
+    ("_buffers", Buffer, "buffer"),
+)
+
+
+def indented(text: str) -> str:
+    """`text` with every line after the first moved two to the right."""
+    return text.replace("\n", "\n  ")
+
+
+def clear_grad(param: Tensor, set_to_none: bool) -> None:
+    """Drop a gradient, or detach it and fill it with zeros."""
+    if set_to_none:
+        param.grad = None
+    elif param.grad is not None:
+        param.grad = param.grad.detach()
+        param.grad.zero_()

@@ -1,0 +1,152 @@
+"""Loading a state_dict: everything is checked first, then everything is copied; a mistake leaves the module as it was."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.autograd.modes import no_grad
+from tritensor.errors import CheckpointError
+from tritensor.nn.parameter import Parameter
+from tritensor.tensor.core import Tensor, as_tensor
+
+EXTRA = "_extra_state"
+
+
+class IncompatibleKeys(NamedTuple):
+    """Names that the module has and the state_dict lacks, and the reverse."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if self.missing_keys or self.unexpected_keys:
+            return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return "<All keys matched successfully>"
+
+
+class Entry(NamedTuple):
+    """One value that is to be loaded: `module`'s parameter, buffer or extra state `name` gets `given`."""
+
+    module: Any
+    name: str
+    given: Any
+    assign: bool
+
+    def table(self) -> dict[str, Any]:
+        return self.module._parameters if self.name in self.module._parameters else self.module._buffers
+
+    def now(self) -> Any:
+        """What is there now, to be put back by `store(..., undo=True)`."""
+        if self.name == EXTRA:
+            return self.module.get_extra_state()
+        here = self.table()[self.name]
+        return here if self.assign else here.clone()
+
+    def store(self, value: Any, *, undo: bool = False) -> None:
+        if self.name == EXTRA:
+            self.module.set_extra_state(value)
+        elif not self.assign:
+            self.table()[self.name].copy_(value)
+        elif undo or self.name in self.module._buffers or isinstance(value, Parameter):
+            self.table()[self.name] = value
+        else:
+            self.module._parameters[self.name] = Parameter(value, self.module._parameters[self.name].requires_grad)
+
+
+def check(
+    module: Any, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], strict: bool,
+    missing: list[str], unexpected: list[str], errors: list[str],
+) -> None:  # fmt: skip
+    """Check the entries of one module, not its children's, and append what is to be copied to `metadata["plan"]`."""
+    if module._hooks is not None:
+        for hook, with_module in list(module._hooks.load_pre.values()):
+            first = (module,) if with_module else ()
+            hook(*first, state_dict, prefix, metadata, strict, missing, unexpected, errors)
+    plan, assign = metadata["plan"], metadata["assign_to_params_buffers"]
+    own = {**module._parameters, **{k: b for k, b in module._buffers.items() if k not in module._non_persistent_buffers_set}}
+    own = {k: here for k, here in own.items() if here is not None}
+    if hasattr(type(module), "set_extra_state"):
+        own[EXTRA] = None
+    for name, here in own.items():
+        key = prefix + name
+        if key not in state_dict:
+            if strict:
+                missing.append(key)
+            continue
+        given = state_dict[key]
+        if here is not None:
+            given = as_tensor(given) if isinstance(given, np.ndarray) else given
+            if not isinstance(given, Tensor):
+                errors.append(f"{key} is of type {type(given).__name__}; a tensor or a numpy array is expected.")
+                continue
+            if given.shape != here.shape:
+                errors.append(
+                    f"size mismatch for {key}: copying a param with shape {tuple(given.shape)} from checkpoint, "
+                    f"the shape in current model is {tuple(here.shape)}."
+                )
+                continue
+        plan.append(Entry(module, name, given, assign))
+    if strict:
+        for key in state_dict:
+            if key.startswith(prefix):
+                head, _, below = key[len(prefix) :].partition(".")
+                if (head not in module._modules) if below else (head not in own):
+                    unexpected.append(key)
+
+
+def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    """Check the whole tree under `module`; raise CheckpointError if anything is wrong, else copy everything."""
+    keys = IncompatibleKeys([], [])
+    errors: list[str] = []
+    plan: list[Entry] = []
+    posts: list[tuple[Any, Any]] = []
+
+    def walk(part: Any, entries: dict[str, Any], prefix: str) -> None:
+        metadata = {"plan": plan, "assign_to_params_buffers": assign}
+        part._load_from_state_dict(entries, prefix, metadata, True, *keys, errors)
+        for name, child in part._modules.items():
+            if child is not None:
+                under = f"{prefix}{name}."
+                walk(child, {k: v for k, v in entries.items() if k.startswith(under)}, under)
+        if part._hooks is not None:
+            posts.extend((hook, part) for hook in part._hooks.load_post.values())
+
+    walk(module, dict(state_dict), "")
+    if errors or not posts:
+        _refuse(module, strict, keys, errors)
+    before = [entry.now() for entry in plan] if keys.missing_keys or keys.unexpected_keys else []
+    with no_grad():
+        for entry in plan:
+            entry.store(entry.given)
+        try:
+            for hook, part in posts:  # may strike names from `keys`, so they come before the last judgement
+                hook(part, keys)
+            _refuse(module, strict, keys, errors)
+        except CheckpointError:
+            for entry, value in zip(plan, before, strict=True):
+                entry.store(value, undo=True)
+            raise
+    return keys
+
+
+def _refuse(module: Any, strict: bool, keys: IncompatibleKeys, errors: list[str]) -> None:
+    lines = []
+    if strict and keys.missing_keys:
+        lines.append("Missing key(s) in state_dict: " + ", ".join(f'"{k}"' for k in keys.missing_keys) + ".")
+    if strict and keys.unexpected_keys:
+        lines.append(
+            "Unexpected key(s) in state_dict: " + ", ".join(_suggest(module, k, keys.missing_keys) for k in keys.unexpected_keys) + "."
+        )
+    lines += errors
+    if lines:
+        raise CheckpointError(f"Error(s) in loading state_dict for {type(module).__name__} (nothing was loaded):\n\t" + "\n\t".join(lines))
+
+
+def _suggest(module: Any, key: str, missing: list[str]) -> str:
+    """The key with the name that was probably meant: one that is missing, or else any of the module's."""
+    names = [n for walk in (module.named_parameters, module.named_buffers) for n, _ in walk(remove_duplicate=False)]
+    near = difflib.get_close_matches(key, missing, 1) or difflib.get_close_matches(key, names, 1)
+    return f'"{key}" (did you mean "{near[0]}"?)' if near else f'"{key}"'

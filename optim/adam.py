@@ -1,0 +1,60 @@
+"""Adam: steps scaled by running moments of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritensor.optim.optimizer import Optimizer, refuse_differentiable, zeros_like
+from tritensor.table import ops
+
+
+class Adam(Optimizer):
+    """m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) (Kingma and Ba 2015).
+
+    weight_decay is added to the gradient as weight_decay * p; decoupled_weight_decay=True shrinks p by lr * weight_decay instead (AdamW).
+    amsgrad divides by the largest v so far (Reddi et al. 2018). One kernel launch per parameter. `foreach`, `capturable` and
+    `fused` are accepted and change nothing.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+    """
+
+    _decoupled = False
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+        fused: bool | None = None, decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        refuse_differentiable(type(self).__name__, differentiable)
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize}
+        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if not group["eps"] >= 0:
+            raise ValueError(f"Invalid epsilon value: {group['eps']}; it must be 0 or more")
+        for i, beta in enumerate(group["betas"]):
+            if not 0 <= beta < 1:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")
+
+    def _update(self, group: dict[str, Any]) -> None:
+        step, state, amsgrad = ops.adam_step, self.state, group["amsgrad"]
+        beta1, beta2 = group["betas"]
+        settings = {"lr": float(group["lr"]), "beta1": beta1, "beta2": beta2, "eps": group["eps"]}
+        settings |= {k: group[k] for k in ("weight_decay", "maximize") if group[k]}
+        if group["decoupled_weight_decay"]:
+            settings["decoupled"] = True
+        for p in group["params"]:
+            g = p.grad
+            if g is None:
+                continue
+            entry = state[p]
+            if not entry:
+                entry["step"] = 0
+                entry["exp_avg"], entry["exp_avg_sq"] = zeros_like(p), zeros_like(p)
+            if amsgrad and "max_exp_avg_sq" not in entry:
+                entry["max_exp_avg_sq"] = zeros_like(p)
+            entry["step"] = count = entry["step"] + 1
+            step(p, g, entry["exp_avg"], entry["exp_avg_sq"], entry["max_exp_avg_sq"] if amsgrad else None, step=count, **settings)

@@ -1,0 +1,171 @@
+"""Optimizer: parameter groups, per-parameter state, saving and loading, and the frame of a step."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.errors import CheckpointError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+
+
+class Optimizer:
+    """Base of optimizers: `param_groups` (dicts of "params" and settings), `state` per parameter, `step`.
+
+    A subclass gives its settings to `__init__` and updates the parameters of one group in `_update`; overriding `step` works too.
+
+    Args:
+        params: parameters, or dicts with "params" and settings of their own.
+        defaults: settings of groups that do not give them.
+
+    Raises:
+        ValueError: no parameters, a parameter that is not a leaf, or one given twice.
+        TypeError: something else than tensors or dicts.
+    """
+
+    _steps = 0  # schedulers look at it
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor; give [tensor]"
+            )
+        given = list(params)
+        if not given:
+            raise ValueError(
+                "optimizer got an empty parameter list; did model.parameters() come from a model without parameters, or a used-up generator?"
+            )
+        for group in given if isinstance(given[0], dict) else [{"params": given}]:
+            self.add_param_group(group)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a dict with "params" and settings; those it does not give are the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
+        params = param_group["params"]
+        if isinstance(params, set):
+            raise TypeError("optimizer parameters need an order that is the same every time, and a set has none; give a list")
+        params = [params] if isinstance(params, Tensor) else list(params)
+        if not params:
+            raise ValueError("optimizer got an empty parameter list in a parameter group")
+        seen = {p for group in self.param_groups for p in group["params"]}
+        for i, p in enumerate(params):
+            if not isinstance(p, Tensor):
+                raise TypeError(f"optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}")
+            if not p.is_leaf:
+                raise ValueError(
+                    f"can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
+                )
+            if p in seen:
+                raise ValueError(
+                    f"some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
+                )
+            seen.add(p)
+        group = {**self.defaults, **param_group, "params": params}
+        self._check(group)
+        self.param_groups.append(group)
+
+    def _check(self, group: dict[str, Any]) -> None:
+        """Refuse settings that make no sense; subclasses add theirs."""
+        if "lr" in group and not float(group["lr"]) >= 0:
+            raise ValueError(f"Invalid learning rate: {group['lr']}; it must be 0 or more")
+        if "weight_decay" in group and not group["weight_decay"] >= 0:
+            raise ValueError(f"Invalid weight_decay value: {group['weight_decay']}; it must be 0 or more")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update all parameters that have a gradient. `closure`, where given, computes the loss and its gradients first; its result is returned."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        with no_grad():
+            for group in self.param_groups:
+                self._update(group)
+        self._steps += 1
+        return loss
+
+    def _update(self, group: dict[str, Any]) -> None:
+        raise NotImplementedError(f"{type(self).__name__}: define _update(group), or step(closure)")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all parameters; set_to_none=False fills them with zeros instead."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none or p.grad is None:
+                    p.grad = None
+                else:
+                    p.grad = p.grad.detach()
+                    p.grad.zero_()
+
+    def state_dict(self) -> dict[str, Any]:
+        """{"state": {number: ...}, "param_groups": [...]} with parameters numbered in order; state tensors are the live ones."""
+        numbers = {p: i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
+        groups = [
+            {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[p] for p in group["params"]]}
+            for group in self.param_groups
+        ]
+        return {"state": {numbers[p] if isinstance(p, Tensor) else p: s for p, s in self.state.items()}, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take settings and state from a state_dict; state goes to the parameters' devices and types.
+
+        Raises CheckpointError when its groups are not this optimizer's in number and size; nothing is changed then.
+        """
+        groups, state = deepcopy(state_dict["param_groups"]), state_dict["state"]
+        have, given = ([len(g["params"]) for g in groups_] for groups_ in (self.param_groups, groups))
+        if have != given:
+            raise CheckpointError(
+                f"{type(self).__name__}.load_state_dict: it has parameter groups of {given} parameters, this optimizer of {have}"
+            )
+        numbers = [n for g in groups for n in g["params"]]
+        params = dict(zip(numbers, (p for g in self.param_groups for p in g["params"]), strict=True))
+        for number, entries in state.items():
+            if number in params:
+                for name, value in entries.items():
+                    p = params[number]
+                    if isinstance(value, Tensor) and value.ndim and value.shape != p.shape:
+                        raise CheckpointError(
+                            f"{type(self).__name__}.load_state_dict: {name} of parameter {number} is {tuple(value.shape)}, the parameter {tuple(p.shape)}"
+                        )
+        loaded: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
+        for number, entries in state.items():
+            p = params.get(number)
+            loaded[number if p is None else p] = deepcopy(entries) if p is None else {k: _like(v, p, k) for k, v in entries.items()}
+        self.state = loaded
+        for mine, other in zip(self.param_groups, groups, strict=True):
+            mine.update({k: v for k, v in other.items() if k != "params"})
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+        return "\n".join([*lines, ")"])
+
+
+def zeros_like(p: Tensor) -> Tensor:
+    """Fresh state for a parameter: zeros of its shape and type, where it is."""
+    return ops.full(shape=tuple(p.array.shape), value=0, dtype=p.array.dtype, device=p.device)
+
+
+def refuse_differentiable(name: str, differentiable: bool) -> None:
+    """A step is one kernel that overwrites the parameter: no gradient leads through it."""
+    if differentiable:
+        raise ValueError(f"{name}: differentiable=True is not supported; write the step with out-of-place tensor operations instead")
+
+
+def _like(value: Any, p: Tensor, name: str) -> Any:
+    """A copy of loaded state, floating tensors in the parameter's type and place; the step count as a number."""
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    if name == "step":
+        return int(value.item())
+    value = value.detach()
+    return value.to(device=p.device, dtype=p.dtype if value.is_floating_point() else value.dtype, copy=True)
