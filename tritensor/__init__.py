@@ -1,0 +1,102 @@
+"""tritensor: PyTorch's programming model on Triton, without torch. This is the front door: everything public hangs here."""
+
+import builtins as _builtins
+import typing as _typing
+import warnings as _warnings
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
+
+from tritensor import autograd as autograd
+from tritensor import cuda as cuda
+from tritensor import data as data
+from tritensor import dtypes as _dtypes
+from tritensor import io as io
+from tritensor import kernels as kernels
+from tritensor import nn as nn
+from tritensor import optim as optim
+from tritensor import random as random
+from tritensor import utils as utils
+from tritensor.autograd import enable_grad as enable_grad
+from tritensor.autograd import inference_mode as inference_mode
+from tritensor.autograd import no_grad as no_grad
+from tritensor.autograd import set_grad_enabled as set_grad_enabled
+from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
+from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
+from tritensor.device import device as device
+from tritensor.dtypes import DType as dtype
+from tritensor.errors import CheckpointError as CheckpointError
+from tritensor.errors import DeviceError as DeviceError
+from tritensor.errors import DTypeError as DTypeError
+from tritensor.errors import GradError as GradError
+from tritensor.errors import LaunchError as LaunchError
+from tritensor.errors import OutOfMemoryError as OutOfMemoryError
+from tritensor.errors import RegistrationError as RegistrationError
+from tritensor.errors import ShapeError as ShapeError
+from tritensor.io import load as load
+from tritensor.io import save as save
+from tritensor.kernels.matmul import get_float32_matmul_precision as get_float32_matmul_precision
+from tritensor.kernels.matmul import set_float32_matmul_precision as set_float32_matmul_precision
+from tritensor.random import Generator as Generator
+from tritensor.random import get_rng_state as get_rng_state
+from tritensor.random import initial_seed as initial_seed
+from tritensor.random import manual_seed as manual_seed
+from tritensor.random import seed as seed
+from tritensor.random import set_rng_state as set_rng_state
+from tritensor.table import Op as Op
+from tritensor.table import Sample as Sample
+from tritensor.table import Spec as Spec
+from tritensor.table import Work as Work
+from tritensor.table import op as op
+from tritensor.table import ops as ops
+from tritensor.tensor.core import Size as Size
+from tritensor.tensor.core import Tensor as Tensor
+from tritensor.tensor.operators import bind_operators as _bind_operators
+from tritensor.tensor.printing import set_printoptions as set_printoptions
+from tritensor.tensor.publish import public as _public
+
+__version__ = "0.1.0"
+
+if _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any: ...
+
+
+def get_default_dtype() -> dtype:
+    """The floating type of `tensor(1.5)` and `rand(3)`; float32 unless set_default_dtype changed it."""
+    return _dtypes.default_float()
+
+
+def set_default_dtype(dtype: _typing.Any) -> None:
+    """Make `dtype` (float16, bfloat16, float32 or float64) the floating type of `tensor(1.5)` and `rand(3)`."""
+    _dtypes.set_default_float(dtype)
+
+
+def is_tensor(x: object) -> bool:
+    """Whether x is a Tensor."""
+    return isinstance(x, Tensor)
+
+
+def numel(input: Tensor) -> _builtins.int:
+    """How many elements a tensor has."""
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> _builtins.bool:
+    """Whether a tensor's type is a floating one."""
+    return input.is_floating_point()
+
+
+newaxis = None
+
+
+# As in PyTorch, log(0) is -inf and 0/0 is nan without a word; numpy would warn. Only warnings raised in our own modules are silenced.
+_warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
+_bind_operators()
+# The types under PyTorch's names, among them `bool`, `int` and `float`, and the functions that the tensor floor published.
+globals().update({d.name: d for d in _dtypes.ALL})
+globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long")})
+globals().update(_public)
+
+__all__ = sorted(n for n in globals() if not n.startswith("_"))

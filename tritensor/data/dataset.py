@@ -1,0 +1,139 @@
+"""Datasets: where samples come from. By index (Dataset) or one after another (IterableDataset)."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from tritensor.data.order import permutation
+from tritensor.errors import ShapeError
+from tritensor.random import Generator
+from tritensor.tensor.core import Tensor, as_tensor
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Dataset(Generic[T_co]):
+    """Samples by index: a subclass gives `__getitem__(index)` and `__len__()`.
+
+    A dataset that can fetch a whole batch at once also gives `gather(indices)`, which returns the batch that
+    `default_collate([self[i] for i in indices])` would: DataLoader then calls that.
+    """
+
+    gather: Callable[[Sequence[int]], Any] | None = None
+
+    def __getitem__(self, index: Any) -> T_co:
+        raise NotImplementedError(f"{type(self).__name__} has no __getitem__(index); a Dataset returns one sample by its index")
+
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset:
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[T_co]):
+    """Samples one after another: a subclass gives `__iter__()`. For streams, where no index exists."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__(); an IterableDataset yields its samples")
+
+    def __add__(self, other: Dataset[Any]) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} + {type(other).__name__}: an IterableDataset has no indices; chain the two with itertools.chain"
+        )
+
+
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
+    """Tensors with one common first size n; sample i is the tuple of their rows i. Raises ShapeError where sizes differ."""
+
+    def __init__(self, *tensors: Tensor) -> None:
+        if not tensors:
+            raise ValueError("TensorDataset: no tensors given; give at least one, such as TensorDataset(x, y)")
+        for t in tensors:
+            if not isinstance(t, Tensor):
+                raise TypeError(f"TensorDataset: {type(t).__name__} is not a tensor; wrap it: tritensor.tensor(...) or from_numpy(...)")
+        if any(t.ndim == 0 for t in tensors) or len({t.shape[0] for t in tensors}) != 1:
+            shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
+            raise ShapeError(f"TensorDataset: {shapes}: first sizes must be there and equal, they count the samples")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def gather(self, indices: Sequence[int]) -> list[Tensor]:
+        """A batch, by one gather per tensor."""
+        where = as_tensor(list(indices))
+        return [t[where.to(t.device)] for t in self.tensors]
+
+    def __len__(self) -> int:
+        return int(self.tensors[0].shape[0])
+
+
+class ConcatDataset(Dataset[Any]):
+    """Datasets end to end."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ValueError("ConcatDataset: no datasets given; give at least one")
+        for d in self.datasets:
+            if isinstance(d, IterableDataset):
+                raise TypeError(
+                    f"ConcatDataset: {type(d).__name__} is an IterableDataset and has no length; chain streams with itertools.chain"
+                )
+        self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
+
+    def __getitem__(self, index: int) -> Any:
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"ConcatDataset: index {index} is out of range for {n} samples")
+        index %= n
+        which = bisect.bisect_right(self.cumulative_sizes, index)
+        return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+class Subset(Dataset[T_co]):
+    """The samples of a dataset at the given indices."""
+
+    def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+        if dataset.gather is not None:  # an instance attribute: a subset gathers only where its dataset does
+            self.gather = self._gather
+
+    def _gather(self, indices: Sequence[int]) -> Any:
+        assert self.dataset.gather is not None
+        return self.dataset.gather([self.indices[i] for i in indices])
+
+    def __getitem__(self, index: int) -> T_co:
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
+    """Disjoint random subsets of the given lengths (which sum to `len(dataset)`) or fractions (which sum to 1).
+
+    Fractions are rounded down and what is left over goes one by one to the first subsets. Raises ValueError when the
+    lengths do not add up.
+    """
+    n = len(dataset)  # type: ignore[arg-type]
+    if any(s < 0 for s in lengths):
+        raise ValueError(f"random_split: lengths {list(lengths)} hold a negative one")
+    sizes = [math.floor(s) for s in lengths]
+    if any(isinstance(s, float) for s in lengths):
+        if not math.isclose(sum(lengths), 1):
+            raise ValueError(f"random_split: fractions {list(lengths)} sum to {sum(lengths):g}, not to 1")
+        sizes = [math.floor(n * s) for s in lengths]
+        for i in range(n - sum(sizes)):
+            sizes[i % len(sizes)] += 1
+    if sum(sizes) != n:
+        raise ValueError(f"random_split: lengths {sizes} sum to {sum(sizes)}, the dataset holds {n}")
+    order = permutation(n, generator)
+    ends = itertools.accumulate(sizes)
+    return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -1,0 +1,133 @@
+"""DataLoader: batches of a dataset in the order of a sampler."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from tritensor.data.collate import default_collate
+from tritensor.data.dataset import IterableDataset
+from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from tritensor.random import Generator
+
+
+def _as_it_is(sample: Any) -> Any:
+    return sample
+
+
+class DataLoader:
+    """An iterable over the batches of a dataset, in this process.
+
+    Args:
+        dataset: anything with `__getitem__` and `__len__`, or an IterableDataset.
+        batch_size: samples in a batch; None hands out single samples, uncollated.
+        shuffle: a new random order each epoch, set by the generator.
+        sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
+        num_workers: 0; the batches are made in this process.
+        collate_fn: `(list of samples) -> batch`; `default_collate` where not given.
+        pin_memory: accepted for scripts that pass it; it changes no value, and warns that it changes no speed either.
+        drop_last: leave out a shorter last batch.
+        generator: what sets the order; tritensor's default generator (`manual_seed`) where not given.
+        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device, in_order:
+            they speak of worker processes only; without workers they have no effect, as in PyTorch.
+
+    A dataset with a method `gather(indices)` (TensorDataset, and subsets of it) makes the whole batch in one go.
+
+    Raises:
+        ValueError: options that exclude each other, or `num_workers` above 0.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        if num_workers != 0:
+            raise ValueError(f"DataLoader: num_workers={num_workers}: worker processes are not there yet; use num_workers=0")
+        for name, given in (("prefetch_factor", prefetch_factor is not None), ("persistent_workers", persistent_workers)):
+            if given:
+                raise ValueError(f"DataLoader: {name} is for worker processes, and there are none; leave it out")
+        if pin_memory:
+            warnings.warn("DataLoader: pin_memory=True has no effect: batches are not copied through pinned memory", stacklevel=2)
+        self.dataset = dataset
+        self.num_workers = num_workers
+        self.pin_memory = pin_memory
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.generator = generator
+        self._streams = isinstance(dataset, IterableDataset)
+        self._check(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        if sampler is None and not self._streams:
+            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
+        if batch_sampler is None and batch_size is not None and not self._streams:
+            assert sampler is not None
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        elif batch_sampler is not None:
+            batch_size, drop_last = None, False
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        batched = batch_size is not None or batch_sampler is not None
+        self.collate_fn = collate_fn if collate_fn is not None else default_collate if batched else _as_it_is
+
+    def _check(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
+        if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
+            raise ValueError(f"DataLoader: batch_size {batch_size!r} is not a positive integer (None hands out single samples)")
+        if self._streams and (shuffle or sampler is not None or batch_sampler is not None):
+            raise ValueError(
+                "DataLoader: an IterableDataset has no indices, so shuffle, sampler and batch_sampler cannot be given; shuffle inside it"
+            )
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: sampler and shuffle=True both set the order; give one")
+        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+            raise ValueError("DataLoader: batch_sampler makes whole batches; leave out batch_size, shuffle, sampler and drop_last")
+        if batch_size is None and drop_last:
+            raise ValueError("DataLoader: drop_last needs batches; give a batch_size")
+
+    def __iter__(self) -> Iterator[Any]:
+        if self._streams:
+            return self._stream()
+        if self.batch_sampler is None:
+            assert self.sampler is not None
+            return (self.collate_fn(self.dataset[i]) for i in self.sampler)
+        gather = getattr(self.dataset, "gather", None)
+        if gather is not None and self.collate_fn is default_collate:
+            return (gather(indices) for indices in self.batch_sampler)
+        return (self.collate_fn([self.dataset[i] for i in indices]) for indices in self.batch_sampler)
+
+    def _stream(self) -> Iterator[Any]:
+        samples = iter(self.dataset)
+        if self.batch_size is None:
+            yield from map(self.collate_fn, samples)
+            return
+        while batch := list(itertools.islice(samples, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(batch)
+
+    def __len__(self) -> int:
+        """Batches in an epoch. Raises TypeError where the dataset or sampler has no length."""
+        if not self._streams:
+            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
+        n = len(self.dataset)
+        if self.batch_size is None:
+            return n
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)

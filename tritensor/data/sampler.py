@@ -1,0 +1,132 @@
+"""Samplers: in which order a dataset is read."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+from tritensor.data.order import choices, permutation, weighted
+from tritensor.random import Generator
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Sampler(Generic[T_co]):
+    """An iterable over indices (or lists of them); a subclass gives `__iter__()` and, where it is known, `__len__()`."""
+
+    def __iter__(self) -> Iterator[T_co]:
+        raise NotImplementedError(f"{type(self).__name__} has no __iter__(); a Sampler yields indices")
+
+
+class SequentialSampler(Sampler[int]):
+    """0, 1, 2, ..., n - 1."""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class RandomSampler(Sampler[int]):
+    """A new random order each time it is iterated, set by the generator (the default one where none is given).
+
+    With `replacement` indices are drawn independently. `num_samples` draws more or fewer than the dataset holds; without
+    replacement more than that means whole permutations one after another.
+    """
+
+    def __init__(
+        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Generator | None = None
+    ) -> None:
+        if num_samples is not None and (not isinstance(num_samples, int) or num_samples < 0):
+            raise ValueError(
+                f"RandomSampler: num_samples {num_samples!r} is not a count; give an integer from 0, or None for the dataset's length"
+            )
+        self.data_source = data_source
+        self.replacement = replacement
+        self.generator = generator
+        self._num_samples = num_samples
+
+    @property
+    def num_samples(self) -> int:
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        n, wanted = len(self.data_source), self.num_samples
+        if wanted and not n:
+            raise ValueError(f"RandomSampler: {wanted} samples asked of an empty dataset")
+        if self.replacement:
+            yield from choices(n, wanted, self.generator)
+            return
+        while wanted > 0:
+            yield from permutation(n, self.generator)[:wanted]
+            wanted -= n
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(Sampler[int]):
+    """The given indices, in a new random order each time."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[i] for i in permutation(len(self.indices), self.generator))
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler[int]):
+    """`num_samples` indices, i drawn with probability weights[i] / sum(weights).
+
+    Without replacement each index comes once, drawn by the Gumbel-max trick: the largest of log(weight) + Gumbel noise.
+    """
+
+    def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None) -> None:
+        self.weights = [float(w) for w in weights]
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+        if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
+            raise ValueError(f"WeightedRandomSampler: num_samples {num_samples!r} is not a positive count")
+        if any(not 0 <= w < float("inf") for w in self.weights) or not any(self.weights):
+            raise ValueError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
+        if not replacement and num_samples > sum(w > 0 for w in self.weights):
+            raise ValueError(
+                f"WeightedRandomSampler: {num_samples} samples without replacement from {sum(w > 0 for w in self.weights)} indices of positive weight"
+            )
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(weighted(self.weights, self.num_samples, self.replacement, self.generator))
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler[list[int]]):
+    """Lists of `batch_size` indices of a sampler; a shorter last one unless `drop_last`."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
+        if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
+            raise ValueError(f"BatchSampler: batch_size {batch_size!r} is not a positive integer")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        indices = iter(self.sampler)
+        while batch := list(itertools.islice(indices, self.batch_size)):
+            if len(batch) == self.batch_size or not self.drop_last:
+                yield batch
+
+    def __len__(self) -> int:
+        n: Any = len(self.sampler)  # type: ignore[arg-type]
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
