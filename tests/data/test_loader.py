@@ -1,0 +1,262 @@
+"""DataLoader, samplers and collating: orders set by the seed, batches complete, the quick way equal to the long one."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tritensor.errors import ShapeError
+from tritensor.utils.data import (
+    BatchSampler,
+    DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    SubsetRandomSampler,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+)
+
+
+def numbers(n: int) -> TensorDataset:
+    return TensorDataset(tt.arange(n * 2.0).reshape(n, 2), tt.arange(n))
+
+
+def order(loader: Any) -> list[int]:
+    return [i for _, labels in loader for i in labels.tolist()]
+
+
+class Stream(IterableDataset[int]):
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.n))
+
+    def __len__(self) -> int:
+        return self.n
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 3, 4, 10, 11])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_every_sample_once_an_epoch(batch_size: int, shuffle: bool, drop_last: bool) -> None:
+    loader = DataLoader(numbers(10), batch_size=batch_size, shuffle=shuffle, drop_last=drop_last)
+    for _ in range(2):
+        batches = list(loader)
+        sizes = [len(labels) for _, labels in batches]
+        assert len(batches) == len(loader)
+        assert sizes == [batch_size] * (10 // batch_size) + ([10 % batch_size] if 10 % batch_size and not drop_last else [])
+        seen = [i for _, labels in batches for i in labels.tolist()]
+        assert len(set(seen)) == len(seen)
+        if not shuffle:
+            assert seen == list(range(len(seen)))
+        for x, labels in batches:
+            assert isinstance(x, tt.Tensor)
+            np.testing.assert_array_equal(x.numpy(), np.stack([labels.numpy() * 2, labels.numpy() * 2 + 1], 1))
+
+
+def test_the_seed_sets_the_order() -> None:
+    def epochs(seed: int) -> list[list[int]]:
+        tt.manual_seed(seed)
+        loader = DataLoader(numbers(50), batch_size=8, shuffle=True)
+        return [order(loader) for _ in range(3)]
+
+    first = epochs(0)
+    assert first == epochs(0)
+    assert first != epochs(1)
+    assert first[0] != first[1] != first[2], "each epoch has an order of its own"
+
+
+def test_a_generator_sets_the_order_whatever_the_default_one_does() -> None:
+    def epoch(draws: int) -> list[int]:
+        tt.rand(draws)
+        return order(DataLoader(numbers(50), shuffle=True, generator=tt.Generator().manual_seed(5)))
+
+    assert epoch(1) == epoch(17)
+
+
+def test_an_order_without_bias() -> None:
+    tt.manual_seed(0)
+    counts = np.zeros((4, 4))
+    sampler = RandomSampler(range(4))
+    for _ in range(600):
+        counts[np.arange(4), list(sampler)] += 1
+    assert ((counts / 600 - 0.25) ** 2 * 600 / 0.25).sum() < 34, "chi squared, 9 degrees of freedom: beyond 34 once in ten thousand"
+
+
+def test_gather_is_what_collating_gives() -> None:
+    data = numbers(20)
+    quick = DataLoader(data, batch_size=6)
+    slow = DataLoader(data, batch_size=6, collate_fn=lambda samples: default_collate(samples))
+    part = DataLoader(Subset(data, range(20)), batch_size=6)
+    for batches in zip(quick, slow, part, strict=True):
+        assert {type(b) for b in batches} == {list}
+        for columns in zip(*batches, strict=True):
+            assert len({str(c.dtype) for c in columns}) == 1
+            assert all(c.tolist() == columns[0].tolist() for c in columns)
+
+
+def test_gradients_go_through_a_batch() -> None:
+    w = tt.ones(6, 2, requires_grad=True)
+    (rows,) = next(iter(DataLoader(TensorDataset(w), sampler=[4, 1, 1], batch_size=3)))
+    rows.sum().backward()
+    assert w.grad.sum(1).tolist() == [0, 4, 0, 0, 2, 0]
+
+
+def test_on_the_device() -> None:
+    data = TensorDataset(tt.arange(10.0).reshape(5, 2).to("cuda"), tt.arange(5).to("cuda"))
+    x, labels = next(iter(DataLoader(data, batch_size=3, sampler=[4, 0, 2])))
+    assert x.device.type == labels.device.type == "cuda"
+    assert (x.tolist(), labels.tolist()) == ([[8, 9], [0, 1], [4, 5]], [4, 0, 2])
+
+
+def test_single_samples() -> None:
+    found = list(DataLoader(numbers(3), batch_size=None))
+    assert [(x.tolist(), y.item()) for x, y in found] == [([0, 1], 0), ([2, 3], 1), ([4, 5], 2)]
+    assert len(DataLoader(numbers(3), batch_size=None)) == 3
+    assert list(DataLoader([1, 2], batch_size=None, collate_fn=lambda x: x * 10)) == [10, 20]
+
+
+def test_a_plain_list_is_a_dataset() -> None:
+    assert [b.tolist() for b in DataLoader([1.5, 2.5, 3.5], batch_size=2)] == [[1.5, 2.5], [3.5]]
+
+
+def test_samplers_given() -> None:
+    assert order(DataLoader(numbers(9), sampler=[8, 0, 4], batch_size=2)) == [8, 0, 4]
+    assert [y.tolist() for _, y in DataLoader(numbers(9), batch_sampler=[[1, 2], [5]])] == [[1, 2], [5]]
+    loader = DataLoader(numbers(9), batch_sampler=BatchSampler(SequentialSampler(range(9)), 4, drop_last=True))
+    assert ([y.tolist() for _, y in loader], len(loader)) == ([[0, 1, 2, 3], [4, 5, 6, 7]], 2)
+
+
+@pytest.mark.parametrize(("batch_size", "drop_last", "sizes"), [(4, False, [4, 4, 2]), (4, True, [4, 4]), (5, True, [5, 5])])
+def test_streams(batch_size: int, drop_last: bool, sizes: list[int]) -> None:
+    loader = DataLoader(Stream(10), batch_size=batch_size, drop_last=drop_last)
+    batches = list(loader)
+    assert [len(b) for b in batches] == sizes
+    assert len(loader) == len(sizes)
+    assert [i for b in batches for i in b.tolist()] == list(range(sum(sizes)))
+    assert list(DataLoader(Stream(3), batch_size=None)) == [0, 1, 2]
+
+
+REFUSED = [
+    ({"num_workers": 4}, "num_workers=4: worker processes are not there yet"),
+    ({"prefetch_factor": 2}, "prefetch_factor is for worker processes"),
+    ({"persistent_workers": True}, "persistent_workers is for worker processes"),
+    ({"batch_size": 0}, "batch_size 0 is not a positive integer"),
+    ({"batch_size": 2.0}, "batch_size 2.0 is not a positive integer"),
+    ({"batch_size": True}, "batch_size True is not a positive integer"),
+    ({"sampler": [1], "shuffle": True}, "sampler and shuffle=True both set the order"),
+    ({"batch_sampler": [[1]], "batch_size": 3}, "batch_sampler makes whole batches"),
+    ({"batch_sampler": [[1]], "shuffle": True}, "batch_sampler makes whole batches"),
+    ({"batch_size": None, "drop_last": True}, "drop_last needs batches"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^DataLoader: {message}"):
+        DataLoader(numbers(4), **options)
+
+
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}])
+def test_a_stream_has_no_order(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="an IterableDataset has no indices"):
+        DataLoader(Stream(4), **options)
+
+
+def test_pinning_is_said_to_do_nothing() -> None:
+    with pytest.warns(UserWarning, match="pin_memory=True has no effect"):
+        loader = DataLoader(numbers(4), pin_memory=True)
+    assert order(loader) == [0, 1, 2, 3]
+
+
+def test_random_sampler_counts() -> None:
+    tt.manual_seed(0)
+    assert sorted(RandomSampler(range(5))) == list(range(5))
+    assert len(set(RandomSampler(range(5), num_samples=3))) == 3
+    long = list(RandomSampler(range(5), num_samples=12))
+    assert len(long) == 12
+    assert sorted(long[:5]) == sorted(long[5:10]) == list(range(5))
+    drawn = list(RandomSampler(range(5), replacement=True, num_samples=400))
+    assert len(drawn) == 400
+    assert min(np.bincount(drawn, minlength=5)) > 40
+    with pytest.raises(ValueError, match="num_samples -1 is not a count"):
+        RandomSampler(range(5), num_samples=-1)
+    with pytest.raises(ValueError, match="3 samples asked of an empty dataset"):
+        list(RandomSampler([], num_samples=3))
+    assert list(RandomSampler([])) == []
+
+
+def test_subset_random_sampler() -> None:
+    sampler = SubsetRandomSampler([3, 5, 9], generator=tt.Generator().manual_seed(0))
+    assert sorted(sampler) == [3, 5, 9]
+    assert len(sampler) == 3
+
+
+def test_weighted_sampler_follows_its_weights() -> None:
+    tt.manual_seed(0)
+    counts = np.bincount(list(WeightedRandomSampler([1, 0, 3, 4, 0], 4000)), minlength=5)
+    assert counts[1] == counts[4] == 0
+    assert np.abs(counts / 4000 - np.array([1, 0, 3, 4, 0]) / 8).max() < 0.03
+    for _ in range(20):
+        assert sorted(WeightedRandomSampler([1, 0, 3, 4, 0], 3, replacement=False)) == [0, 2, 3]
+    firsts = [next(iter(WeightedRandomSampler([1, 3], 1, replacement=False))) for _ in range(600)]
+    assert 0.68 < np.mean(firsts) < 0.82
+    for weights, count, message in (
+        ([1, 0], 2, "from 1 indices of positive weight"),
+        ([-1.0], 1, "must be finite"),
+        ([1], 0, "is not a positive count"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            WeightedRandomSampler(weights, count, replacement=False)
+
+
+Point = collections.namedtuple("Point", "x y")
+
+COLLATED = [
+    ([1, 2], tt.int64, [1, 2]),
+    ([1.5, 2.0], tt.float64, [1.5, 2.0]),
+    ([True, False], tt.bool, [True, False]),
+    ([np.float32(1), np.float32(2)], tt.float32, [1, 2]),
+    ([np.arange(2), np.arange(2)], tt.int64, [[0, 1], [0, 1]]),
+]
+
+
+@pytest.mark.parametrize(("batch", "dtype", "values"), COLLATED)
+def test_collate_makes_tensors(batch: list[Any], dtype: Any, values: list[Any]) -> None:
+    found = default_collate(batch)
+    assert (found.dtype, found.tolist()) == (dtype, values)
+
+
+def test_collate_keeps_structure() -> None:
+    found = default_collate([{"a": 1, "b": (tt.zeros(2), "x")}, {"a": 2, "b": (tt.ones(2), "y")}])
+    assert found["a"].tolist() == [1, 2]
+    assert found["b"][0].tolist() == [[0, 0], [1, 1]]
+    assert found["b"][1] == ["x", "y"]
+    point = default_collate([Point(1, [2.0]), Point(3, [4.0])])
+    assert isinstance(point, Point)
+    assert (point.x.tolist(), point.y[0].tolist()) == ([1, 3], [2.0, 4.0])
+
+
+@pytest.mark.parametrize(
+    ("batch", "error", "message"),
+    [
+        ([tt.zeros(2), tt.zeros(3)], ShapeError, r"sample 0 is \(2,\), sample 1 is \(3,\)"),
+        ([np.zeros((2, 2)), np.zeros(2)], ShapeError, r"sample 0 is \(2, 2\), sample 1 is \(2,\)"),
+        ([(1, 2), (3,)], ShapeError, "sample 0 has 2 members, sample 1 has 1"),
+        ([{"a": 1}, {"b": 1}], ShapeError, r"sample 0 has keys \['a'\], sample 1 has \['b'\]"),
+        ([object(), object()], TypeError, "no tensor can hold a object"),
+        ([np.array("a"), np.array("b")], TypeError, "cannot become a tensor"),
+    ],
+)
+def test_collate_refuses(batch: list[Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        default_collate(batch)

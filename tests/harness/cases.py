@@ -1,0 +1,206 @@
+"""Cases: one (op, sample, dtype, layout, device), its inputs cast, promoted and placed as dispatch would hand them to a corner."""
+
+from __future__ import annotations
+
+import contextlib
+import zlib
+from collections.abc import Iterator
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+
+from tests.harness import corners
+from tests.harness.layouts import STRIDED, Placed, broadcasts, place, reshaped
+from tests.harness.tolerance import wide
+from tritensor import dtypes
+from tritensor.array import Array, to_host
+from tritensor.autograd.modes import no_grad
+from tritensor.device import cpu, device
+from tritensor.errors import GradError
+from tritensor.table import Op, Sample
+from tritensor.tensor.core import Tensor
+
+FLOATING = ("float16", "bfloat16", "float32", "float64")
+
+
+def samples(op: Op) -> list[Sample]:
+    """The op's samples, the same in every process; numpy's scalars among the inputs as 0-d arrays."""
+    found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
+    whole = [tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in s.inputs) for s in found]
+    return [Sample(*inputs, smooth=s.smooth, **s.attrs) for inputs, s in zip(whole, found, strict=True)]
+
+
+def is_floating(x: Any) -> bool:
+    """Whether x is an array of a floating type."""
+    return hasattr(x, "dtype") and dtypes.of(np.dtype(x.dtype)).kind in ("float", "float8")
+
+
+def cast(x: Any, dtype: str) -> Any:
+    """A sample's input in the type under test: only float64 arrays change, everything else was chosen by the sample."""
+    if not (isinstance(x, np.ndarray) and x.dtype == np.float64):
+        return x
+    found = dtypes.as_dtype(dtype)
+    if found.kind in ("float", "float8"):
+        with np.errstate(over="ignore"):
+            return x.astype(found.numpy)
+    if found.kind == "bool":
+        return np.asarray(x > 0)
+    whole = np.rint(3 * np.nan_to_num(x, posinf=30.0, neginf=-30.0))
+    whole = np.where(whole == 0, 1, whole)  # a divisor stays one
+    return np.asarray((np.abs(whole) if found.kind == "uint" else whole).clip(-100, 100)).astype(found.numpy)
+
+
+def promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs as dispatch casts them before it calls the op."""
+    if op.promote is None:
+        return inputs
+    found = [x.dtype for x in inputs if isinstance(x, np.ndarray)]
+    if not found:
+        return inputs
+    common = reduce(dtypes.promote, found)
+    for x in inputs:
+        if isinstance(x, bool | int | float):
+            common = dtypes.promote_scalar(common, x)
+    if op.promote == "float" and dtypes.of(common).kind not in ("float", "complex"):
+        common = dtypes.default_float().numpy
+    return tuple(x.astype(common) if isinstance(x, np.ndarray) else x for x in inputs)
+
+
+class Case:
+    """One call of one op. `values` are the inputs on the host in C order, `wide` the same in float64."""
+
+    def __init__(self, op: Op, index: int, sample: Sample, dtype: str, layout: str, on: device) -> None:
+        self.op = op
+        self.index = index
+        self.sample = sample
+        self.dtype = dtype
+        self.layout = layout
+        self.on = on
+        inputs = promoted(op, tuple(cast(x, dtype) for x in sample.inputs))
+        if layout not in STRIDED:
+            inputs = reshaped(inputs, layout) or inputs
+        self.given = inputs
+        self.values = tuple(to_host(self.place(x, cpu).array).copy() if isinstance(x, np.ndarray) else x for x in inputs)
+        self.smooth = sample.smooth and layout not in ("broadcast",)  # equal values along an axis tie
+
+    def __repr__(self) -> str:
+        return f"{self.op.name}/{self.index}/{self.dtype}/{self.layout}/{self.on.type}"
+
+    def place(self, x: np.ndarray, on: device) -> Placed:
+        """An input in this case's layout (inputs that an op overwrites cannot have stride 0)."""
+        layout = self.layout if self.layout in STRIDED else "plain"
+        if layout == "broadcast" and self.op.mutates:
+            layout = "plain"
+        return place(x, layout, on)
+
+    def placed(self) -> list[Any]:
+        """Fresh inputs on the case's device, in its layout."""
+        return [self.place(x, self.on) if isinstance(x, np.ndarray) else x for x in self.given]
+
+    def attrs(self, on: device | None = None) -> dict[str, Any]:
+        """The sample's attributes; ops without inputs are told the device."""
+        found = dict(self.sample.attrs)
+        if "device" in self.op.attrs:
+            found["device"] = on or self.on
+        return found
+
+    @cached_property
+    def wide(self) -> tuple[Any, ...]:
+        return tuple(wide(x) if is_floating(x) else x for x in self.values)
+
+    @cached_property
+    def truth(self) -> tuple[np.ndarray, ...]:
+        """Outputs of the float64 reference."""
+        return outputs(self.op, self.op.reference, tuple(copied(self.wide)), self.attrs(cpu))
+
+    @cached_property
+    def expected(self) -> tuple[np.ndarray, ...]:
+        """Outputs of the reference in the type under test, on plain C-ordered inputs."""
+        return outputs(self.op, self.op.reference, tuple(copied(self.values)), self.attrs(cpu))
+
+    @cached_property
+    def needs(self) -> tuple[bool, ...]:
+        """Which inputs can have a gradient: floats, less those for which the rule itself says that there is none."""
+        return tuple(is_floating(x) and not self._refused(i) for i, x in enumerate(self.values))
+
+    def _refused(self, i: int) -> bool:
+        rule = self.op.rule
+        if rule is None or not rule.joint or "needs" not in rule.names[0] or sum(map(is_floating, self.values)) < 2:
+            return False
+        alone = tuple(k == i for k in range(len(self.values)))
+        inputs, made = (tuple(Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in xs) for xs in (self.wide, self.truth))
+        g = tuple(Tensor.wrap(np.zeros(x.shape, x.dtype)) if is_floating(x) else None for x in self.truth[: self.op.public])
+        try:
+            with no_grad():
+                corners.call(self.op, rule, g if self.op.public > 1 else g[0], inputs, made, self.attrs(cpu), alone)
+        except GradError as e:
+            return "has no gradient" in str(e)
+        return False
+
+
+def copied(values: tuple[Any, ...]) -> list[Any]:
+    """Copies of the arrays among `values`."""
+    return [x.copy() if isinstance(x, np.ndarray) else x for x in values]
+
+
+def outputs(op: Op, function: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Array, ...]:
+    """Call a forward corner and return its outputs as a tuple of arrays; for an op that mutates, the arrays it wrote."""
+    with np.errstate(all="ignore"), poisoned_empty():
+        out = function(*inputs, **attrs)
+    if op.mutates:
+        return tuple(inputs[op.inputs.index(m)] for m in op.mutates if inputs[op.inputs.index(m)] is not None)
+    out = out if isinstance(out, tuple | list) else (out,)
+    return tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in out)
+
+
+@contextlib.contextmanager
+def poisoned_empty() -> Iterator[None]:
+    """numpy.empty and empty_like hand out poison, so that an element never written shows on the CPU as well."""
+    empty, empty_like = np.empty, np.empty_like
+
+    def fill(out: np.ndarray) -> np.ndarray:
+        if type(out) is np.ndarray and out.size and out.dtype.kind != "O":
+            out.reshape(-1).view(np.uint8)[...] = 0xFF if out.dtype.kind != "b" else 1
+        return out
+
+    def poisoned(*args: Any, **kwargs: Any) -> np.ndarray:
+        out = empty(*args, **kwargs)
+        return fill(out) if out.flags.c_contiguous else out
+
+    def poisoned_like(*args: Any, **kwargs: Any) -> np.ndarray:
+        out = empty_like(*args, **kwargs)
+        return fill(out) if out.flags.c_contiguous else out
+
+    np.empty, np.empty_like = poisoned, poisoned_like
+    try:
+        yield
+    finally:
+        np.empty, np.empty_like = empty, empty_like
+
+
+def types(op: Op) -> tuple[str, ...]:
+    """Types to walk: one alone where no sample holds an input whose type could change."""
+    varies = any(getattr(x, "dtype", None) == "float64" for s in samples(op) for x in s.inputs)
+    return op.dtypes if varies else op.dtypes[:1]
+
+
+def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
+    """Layouts worth asking for one sample: all in float32 (or the op's only type), as is and one strided elsewhere."""
+    arrays = [x for x in sample.inputs if isinstance(x, np.ndarray)]
+    if not arrays:
+        return ["plain"]
+    full = dtype == "float32" or "float32" not in op.dtypes
+    layouts = ["plain", "sliced"] if not full else ["plain", "transposed", "sliced", "reversed"]
+    if not full or op.mutates:
+        return layouts
+    if any(broadcasts(x) for x in arrays):
+        layouts.append("broadcast")
+    if op.broadcasts:
+        layouts += [k for k in ("empty", "zerodim") if reshaped(sample.inputs, k) is not None]
+    return layouts
+
+
+def cases(op: Op, dtype: str, on: device) -> list[Case]:
+    """All calls of an op in one type on one device."""
+    return [Case(op, i, s, dtype, layout, on) for i, s in enumerate(samples(op)) for layout in variants(op, s, dtype)]

@@ -1,0 +1,148 @@
+"""tritensor.save and load: state dicts as plain safetensors, optimizer states with their numbers, other objects refused by place."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+import tritensor as tt
+from tritensor.errors import CheckpointError
+from tritensor.io import save_file
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two nests agree in structure, types and values."""
+    if isinstance(a, tt.Tensor):
+        return isinstance(b, tt.Tensor) and a.dtype == b.dtype and a.shape == b.shape and a.tolist() == b.tolist()
+    if isinstance(a, dict):
+        return isinstance(b, dict) and list(a) == list(b) and all(equal(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return type(a) is type(b) and len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, float) and math.isnan(a):
+        return isinstance(b, float) and math.isnan(b)
+    return type(a) is type(b) and a == b
+
+
+NESTS = [
+    tt.tensor([1.0, 2.0]),
+    {},
+    [],
+    None,
+    3,
+    {"w": tt.tensor([[1, 2], [3, 4]]), "b": tt.tensor(1.5, dtype=tt.bfloat16)},
+    {
+        "state": {0: {"step": 3, "exp_avg": tt.zeros(3)}, 1: {"step": 4, "exp_avg": tt.ones(2)}},
+        "param_groups": [{"lr": 0.1, "betas": (0.9, 0.999), "params": [0, 1]}],
+    },
+    {"a.b": tt.zeros(1), "a": {"b": tt.ones(1)}},
+    {"__metadata__": tt.ones(1), "x": 1},
+    [math.inf, -math.inf, math.nan, True, None, 'text with " and \u2713', (1, (2, [3]))],
+    {None: 1, True: 2, "": tt.ones(2)},
+]
+
+
+@pytest.mark.parametrize("nest", NESTS, ids=lambda n: type(n).__name__)
+@pytest.mark.parametrize("where", ["path", "buffer"])
+def test_a_nest_comes_back(nest: Any, where: str, tmp_path: Path) -> None:
+    if where == "path":
+        tt.save(nest, tmp_path / "x")
+        assert equal(nest, tt.load(tmp_path / "x"))
+    else:
+        buffer = io.BytesIO()
+        tt.save(nest, buffer)
+        buffer.seek(0)
+        assert equal(nest, tt.load(buffer))
+
+
+def test_a_state_dict_is_a_plain_safetensors_file(tmp_path: Path) -> None:
+    model = tt.nn.Sequential(tt.nn.Linear(3, 4), tt.nn.Linear(4, 2))
+    tt.save(model.state_dict(), tmp_path / "x.safetensors")
+    found = safetensors.numpy.load_file(tmp_path / "x.safetensors")
+    assert sorted(found) == sorted(model.state_dict())
+    np.testing.assert_array_equal(found["1.bias"], model[1].bias.detach().numpy())
+
+
+def test_a_model_and_its_optimizer_go_on_where_they_were(tmp_path: Path) -> None:
+    x, y = tt.randn(8, 3), tt.randn(8, 2)
+
+    def fresh() -> tuple[Any, Any]:
+        tt.manual_seed(1)
+        model = tt.nn.Linear(3, 2)
+        return model, tt.optim.AdamW(model.parameters(), lr=0.1)
+
+    def steps(model: Any, optimizer: Any, n: int) -> list[float]:
+        losses = []
+        for _ in range(n):
+            optimizer.zero_grad()
+            loss = tt.nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        return losses
+
+    model, optimizer = fresh()
+    whole = steps(model, optimizer, 6)
+    model, optimizer = fresh()
+    steps(model, optimizer, 3)
+    tt.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}, tmp_path / "x")
+    model, optimizer = fresh()
+    found = tt.load(tmp_path / "x")
+    model.load_state_dict(found["model"])
+    optimizer.load_state_dict(found["optimizer"])
+    assert found["epoch"] == 3
+    assert steps(model, optimizer, 3) == whole[3:]
+
+
+def test_values_only(tmp_path: Path) -> None:
+    w = tt.nn.Parameter(tt.ones(2))
+    tt.save(OrderedDict(w=w, n=np.float32(1.5), k=np.int64(3)), tmp_path / "x")
+    found = tt.load(tmp_path / "x", weights_only=True)
+    assert type(found["w"]) is tt.Tensor
+    assert not found["w"].requires_grad
+    assert (found["n"], found["k"]) == (1.5, 3)
+
+
+def test_map_location(tmp_path: Path) -> None:
+    tt.save({"x": tt.ones(3), "deep": [tt.zeros(2)]}, tmp_path / "x")
+    assert tt.load(tmp_path / "x")["x"].device.type == "cpu"
+    found = tt.load(tmp_path / "x", map_location="cuda")
+    assert found["x"].device.type == found["deep"][0].device.type == "cuda" if tt.cuda.is_available() else True
+
+
+@pytest.mark.parametrize(
+    ("nest", "message"),
+    [
+        ({"a": [1, print]}, "a.1 is a builtin_function_or_method"),
+        (tt.nn.Linear, "the object is a type"),
+        ({"model": tt.nn.Linear(1, 1)}, "model is a Linear.*save its state_dict"),
+        ({(1, 2): 3}, r"the object has the key \(1, 2\); keys are strings or integers"),
+        ({"x": np.ones(3)}, "x is a ndarray"),
+    ],
+)
+def test_what_no_checkpoint_holds_is_named_with_its_place(nest: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=message):
+        tt.save(nest, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    "structure", ["{", "{}", '{"$tensor": "gone"}', '{"$dict": 3}', '{"$dict": [1]}', '{"$code": "os.system"}', '{"$tensor": ["x"]}']
+)
+def test_a_structure_that_does_not_fit_its_tensors(structure: str, tmp_path: Path) -> None:
+    save_file({"x": tt.ones(2)}, tmp_path / "weights", {"tritensor": structure})
+    with pytest.raises(CheckpointError, match=r"weights: .*does not describe these tensors"):
+        tt.load(tmp_path / "weights")
+
+
+def test_a_torn_buffer_is_named() -> None:
+    buffer = io.BytesIO()
+    tt.save({"x": tt.ones(100)}, buffer)
+    with pytest.raises(CheckpointError, match="BytesIO: the header tells of 400 bytes of data and 300 are there"):
+        tt.load(io.BytesIO(buffer.getvalue()[:-100]))

@@ -1,0 +1,227 @@
+"""Functional forms against closed formulas in numpy, and the refusals."""
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+import tritensor.nn.functional as F
+from tritensor.errors import DTypeError, ShapeError
+
+rng = np.random.default_rng(5)
+
+
+def close(found, expected, tolerance=2e-6):
+    np.testing.assert_allclose(found.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def tensor(array):
+    return tt.tensor(array.astype(np.float32))
+
+
+def log_softmax(x):
+    return x - np.log(np.exp(x).sum(1, keepdims=True))
+
+
+def test_linear_and_bilinear():
+    x, w, b = rng.standard_normal((2, 4, 3)), rng.standard_normal((5, 3)), rng.standard_normal(5)
+    close(F.linear(tensor(x), tensor(w), tensor(b)), x @ w.T + b)
+    close(F.linear(tensor(x), tensor(w)), x @ w.T)
+    with pytest.raises(ShapeError, match=r"linear: x .*4, 3"):
+        F.linear(tt.ones(4, 3), tt.ones(5, 2))
+    x2, w2 = rng.standard_normal((2, 4, 6)), rng.standard_normal((5, 3, 6))
+    close(F.bilinear(tensor(x), tensor(x2), tensor(w2), tensor(b)), np.einsum("abi,kij,abj->abk", x, w2, x2) + b)
+
+
+@pytest.mark.parametrize("kernel", [(3, 3), (2, 4)])
+def test_conv2d_same_keeps_the_size(kernel):
+    x, w = rng.standard_normal((2, 3, 6, 7)), rng.standard_normal((4, 3, *kernel))
+    y = F.conv2d(tensor(x), tensor(w), padding="same")
+    assert tuple(y.shape) == (2, 4, 6, 7)
+    before = [(k - 1) // 2 for k in kernel]
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, k - 1 - p) for p, k in zip(before, kernel, strict=True))))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, kernel, (2, 3))
+    close(y, np.einsum("bchwij,ocij->bohw", windows, w), 1e-5)
+
+
+def test_conv2d_without_a_batch_and_refusals():
+    x, w = tensor(rng.standard_normal((3, 6, 7))), tensor(rng.standard_normal((4, 3, 3, 3)))
+    y = F.conv2d(x, w, stride=2, padding=(1, 0), dilation=(1, 2))
+    assert tuple(y.shape) == (4, 3, 2)
+    close(y, F.conv2d(x.unsqueeze(0), w, stride=(2, 2), padding=(1, 0), dilation=(1, 2))[0].numpy())
+    assert tuple(F.conv2d(x, w, padding="valid").shape) == (4, 4, 5)
+    with pytest.raises(ValueError, match="'same' is not supported for strided"):
+        F.conv2d(x, w, stride=2, padding="same")
+    with pytest.raises(ValueError, match="padding 'full' is not known"):
+        F.conv2d(x, w, padding="full")
+    with pytest.raises(ShapeError, match=r"conv2d: input \(6, 7\) has 2 dimensions"):
+        F.conv2d(x[0], w)
+    with pytest.raises(ShapeError, match=r"stride is \(1, 2, 3\)"):
+        F.conv2d(x, w, stride=(1, 2, 3))
+
+
+def test_pools():
+    x = rng.standard_normal((2, 3, 6, 8))
+    blocks = x.reshape(2, 3, 3, 2, 4, 2)
+    close(F.max_pool2d(tensor(x), 2), blocks.max((3, 5)))
+    close(F.avg_pool2d(tensor(x), 2), blocks.mean((3, 5)))
+    close(F.avg_pool2d(tensor(x), 2, divisor_override=3), blocks.sum((3, 5)) / 3)
+    close(F.avg_pool2d(tensor(x[0]), (2, 2), stride=2), blocks.mean((3, 5))[0])
+    y, places = F.max_pool2d(tensor(x), 2, return_indices=True)
+    close(y, x.reshape(2, 3, 48)[np.arange(2)[:, None, None, None], np.arange(3)[:, None, None], places.numpy()])
+    assert tuple(F.max_pool2d(tensor(x[0]), 3, 2, 1).shape) == (3, 3, 4)
+    with pytest.raises(ValueError, match="divisor_override"):
+        F.avg_pool2d(tensor(x), 2, divisor_override=0)
+
+
+def test_pad():
+    x = rng.standard_normal((2, 3, 4))
+    close(F.pad(tensor(x), (1, 2)), np.pad(x, ((0, 0), (0, 0), (1, 2))))
+    close(F.pad(tensor(x), (1, 0, 0, 2), value=7.5), np.pad(x, ((0, 0), (0, 2), (1, 0)), constant_values=7.5))
+    close(F.pad(tensor(x), (-1, 2, 0, 0, 1, 0)), np.pad(x[:, :, 1:], ((1, 0), (0, 0), (0, 2))))
+    t = tt.ones(2, requires_grad=True)
+    (F.pad(t, (1, 1), value=3.0) * tt.tensor([5.0, 6.0, 7.0, 8.0])).sum().backward()
+    assert t.grad.tolist() == [6.0, 7.0]
+    with pytest.raises(ValueError, match="mode 'reflect'"):
+        F.pad(t, (1, 1), mode="reflect")
+    with pytest.raises(ShapeError, match="two sizes per dimension"):
+        F.pad(t, (1, 1, 1))
+    with pytest.raises(ShapeError, match="takes more off"):
+        F.pad(t, (-2, -1))
+
+
+def test_activations():
+    x = rng.standard_normal((3, 4))
+    close(F.relu(tensor(x)), np.maximum(x, 0))
+    close(F.leaky_relu(tensor(x), 0.2), np.where(x > 0, x, 0.2 * x))
+    close(F.elu(tensor(x), 0.5), np.where(x > 0, x, 0.5 * np.expm1(x)))
+    close(F.softplus(tensor(x), 2.0), np.log1p(np.exp(2 * x)) / 2)
+    close(F.softplus(tt.tensor([200.0, -200.0])), [200.0, 0.0])
+    close(F.silu(tensor(x)), x / (1 + np.exp(-x)))
+    close(F.gelu(tensor(x), "tanh"), 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))))
+    close(F.softmax(tensor(x), 1), np.exp(log_softmax(x)))
+    close(F.log_softmax(tensor(x), dim=-1), log_softmax(x))
+    assert F.softmax(tensor(x), 0, dtype=tt.float64).dtype == tt.float64
+    with pytest.warns(DeprecationWarning, match="softmax: dim was not given"):
+        close(F.softmax(tensor(x)), np.exp(log_softmax(x)))
+    with pytest.raises(ValueError, match="'none' or 'tanh'"):
+        F.gelu(tensor(x), "fast")
+
+
+@pytest.mark.parametrize(("function", "slope"), [(F.relu, 0.0), (F.leaky_relu, 0.01), (F.silu, None), (F.elu, None)])
+def test_in_place_activations_write_and_differentiate(function, slope):
+    leaf = tt.tensor([-2.0, 3.0], requires_grad=True)
+    x = leaf * 1
+    y = function(x, inplace=True)
+    assert y is x
+    assert x.tolist() == function(leaf).tolist()
+    y.sum().backward()
+    fresh = leaf.detach().clone().requires_grad_()
+    function(fresh).sum().backward()
+    assert leaf.grad.tolist() == fresh.grad.tolist()
+    if slope is not None:
+        assert leaf.grad.tolist() == pytest.approx([slope, 1.0])
+
+
+def test_dropout():
+    x = tt.ones(2000)
+    assert F.dropout(x, 0.5, training=False) is x
+    tt.manual_seed(1)
+    y = F.dropout(x, 0.25)
+    assert set(np.round(y.numpy(), 5)) == {0.0, np.float32(round(4 / 3, 5))}
+    assert abs((y.numpy() == 0).mean() - 0.25) < 0.05
+    tt.manual_seed(1)
+    assert F.dropout(x, 0.25).tolist() == y.tolist()
+    assert F.dropout(x, 0.25).tolist() != y.tolist()
+    assert not F.dropout(x, 1.0).numpy().any()
+    assert F.dropout(x, 0.0).tolist() == x.tolist()
+    z = x.clone()
+    assert F.dropout(z, 0.5, inplace=True) is z
+    assert set(z.numpy()) == {0.0, 2.0}
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        F.dropout(x, 1.5)
+
+
+def test_layer_norm_and_normalize():
+    x, w, b = rng.standard_normal((2, 3, 4)), rng.standard_normal((3, 4)), rng.standard_normal((3, 4))
+    mean, var = x.mean((1, 2), keepdims=True), x.var((1, 2), keepdims=True)
+    close(F.layer_norm(tensor(x), (3, 4), tensor(w), tensor(b)), (x - mean) / np.sqrt(var + 1e-5) * w + b, 1e-5)
+    close(F.layer_norm(tensor(x), 4), (x - x.mean(2, keepdims=True)) / np.sqrt(x.var(2, keepdims=True) + 1e-5), 1e-5)
+    with pytest.raises(ShapeError, match=r"normalized_shape \(4, 3\) is not the end"):
+        F.layer_norm(tensor(x), (4, 3))
+    close(F.normalize(tensor(x), dim=2), x / np.sqrt((x**2).sum(2, keepdims=True)))
+    close(F.normalize(tensor(x), p=1, dim=0), x / np.abs(x).sum(0, keepdims=True))
+    close(F.normalize(tt.zeros(1, 2)), np.zeros((1, 2)))
+
+
+def test_embedding_and_one_hot():
+    w = rng.standard_normal((5, 3))
+    index = tt.tensor([[0, 4], [2, 2]])
+    weight = tensor(w).requires_grad_()
+    y = F.embedding(index, weight, padding_idx=-3)
+    close(y, w[index.numpy()])
+    y.sum().backward()
+    assert weight.grad[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0, 1.0]
+    with pytest.raises(ValueError, match="padding_idx 5 is out of range for 5 rows"):
+        F.embedding(index, weight, padding_idx=5)
+    with pytest.raises(ValueError, match="not supported"):
+        F.embedding(index, weight, sparse=True)
+    assert F.one_hot(tt.tensor([[0, 2]])).tolist() == [[[1, 0, 0], [0, 0, 1]]]
+    assert F.one_hot(tt.tensor([1]), 3).dtype == tt.int64
+    with pytest.raises(ValueError, match="labels run from 0 to 5; they must be 0 to 2"):
+        F.one_hot(tt.tensor([0, 5]), 3)
+    with pytest.raises(DTypeError, match="class labels are integers"):
+        F.one_hot(tt.ones(2))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_and_nll(reduction):
+    x, t, w = rng.standard_normal((4, 3, 2)), rng.integers(0, 3, (4, 2)), rng.random(3) + 0.5
+    t[1, 0] = -100
+    counted = t >= 0
+    label = np.where(counted, t, 0)
+    picked = -np.take_along_axis(log_softmax(x), label[:, None], 1)[:, 0] * w[label] * counted
+    expected = {"mean": picked.sum() / (w[label] * counted).sum(), "sum": picked.sum(), "none": picked}[reduction]
+    close(F.cross_entropy(tensor(x), tt.tensor(t), tensor(w), reduction=reduction), expected)
+    close(F.nll_loss(F.log_softmax(tensor(x), 1), tt.tensor(t), tensor(w), reduction=reduction), expected)
+    plain = -np.take_along_axis(log_softmax(x), label[:, None], 1)[:, 0] * counted
+    expected = {"mean": plain.sum() / counted.sum(), "sum": plain.sum(), "none": plain}[reduction]
+    close(F.nll_loss(F.log_softmax(tensor(x), 1), tt.tensor(t), reduction=reduction), expected)
+    p = rng.random((4, 3, 2))
+    p /= p.sum(1, keepdims=True)
+    soft = -(p * w[:, None] * log_softmax(x)).sum(1)
+    expected = {"mean": soft.mean(), "sum": soft.sum(), "none": soft}[reduction]
+    close(F.cross_entropy(tensor(x), tensor(p), tensor(w), reduction=reduction), expected)
+    smooth = -((p * 0.9 + 0.1 / 3) * log_softmax(x)).sum(1)
+    expected = {"mean": smooth.mean(), "sum": smooth.sum(), "none": smooth}[reduction]
+    close(F.cross_entropy(tensor(x), tensor(p), reduction=reduction, label_smoothing=0.1), expected)
+
+
+def test_other_losses():
+    x, y = rng.standard_normal((3, 4)), rng.random((3, 4))
+    close(F.mse_loss(tensor(x), tensor(y)), ((x - y) ** 2).mean())
+    close(F.mse_loss(tensor(x), tensor(y), reduction="none"), (x - y) ** 2)
+    close(F.l1_loss(tensor(x), tensor(y), reduction="sum"), np.abs(x - y).sum())
+    s = 1 / (1 + np.exp(-x))
+    p, w = rng.random(4) + 1, rng.random((3, 4))
+    expected = -(p * y * np.log(s) + (1 - y) * np.log(1 - s)) * w
+    close(F.binary_cross_entropy_with_logits(tensor(x), tensor(y), tensor(w), pos_weight=tensor(p)), expected.mean())
+    close(F.binary_cross_entropy_with_logits(tt.tensor([-200.0, 200.0]), tt.tensor([0.0, 0.0]), reduction="none"), [0.0, 200.0])
+    with pytest.raises(ShapeError, match=r"input \(3, 4\) and target \(4,\) must have one shape"):
+        F.mse_loss(tensor(x), tt.ones(4))
+    with pytest.raises(ValueError, match="reduction is 'average'"):
+        F.l1_loss(tensor(x), tensor(y), reduction="average")
+    with pytest.raises(ValueError, match="replaced by reduction"):
+        F.l1_loss(tensor(x), tensor(y), size_average=False)
+    with pytest.raises(ShapeError, match="nll_loss: input"):
+        F.nll_loss(tensor(x), tt.tensor([1, 2]))
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "elu", "silu"])
+def test_errors_name_the_activation_that_wrote_in_place(name):
+    x = tt.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match=f"^{name}_: a leaf"):
+        getattr(F, name)(x, inplace=True)
+    y = x.exp()
+    getattr(F, name)(y, inplace=True)
+    with pytest.raises(RuntimeError, match=f"exp saved its output y, which {name}_ then overwrote"):
+        y.sum().backward()

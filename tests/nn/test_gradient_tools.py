@@ -1,0 +1,61 @@
+"""nn.utils: clipping gradients, parameters as one vector."""
+
+import math
+
+import pytest
+
+import tritensor as tt
+from tritensor import nn
+from tritensor.errors import ShapeError
+from tritensor.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm, parameters_to_vector, vector_to_parameters
+
+
+def parameters():
+    a, b = nn.Parameter(tt.zeros(2)), nn.Parameter(tt.zeros(1))
+    a.grad, b.grad = tt.tensor([3.0, 0.0]), tt.tensor([-4.0])
+    return [a, b, nn.Parameter(tt.zeros(7))]
+
+
+def test_clip_by_norm():
+    ps = parameters()
+    assert clip_grad_norm_(ps, 1.0).item() == 5.0
+    assert ps[0].grad.tolist() == pytest.approx([0.6, 0.0])
+    assert ps[1].grad.tolist() == pytest.approx([-0.8])
+    assert ps[2].grad is None
+    ps = parameters()
+    assert clip_grad_norm_(iter(ps), 100.0).item() == 5.0
+    assert ps[0].grad.tolist() == [3.0, 0.0]
+    assert clip_grad_norm_(parameters(), 1.0, norm_type=math.inf).item() == 4.0
+    assert clip_grad_norm_(parameters(), 1.0, norm_type=1).item() == 7.0
+    assert clip_grad_norm_(parameters()[0], 1.0, norm_type=3).item() == pytest.approx(3.0)
+    assert clip_grad_norm_([], 1.0).item() == 0.0
+    assert get_total_norm([tt.tensor([6.0, 8.0])]).item() == 10.0
+    bad = parameters()
+    bad[0].grad[0] = math.nan
+    with pytest.raises(RuntimeError, match=r"total norm of order 2.0 is nan"):
+        clip_grad_norm_(bad, 1.0, error_if_nonfinite=True)
+    with pytest.raises(ValueError, match="norm_type"):
+        clip_grad_norm_(bad, 1.0, norm_type=0)
+
+
+def test_clip_by_value():
+    ps = parameters()
+    clip_grad_value_(ps, 2.0)
+    assert [p.grad.tolist() for p in ps[:2]] == [[2.0, 0.0], [-2.0]]
+
+
+def test_one_vector_and_back():
+    net = nn.Linear(2, 1)
+    vector = parameters_to_vector(net.parameters())
+    assert tuple(vector.shape) == (3,)
+    vector.sum().backward()
+    assert net.weight.grad.tolist() == [[1.0, 1.0]]
+    vector_to_parameters(tt.tensor([1.0, 2.0, 3.0]), net.parameters())
+    assert net.weight.tolist() == [[1.0, 2.0]]
+    assert net.bias.tolist() == [3.0]
+    with pytest.raises(ShapeError, match=r"vec \(2,\) for parameters of 3 elements"):
+        vector_to_parameters(tt.zeros(2), net.parameters())
+    with pytest.raises(ValueError, match="no parameters"):
+        parameters_to_vector([])
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        vector_to_parameters([1.0], net.parameters())

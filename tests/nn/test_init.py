@@ -1,0 +1,101 @@
+"""Initial values: ranges, moments, formulas and refusals."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tritensor.errors import ShapeError
+from tritensor.nn import Parameter, init
+
+
+def fresh(*shape):
+    tt.manual_seed(7)
+    return Parameter(tt.zeros(*shape))
+
+
+def test_gains():
+    assert init.calculate_gain("relu") == math.sqrt(2)
+    assert init.calculate_gain("tanh") == 5 / 3
+    assert init.calculate_gain("leaky_relu", 2) == math.sqrt(2 / 5)
+    assert init.calculate_gain("conv2d") == 1.0
+    with pytest.raises(ValueError, match="'swish' is not known"):
+        init.calculate_gain("swish")
+    with pytest.raises(ValueError, match="not a number"):
+        init.calculate_gain("leaky_relu", "x")
+
+
+@pytest.mark.parametrize(
+    ("fill", "bound"),
+    [
+        (lambda t: init.uniform_(t, -2, 2), 2.0),
+        (lambda t: init.xavier_uniform_(t, gain=2.0), 2 * math.sqrt(6 / (50 * 9 + 40 * 9))),
+        (lambda t: init.kaiming_uniform_(t, a=math.sqrt(5)), 1 / math.sqrt(50 * 9)),
+        (lambda t: init.kaiming_uniform_(t, mode="fan_out", nonlinearity="relu"), math.sqrt(6 / (40 * 9))),
+    ],
+)
+def test_uniform_fills(fill, bound):
+    p = fresh(40, 50, 3, 3)
+    assert fill(p) is p
+    w = p.detach().numpy()
+    assert 0.999 * bound < abs(w).max() <= bound
+    assert abs(w.mean()) < 0.02 * bound
+    assert abs(w.std() * math.sqrt(3) - bound) < 0.02 * bound
+    assert p.requires_grad
+    assert p.is_leaf
+
+
+@pytest.mark.parametrize(
+    ("fill", "std"),
+    [
+        (lambda t: init.normal_(t, 0.0, 3.0), 3.0),
+        (lambda t: init.xavier_normal_(t), math.sqrt(2 / (50 * 9 + 40 * 9))),
+        (lambda t: init.kaiming_normal_(t, nonlinearity="relu"), math.sqrt(2 / (50 * 9))),
+    ],
+)
+def test_normal_fills(fill, std):
+    w = fill(fresh(40, 50, 3, 3)).detach().numpy()
+    assert abs(w.mean()) < 0.02 * std
+    assert abs(w.std() - std) < 0.02 * std
+
+
+def test_truncated_normal():
+    p = init.trunc_normal_(fresh(20000), mean=1.0, std=2.0, a=-1.0, b=3.0)
+    w = p.detach().numpy()
+    assert w.min() >= -1.0
+    assert w.max() <= 3.0
+    assert abs(w.mean() - 1) < 0.03
+    # variance of a normal cut at one standard deviation either side: 1 - 2 phi(1) / (2 Phi(1) - 1)
+    expected = 2 * math.sqrt(1 - 2 * math.exp(-0.5) / math.sqrt(2 * math.pi) / math.erf(1 / math.sqrt(2)))
+    assert abs(w.std() - expected) < 0.02
+
+
+def test_inverse_error_function():
+    y = np.concatenate([np.linspace(-0.9999, 0.9999, 2001), [0.0, 1e-12]])
+    back = np.array([math.erf(x) for x in init._erfinv(y)])
+    np.testing.assert_allclose(back, y, rtol=1e-12, atol=1e-15)
+
+
+def test_constants_and_eye():
+    assert init.ones_(fresh(2)).tolist() == [1.0, 1.0]
+    assert init.zeros_(init.constant_(fresh(2), 3.5)).tolist() == [0.0, 0.0]
+    assert init.eye_(fresh(2, 3)).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    with pytest.raises(ShapeError, match="not a matrix"):
+        init.eye_(fresh(2))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 8), (8, 3), (4, 2, 3)])
+def test_orthogonal(shape):
+    w = init.orthogonal_(fresh(*shape), gain=2.0).detach().numpy().reshape(shape[0], -1)
+    product = w @ w.T if w.shape[0] <= w.shape[1] else w.T @ w
+    np.testing.assert_allclose(product, 4 * np.eye(len(product)), atol=1e-5)
+
+
+def test_refusals():
+    with pytest.raises(ShapeError, match="no fan in and fan out"):
+        init.kaiming_uniform_(fresh(3))
+    with pytest.raises(ValueError, match="'fan_in' or 'fan_out'"):
+        init.kaiming_normal_(fresh(3, 3), mode="fan")
+    with pytest.raises(ShapeError, match="2 or more dimensions"):
+        init.orthogonal_(fresh(3))

@@ -1,0 +1,35 @@
+"""Walks the op table: every op, in every type it claims, on every device, is asked the five questions."""
+
+from __future__ import annotations
+
+import pytest
+
+import tritensor.kernels  # noqa: F401  (fills the table)
+from tests.harness.cases import cases, samples, types
+from tests.harness.questions import ask
+from tritensor.device import device
+from tritensor.table import Op, registry
+
+DEVICES = {"cpu": device("cpu"), "emulated": device("cuda", 0), "gpu": device("cuda", 0)}
+
+
+def walk(on: str) -> list[object]:
+    marks = [pytest.mark.gpu] if on == "gpu" else []
+    return [pytest.param(op, dtype, on, id=f"{op.name}/{dtype}/{on}", marks=marks) for op in registry.values() for dtype in types(op)]
+
+
+@pytest.mark.parametrize(("op", "dtype", "on"), walk("cpu") + walk("emulated") + walk("gpu"))
+def test_five_questions(op: Op, dtype: str, on: str) -> None:
+    findings = [line for case in cases(op, dtype, DEVICES[on]) for line in ask(case)]
+    assert not findings, f"{len(findings)} findings\n" + "\n".join(findings[:40])
+
+
+@pytest.mark.parametrize("op", [pytest.param(op, id=name) for name, op in registry.items()])
+def test_samples_say_something(op: Op) -> None:
+    found = samples(op)
+    assert found, f"{op.name}: no samples"
+    if op.rule is not None:
+        assert any(s.smooth for s in found), f"{op.name}: it has a gradient, and no sample is smooth"
+    for s in found:
+        size = sum(getattr(x, "size", 0) for x in s.inputs)
+        assert size <= 200_000, f"{op.name}: {s} holds {size} elements; samples are small"

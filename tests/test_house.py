@@ -1,0 +1,257 @@
+"""The house's own rules: floors, captions, names, lengths, what leaves through the front door, what may be imported."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "tritensor"
+WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into the package
+
+# Imports go down only. A name stands for the file or the folder; what is not listed is in the last floor but one.
+FLOORS = [
+    ("errors",),
+    ("dtypes",),
+    ("device", "cuda"),
+    ("array",),
+    ("registration", "table"),
+    ("autograd",),
+    ("dispatch",),
+    ("tensor", "random"),
+    ("kernels",),
+    ("nn",),
+    ("optim",),
+    ("data", "io", "distributed", "compile"),
+    ("utils", "cli", "__main__"),  # utils is PyTorch's spelling of what stands below
+    ("__init__",),
+]
+HEIGHT = {name: i for i, names in enumerate(FLOORS) for name in names}
+
+# tritensor.tensor and tritensor.kernels hold the two halves of an op and look each other up at run time; nothing here
+# may import upwards even so. The exceptions, each with its reason:
+UPWARD: dict[tuple[str, str], str] = {}
+
+LONG_FILES: dict[str, str] = {}  # path: why one file is right
+LONG_FUNCTIONS: dict[str, str] = {}  # path:function: why one function is right
+FILE_LINES = 450
+COLUMNS = 160  # the formatter breaks code at 140; an error message may be longer
+FUNCTION_LINES = 60  # the lines of the code itself; docstring not counted
+RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
+# Optional extras: imported inside the function that offers them, never at the top of a file.
+EXTRAS = {"tqdm", "matplotlib", "sklearn", "scipy", "PIL", "mpi4py", "nccl", "torch"}
+
+
+def sources() -> list[Path]:
+    """Every Python file of the package, the four wings through their links."""
+    found = []
+    for folder, _, names in os.walk(PACKAGE, followlinks=True):
+        found += [Path(folder) / n for n in names if n.endswith(".py") and "__pycache__" not in folder]
+    return sorted(found)
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+def floor_of(module: str) -> str:
+    """The floor's name for a dotted module inside tritensor."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
+    """(module, line, whether at the top level) of every import; `from tritensor import x` counts as tritensor.x."""
+    top = {id(n) for n in tree.body}
+    for n in tree.body:  # if TYPE_CHECKING and try blocks run at import as well
+        if isinstance(n, ast.If | ast.Try):
+            top |= {id(m) for m in ast.walk(n)}
+    found = []
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Import):
+            found += [(a.name, n.lineno, id(n) in top) for a in n.names]
+        elif isinstance(n, ast.ImportFrom):
+            assert n.level == 0, f"line {n.lineno}: a relative import; write absolute ones"
+            if n.module == "tritensor":
+                found += [(f"tritensor.{a.name}", n.lineno, id(n) in top) for a in n.names]
+            else:
+                found.append((n.module or "", n.lineno, id(n) in top))
+    return found
+
+
+FILES = [pytest.param(p, id=relative(p)) for p in sources()]
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_imports_go_down(path: Path) -> None:
+    here = floor_of("tritensor." + relative(path).removesuffix(".py").replace("/", "."))
+    if here == "__init__":
+        return
+    assert here in HEIGHT, f"{relative(path)}: {here!r} has no floor; give it one in tests/test_house.py"
+    for module, line, _ in imports(parsed(path)):
+        if module.split(".")[0] != "tritensor":
+            continue
+        assert module != "tritensor", f"{relative(path)}:{line}: imports the front door; import the file that defines the name"
+        there = floor_of(module)
+        assert there in HEIGHT, f"{relative(path)}:{line}: {module} is on no floor (a name of the front door?)"
+        if (here, there) not in UPWARD:
+            assert HEIGHT[there] <= HEIGHT[here], f"{relative(path)}:{line}: {here} imports {there}, which is a floor above"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_only_what_is_installed(path: Path) -> None:
+    for module, line, top in imports(parsed(path)):
+        root = module.split(".")[0]
+        assert root != "torch", f"{relative(path)}:{line}: imports torch"
+        if root in sys.stdlib_module_names or root in RUNTIME:
+            continue
+        assert root in EXTRAS, f"{relative(path)}:{line}: imports {root}, which is neither a runtime package nor an extra"
+        assert not top, f"{relative(path)}:{line}: the extra {root} is imported at the top; import it where it is used"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_triton_stays_in_its_rooms(path: Path) -> None:
+    if relative(path).startswith(("kernels/", "cuda/")):
+        return
+    for module, line, top in imports(parsed(path)):
+        if top:
+            assert module.split(".")[0] not in ("triton", "cuda"), f"{relative(path)}:{line}: only kernels/ and cuda/ import {module}"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_opens_with_a_caption(path: Path) -> None:
+    tree = parsed(path)
+    caption = ast.get_docstring(tree)
+    assert caption, f"{relative(path)}: opens without a caption, a docstring of one line that says what it holds"
+    first = path.read_text().lstrip().splitlines()[0]
+    assert first.startswith('"""'), f"{relative(path)}: the caption is not the first thing in the file"
+    assert len(caption.splitlines()[0]) > 15, f"{relative(path)}: the caption {caption!r} says nothing"
+
+
+def test_every_test_file_opens_with_a_caption() -> None:
+    bare = [p for folder in ("tests", "bench", "examples") for p in (ROOT / folder).rglob("*.py") if not ast.get_docstring(parsed(p))]
+    assert not bare, f"no caption: {[str(p.relative_to(ROOT)) for p in bare]}"
+
+
+def test_no_drawer_files() -> None:
+    drawers = [p for p in ROOT.rglob("*.py") if p.stem in ("utils", "helpers", "common", "misc", "util") and ".venv" not in p.parts]
+    assert not drawers, f"{[str(p.relative_to(ROOT)) for p in drawers]}: name the file after what it holds"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_length(path: Path) -> None:
+    text = path.read_text()
+    if relative(path) not in LONG_FILES:
+        assert len(text.splitlines()) <= FILE_LINES, f"{relative(path)} has {len(text.splitlines())} lines; split it by what it holds"
+    for n in ast.walk(ast.parse(text)):
+        if not isinstance(n, ast.FunctionDef) or f"{relative(path)}:{n.name}" in LONG_FUNCTIONS:
+            continue
+        body = n.body[1:] if ast.get_docstring(n) else n.body
+        lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+        assert lines <= FUNCTION_LINES, f"{relative(path)}:{n.lineno}: {n.name} has {lines} lines; cut it where it changes subject"
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_nothing_is_left_open(path: Path) -> None:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for word in ("TODO", "FIXME", "XXX", "HACK"):
+            assert word not in line, f"{relative(path)}:{number}: {word}"
+    for n in ast.walk(parsed(path)):
+        if isinstance(n, ast.ExceptHandler):
+            assert n.type is not None, f"{relative(path)}:{n.lineno}: a bare except"
+
+
+def test_columns() -> None:
+    wide = [
+        f"{relative(p)}:{k}: {len(line)}" for p in sources() for k, line in enumerate(p.read_text().splitlines(), 1) if len(line) > COLUMNS
+    ]
+    assert not wide, f"lines of more than {COLUMNS} columns: {', '.join(wide)}"
+
+
+def test_wings_are_linked() -> None:
+    for wing in WINGS:
+        link = PACKAGE / wing
+        assert link.is_symlink(), f"tritensor/{wing} is no link"
+        assert os.readlink(link) == f"../{wing}", f"tritensor/{wing} points at {os.readlink(link)}; it must be relative"
+        assert (ROOT / wing / "__init__.py").exists(), f"{wing} has no __init__.py"
+
+
+def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own that knows nothing of this one."""
+    env = {k: v for k, v in os.environ.items() if k not in ("TRITON_INTERPRET", "PYTHONPATH")}
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**env, "PYTHONPATH": str(ROOT), **environment}, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_import_is_clean() -> None:
+    done = fresh(
+        "import sys, tritensor; bad = {'torch', 'scipy', 'matplotlib', 'sklearn', 'tqdm', 'PIL'} & set(sys.modules); assert not bad, bad"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_front_door_lists_what_it_shows() -> None:
+    import tritensor
+
+    assert len(tritensor.__all__) == len(set(tritensor.__all__)), "a name stands twice in __all__"
+    for name in tritensor.__all__:
+        assert hasattr(tritensor, name), f"__all__ lists {name}, which is not there"
+    import types
+
+    shown = {n for n, v in vars(tritensor).items() if not n.startswith("_") and not isinstance(v, types.ModuleType)}
+    missing = shown - set(tritensor.__all__) - {"annotations"}
+    assert not missing, f"public and not in __all__: {sorted(missing)}"
+
+
+def test_every_public_function_is_documented() -> None:
+    import tritensor
+
+    bare = [n for n in tritensor.__all__ if callable(getattr(tritensor, n)) and not (getattr(tritensor, n).__doc__ or "").strip()]
+    assert not bare, f"no docstring: {bare}"
+
+
+def called_ops() -> set[str]:
+    """Names of ops that anything inside calls: `ops.NAME(...)`, `registry["NAME"]`, or a table of names (any string in tensor/, nn/, optim/)."""
+    found: set[str] = set()
+    for path in sources():
+        for n in ast.walk(parsed(path)):
+            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "ops":
+                found.add(n.attr)
+            elif (
+                isinstance(n, ast.Subscript)
+                and isinstance(n.value, ast.Name)
+                and n.value.id == "registry"
+                and isinstance(n.slice, ast.Constant)
+            ):
+                found.add(str(n.slice.value))
+            elif isinstance(n, ast.Constant) and isinstance(n.value, str) and relative(path).startswith(("tensor/", "nn/", "optim/")):
+                found.add(n.value)
+    return found
+
+
+def test_every_op_is_used() -> None:
+    import tritensor
+    from tritensor.table import registry
+
+    reachable = called_ops() | set(tritensor.__all__) | set(dir(tritensor.Tensor))
+    reachable |= {"max_dim", "min_dim"}  # tensor/reductions.py puts these names together
+    lost = sorted(set(registry) - reachable)
+    assert not lost, f"ops that no public name reaches: {lost}"
+
+
+def test_every_op_is_registered_by_a_kernel_file() -> None:
+    import tritensor.kernels  # noqa: F401
+    from tritensor.table import registry
+
+    for name, record in registry.items():
+        assert record.module.startswith(("tritensor.kernels", "numpy")), f"{name} is registered by {record.module}"
