@@ -1,0 +1,61 @@
+"""Timing two programs fairly on a noisy machine: in turn, many short rounds, medians, and the ratio round by round."""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class Paired(NamedTuple):
+    """Median seconds per call of ours and of the peer's (None without a peer), and the median of the ratios."""
+
+    ours: float
+    peer: float | None
+    ratio: float | None
+
+
+def once(f: Callable[[], object], calls: int) -> float:
+    """Seconds per call over `calls` calls."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        f()
+    return (time.perf_counter() - start) / calls
+
+
+def paired(ours: Callable[[], object], peer: Callable[[], object] | None, seconds: float = 3.0, rounds: int = 25) -> Paired:
+    """Time both in alternating rounds that fit in about `seconds`."""
+    for f in (ours, peer):
+        if f is not None:
+            f()
+            f()
+    each = once(ours, 3) + (once(peer, 3) if peer is not None else 0.0)
+    calls = max(1, int(seconds / rounds / max(each, 1e-7)))
+    a, b = [], []
+    for _ in range(rounds):
+        a.append(once(ours, calls))
+        if peer is not None:
+            b.append(once(peer, calls))
+    if peer is None:
+        return Paired(statistics.median(a), None, None)
+    return Paired(statistics.median(a), statistics.median(b), statistics.median(x / y for x, y in zip(a, b, strict=True)))
+
+
+def torch_or_none(threads: int = 1) -> object | None:
+    """torch, if installed, on `threads` threads."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    torch.set_num_threads(threads)
+    return torch
+
+
+def line(label: str, result: Paired, unit: float = 1e6, name: str = "us") -> str:
+    """One row of a table: ours, torch's, the ratio."""
+    text = f"{label:<52}{result.ours * unit:>10.2f} {name}"
+    if result.peer is not None:
+        text += f"{result.peer * unit:>10.2f} {name}{result.ratio:>8.2f} x torch"
+    return text
