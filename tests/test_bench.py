@@ -1,0 +1,32 @@
+"""The benchmarks run: a row of `bench ops`, a step of `bench train`, and the paired timing itself. Times are not asserted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from bench import ops, train
+from bench.timing import line, paired
+from tritensor.table import Sample, registry
+
+
+def test_a_row_names_op_inputs_and_rates() -> None:
+    row = ops._line(registry["softmax"], Sample(np.ones((4, 8)), dim=1))
+    assert row.startswith("softmax")
+    assert "float32[4, 8], dim=1" in row
+    assert "GB/s" in row
+
+
+@pytest.mark.parametrize(("make", "shape"), [(train.lenet, (2, 1, 28, 28)), (train.mlp, (2, 784))])
+def test_a_training_step_runs(make: object, shape: tuple[int, ...]) -> None:
+    for optimizer in ("SGD", "Adam"):
+        train.step(tt, make, shape, optimizer)()
+
+
+def test_paired_gives_a_ratio_only_with_a_peer() -> None:
+    alone = paired(lambda: None, None, seconds=0.01, rounds=3)
+    assert alone.peer is alone.ratio is None
+    both = paired(lambda: None, lambda: None, seconds=0.01, rounds=3)
+    assert both.ratio is not None
+    assert "x torch" in line("nothing", both)
