@@ -64,6 +64,17 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "bits of floats": (lambda: t(2) & t(2), TypeError, "bitwise_and: float32 is not a type it takes"),
     "bits of a float": (lambda: ~t(2), TypeError, "bitwise_not: float32 is not a type it takes"),
     "nothing to join": (lambda: tt.cat([]), RuntimeError, "cat: no tensors were given"),
+    "a gradient of another shape": (
+        lambda: setattr(t(2), "grad", t(3)),
+        RuntimeError,
+        r"grad: float32 \(3,\) on cpu for a tensor of float32 \(2,\)",
+    ),
+    "a gradient of another type": (
+        lambda: setattr(t(2), "grad", t(2, dtype=tt.float64)),
+        RuntimeError,
+        "grad: float64 .* has its tensor's shape, dtype",
+    ),
+    "a number for a gradient": (lambda: setattr(t(2), "grad", 5), TypeError, "grad: int is not a tensor"),
     "softmax of integers": (lambda: F.softmax(t(2, dtype=tt.int64), dim=0), TypeError, "softmax"),
 }
 

@@ -230,7 +230,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             result = np.asarray(result)
         out = make(Tensor)
         out.array = result
-        out.grad = out.version = out.extra = None
+        out._grad = out.version = out.extra = None
         if differentiable and (a.tracked or b.tracked) and mode.enabled:
             left = (a.node or a) if a.tracked else None
             right = (b.node or b) if b.tracked else None

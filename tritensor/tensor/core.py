@@ -57,7 +57,7 @@ class Tensor(Values):
     it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`.
     """
 
-    __slots__ = ("__weakref__", "array", "extra", "grad", "node", "tracked", "version")
+    __slots__ = ("__weakref__", "_grad", "array", "extra", "node", "tracked", "version")
     __array_ufunc__ = None  # numpy must not swallow `ndarray + tensor`
     __array_priority__ = 1000
     heading = ""  # what a subclass prints before the values
@@ -65,7 +65,7 @@ class Tensor(Values):
     array: Array
     node: Node | None
     tracked: bool
-    grad: Tensor | None
+    _grad: Tensor | None
     version: Version | None
     extra: Extra | None
 
@@ -106,7 +106,7 @@ class Tensor(Values):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         t = object.__new__(cls)
-        t.node = t.grad = t.version = t.extra = None
+        t.node = t._grad = t.version = t.extra = None
         t.tracked = False
         return t
 
@@ -243,6 +243,24 @@ class Tensor(Values):
         return self
 
     @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward has accumulated, of this tensor's shape, dtype and device; None before the first."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"grad: {type(value).__name__} is not a tensor; assign a tensor or None")
+            a, b = value.array, self.array
+            if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
+                raise GradError(
+                    f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
+                    f"on {self.device}; a gradient has its tensor's shape, dtype and device"
+                )
+        self._grad = value
+
+    @property
     def is_leaf(self) -> bool:
         return self.node is None
 
@@ -366,7 +384,7 @@ def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
     t.array = array
-    t.node = t.grad = t.version = t.extra = None
+    t.node = t._grad = t.version = t.extra = None
     t.tracked = False
     return t
 
