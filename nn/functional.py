@@ -286,23 +286,7 @@ def cross_entropy(
     "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing.
     """
     _modern("cross_entropy", size_average, reduce)
-    if target.shape == input.shape and target.is_floating_point():
-        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     return ops.cross_entropy(input, target, weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=float(label_smoothing))
-
-
-def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, label_smoothing: float) -> Tensor:
-    dim = 0 if input.ndim == 1 else 1
-    classes = input.shape[dim]
-    if label_smoothing:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
-    loss = -target * ops.log_softmax(input, dim=dim)
-    if weight is not None:
-        loss = loss * weight.reshape((1,) * dim + (classes,) + (1,) * (input.ndim - dim - 1))
-    loss = ops.sum(loss, dim=(dim,), keepdim=False)
-    if reduction == "mean":  # over samples; the weights of probabilities are not divided by
-        return _reduced("cross_entropy", loss, "sum") / max(loss.numel(), 1)
-    return _reduced("cross_entropy", loss, reduction)
 
 
 def nll_loss(
