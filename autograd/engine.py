@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, from_host, is_contiguous
+from tritensor.array import Array, CudaArray, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import enable_grad, no_grad
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
@@ -103,23 +103,24 @@ def run(
 def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], keep_graph: bool) -> None:
     """The walk of `backward()`: like `_step` for every node, with the commonest case unrolled.
 
-    That case is an op on the CPU with one numpy function per input, all gradients wanted.
+    That case is an op with one numpy function, or one kernel, per input, all gradients wanted.
     """
-    add = np.add
+    add_kernel = registry["add"].forward
     for n in order:
         g = pending.pop(n, None)
         if g is None:
             continue
+        on_device = type(g) is CudaArray
         if (
             type(n) is not Node
             or n.hooks is not None
-            or type(g) is CudaArray
             or type(g) is list
-            or (corner := n.op.reference_backward) is None
+            or (corner := n.op.backward if on_device else n.op.reference_backward) is None
             or corner.joint
         ):
             _step(n, g, pending, result, None, None, keep_graph, False)
             continue
+        add: Any = add_kernel if on_device else np.add
         inputs, meta = n.inputs, n.meta
         intact = n.sequence > Version.last and inputs is not FREED
         previous = None
@@ -141,7 +142,8 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
                 at = pending.get(e)
                 pending[e] = x if at is None else add(at, x)
             elif (held := result.get(e)) is None:
-                result[e] = (x, x is not g and x is not previous)
+                own = x is not g and x is not previous and not (on_device and x.storage is g.storage)
+                result[e] = (x, own)
             else:
                 result[e] = (add(held[0], x), True)
             previous = x
@@ -248,6 +250,13 @@ def _call_hooks(hooks: list[Any], g: Any, tensors: bool) -> Any:
     return t if tensors else t.array
 
 
+def _filled(t: Any, value: int) -> Array:
+    """An array like t's with one value everywhere; on a GPU filled there, without a copy from the host."""
+    if type(t.array) is CudaArray:
+        return ops.full(shape=t.array.shape, value=value, dtype=t.array.dtype, device=t.device).array
+    return (np.ones if value else np.zeros)(t.array.shape, t.array.dtype)
+
+
 def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
     """The gradient to start from: the one given, checked, or ones for a scalar."""
     if not output.tracked:
@@ -261,8 +270,11 @@ def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
                 f"{who}: the tensor of shape {tuple(output.shape)} is not a scalar, so the gradient to start from is ambiguous; "
                 f"reduce it (.sum(), .mean()) or pass gradient= of that shape"
             )
-        ones = np.ones(output.array.shape, output.array.dtype)
-        array = from_host(ones, output.device) if type(output.array) is CudaArray else ones
+        like = output.array
+        if type(like) is CudaArray:
+            array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
+        else:
+            array = np.ones(like.shape, like.dtype)
         return nodes.make_tensor(array) if create_graph else array
     if tuple(grad.shape) != tuple(output.shape):
         raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")
@@ -364,8 +376,7 @@ def grad(
                 g = _call_hooks(t.extra.hooks, g, create_graph)
             result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
         elif materialize_grads:
-            zeros = np.zeros(t.array.shape, t.array.dtype)
-            result.append(nodes.make_tensor(from_host(zeros, t.device)))
+            result.append(nodes.make_tensor(_filled(t, 0)))
         elif allow_unused:
             result.append(None)
         else:

@@ -42,7 +42,9 @@ class Version:
     def bump(self, writer: str) -> None:
         self.value += 1
         self.writer = writer
-        self.stamp = Version.last = next_sequence()
+        self.stamp = stamp = next_sequence()
+        if stamp > Version.last:  # another thread may have written since
+            Version.last = stamp
 
 
 class Node:

@@ -16,6 +16,8 @@ from tritensor.kernels.conv2d_gpu import is_channels_last
 from tritensor.kernels.launch_rules import cdiv
 from tritensor.kernels.pooling import (
     BLOCK,
+    SIZES,
+    STRIDES,
     Pair,
     accumulator_of,
     checked,
@@ -59,7 +61,7 @@ def _quotient(a, b, EXACT: tl.constexpr):
 
 
 # y[n, c, r, q] = sum over i, j of x[n, c, sh r - ph + i, sw q - pw + j] / count
-@triton.jit
+@triton.jit(do_not_specialize=[*SIZES, *STRIDES])
 def _avg_pool_kernel(
     x, y, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, x_n, x_c, x_h, x_w,
     INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
@@ -79,7 +81,7 @@ def _avg_pool_kernel(
 
 
 # dx[n, c, h, v] = sum of g[n, c, r, q] / count(r, q) over the windows (r, q) that hold (h, v)
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def _avg_spread_kernel(
     g, dx, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw,
     INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,

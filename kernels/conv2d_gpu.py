@@ -31,7 +31,7 @@ def _tap(k, channels, kh, kw, CHANNELS_LAST: tl.constexpr):
 
 # y[n, o, r, q] = sum_{c,i,j} w[o, (c,i,j)] x[n, c, sh r - ph + dh i, sw q - pw + dw j] + bias[o]; w as a dense (groups, out, taps).
 # TRANSPOSED: x is sampled at (r + ph - dh i) / sh, (q + pw - dw j) / sw where those are whole: the gradient of the above.
-@triton.jit
+@triton.jit(do_not_specialize=["groups", "height", "width", "out_width", "sh", "sw", "ph", "pw", "dh", "dw", "x_c", "y_c", "bias_c"])
 def _correlate_kernel(
     x, w, y, bias, m, taps, k_part, pixels, groups, size_y, channels, kh, kw, height, width, out_width, out_plane,
     sh, sw, ph, pw, dh, dw, x_n, x_c, x_h, x_w, y_n, y_c, y_p, bias_c,
@@ -94,7 +94,7 @@ def _correlate_kernel(
 
 
 # dw[o, (c,i,j)] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r - ph + dh i, sw q - pw + dw j]
-@triton.jit
+@triton.jit(do_not_specialize=["groups", "height", "width", "out_width", "sh", "sw", "ph", "pw", "dh", "dw", "x_c", "g_h", "g_w"])
 def _weight_kernel(
     x, g, out, m, taps, k_part, pixels, groups, size_out, channels, kh, kw, height, width, out_width, out_plane,
     sh, sw, ph, pw, dh, dw, x_n, x_c, x_h, x_w, g_n, g_c, g_h, g_w,

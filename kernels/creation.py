@@ -15,7 +15,7 @@ from tritensor.cuda.launch import launch
 from tritensor.device import device as Device
 from tritensor.errors import ShapeError
 from tritensor.kernels.assignment import dense, fresh
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.table import Sample, Spec, op, ops, registry
 
 BLOCK = 1024
 
@@ -36,19 +36,29 @@ def _fill_kernel(y, value, n, BLOCK: tl.constexpr):
     tl.store(y + i, value, mask=i < n)
 
 
-def filled(shape: tuple[int, ...], dtype: np.dtype, on: Device, value: Any) -> CudaArray:
-    """A new device array with one value everywhere; one launch."""
-    y = fresh(shape, dtype, on)
+def filled(shape: tuple[int, ...], dtype: np.dtype, on: Device, value: Any, out: CudaArray | None = None) -> CudaArray:
+    """A new device array, or a contiguous one that is there, with one value everywhere; one launch."""
+    y = fresh(shape, dtype, on) if out is None else out
     launch(_fill_kernel, (triton.cdiv(y.size, BLOCK),), y, rounded(value, dtype), y.size, BLOCK=BLOCK)
     return y
 
 
-def _full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> np.ndarray:
-    return np.zeros(shape, dtype) if value == 0 else np.full(shape, value, dtype)
+def _full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: np.ndarray | None = None) -> np.ndarray:
+    if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):
+        return np.zeros(shape, dtype)
+    with np.errstate(over="ignore"):  # a number that is too large for the type is inf
+        if out is None:
+            return np.full(shape, value, dtype)
+        out[...] = np.full((), value, dtype)
+    return out
 
 
-def _full_forward(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> CudaArray:
-    return filled(shape, dtype, device, value)
+def _full_forward(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: CudaArray | None = None) -> CudaArray:
+    if out is not None and not out.is_contiguous():
+        one = filled((), dtype, device, value)
+        spread = CudaArray(one.storage, shape, dtype, (0,) * len(shape), one.offset)
+        return registry["copy"].forward(spread, out=out)  # type: ignore[misc]
+    return filled(shape, dtype, device, value, out)
 
 
 def made_shape(name: str, shape: tuple[int, ...]) -> None:
@@ -76,7 +86,7 @@ def _full_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "full", _full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",),
+    "full", _full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
     doc="An array of one value.",
 )  # fmt: skip
 
@@ -212,7 +222,7 @@ op(
 
 
 # tril: y[..., i, j] = x[..., i, j] where j - i <= diagonal, else 0; triu: where j - i >= diagonal
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "diagonal"])
 def _triangle_kernel(x, y, n, rows, columns, diagonal, UPPER: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     above = i % columns - i // columns % rows

@@ -13,9 +13,10 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
-from tritensor.kernels.cross_entropy_cpu import check_labels, class_axis, is_labels, per_row, reference, reference_backward
+from tritensor.kernels.cross_entropy_cpu import class_axis, is_labels, no_class, per_row, reference, reference_backward
 from tritensor.kernels.launch_rules import cdiv
 from tritensor.kernels.reduction import Words, blank, divide, fold, refuse_kind, spread
+from tritensor.kernels.reporting import Watch, first, report, spot, watch
 from tritensor.kernels.softmax import Grid, align, as_rows, dense, exp, grid, load, online, place, store, unit
 from tritensor.kernels.sums import add, value, zero
 from tritensor.table import Sample, Spec, Work, op, ops, registry
@@ -27,10 +28,7 @@ _I64 = np.dtype(np.int64)
 # What each row has: its label, whether it counts, its class's weight.
 @triton.jit
 def _label(target, weight, at, inside, columns, ignore_index):
-    """(label made safe to read at, counts, weight of the row): a label out of range makes the row NaN and is never followed.
-
-    Such a label raises before the launch, which costs reading the labels back: the kernel has no error word to write to.
-    """
+    """(label, label made safe to read at, weight of the row): one out of range makes the row NaN and is never followed."""
     label = tl.load(target + at, mask=inside, other=0).to(tl.int64)
     counts = label != ignore_index
     known = (label >= 0) & (label < columns)
@@ -41,7 +39,7 @@ def _label(target, weight, at, inside, columns, ignore_index):
     else:
         share = tl.where(inside, 1.0, 0.0)
     share = tl.where(counts, tl.where(known, share, float("nan")), 0.0)
-    return tl.where(known, label, 0), share
+    return label, safe, share
 
 
 @triton.jit
@@ -56,9 +54,9 @@ def _class_weight(weight, col, columns):
 
 
 # loss = sum_c q_c (lse - x_c), lse = log sum_c e^x_c, q_c = w_c ((1 - s) t_c + s / C), t the target (one-hot for a label)
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "columns"])
 def _forward_kernel(
-    x, target, weight, losses, lses, shares, batch, rows, columns, x_strides, t_strides, smoothing, even, ignore_index,
+    x, target, weight, losses, lses, shares, batch, rows, columns, x_strides, t_strides, smoothing, even, ignore_index, errors, site,
     PROBS: tl.constexpr, SMOOTH: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
     b, row, inside = place(batch, rows, columns, x_strides, BM)
@@ -87,22 +85,22 @@ def _forward_kernel(
             away = lse[:, None] - load(x, b, row, col, x_strides, lanes, 0.0, X_UNIT)
             loss += tl.sum(tl.where(lanes, q * away, 0.0), axis=1)
     if not PROBS:
-        safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        label, safe, share = _label(target, weight, at, inside, columns, ignore_index)
         share = share.to(kind)
         chosen = tl.load(x + b * x_strides[0] + row * x_strides[1] + safe * x_strides[2], mask=inside, other=0.0).to(kind)
         loss += (1 - s) * share * (lse - chosen)
-        loss = tl.where(share != share, float("nan"), tl.where(_counted(target, at, inside, ignore_index), loss, 0.0))
+        loss = tl.where(share != share, float("nan"), tl.where(label != ignore_index, loss, 0.0))
         tl.store(shares + at, share, mask=inside)
+        if errors is not None:
+            bad = first(inside & (label != ignore_index) & (label != safe), BM)
+            if bad < BM:
+                wrong = tl.min(at, 0) + bad
+                report(errors, site, tl.load(target + wrong), wrong, columns)
     tl.store(losses + at, loss.to(losses.dtype.element_ty), mask=inside)
 
 
-@triton.jit
-def _counted(target, at, inside, ignore_index):
-    return tl.load(target + at, mask=inside, other=0).to(tl.int64) != ignore_index
-
-
 # dx_c = g (e^(x_c - lse) sum_c q_c - q_c);  dt_c = g (1 - s) w_c (lse - x_c);  g divided by the total weight for a mean
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "columns"])
 def _backward_kernel(
     x, target, weight, lses, g, whole, weights, dx, dt, batch, rows, columns, x_strides, t_strides, dx_strides, smoothing, even, ignore_index, divisor,
     PROBS: tl.constexpr, PER_ROW: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, DX_UNIT: tl.constexpr,
@@ -125,9 +123,9 @@ def _backward_kernel(
             q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)
             total_q += tl.sum(tl.where(lanes, q * _class_weight(weight, col, columns).to(kind), 0.0), axis=1)
     else:
-        safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        label, safe, share = _label(target, weight, at, inside, columns, ignore_index)
         share = share.to(kind)
-        counted = _counted(target, at, inside, ignore_index)
+        counted = label != ignore_index
         total_q = (1 - s) * share + even * (tl.load(weights).to(kind) if weights is not None else columns)
         total_q = tl.where(counted, total_q, 0.0)
     for start in range(0, columns, BN):
@@ -198,8 +196,9 @@ def _shape(
 
 
 def forward_rows(
-    x: CudaArray, target: CudaArray, weight: CudaArray | None, reduction: str, ignore_index: int, smoothing: float, on: Grid
-) -> Any:
+    x: CudaArray, target: CudaArray, weight: CudaArray | None, reduction: str, ignore_index: int, smoothing: float, on: Grid,
+    watching: Watch | None = None,
+) -> Any:  # fmt: skip
     """Losses, log-sum-exp and total weight with a given tile."""
     axis, rows, wide, labels = class_axis(x), per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
     losses = blank(rows, x.dtype if reduction == "none" else wide, x)
@@ -207,10 +206,11 @@ def forward_rows(
     shares = blank(rows if labels else (0,), wide, x)
     whole = blank(() if labels and reduction == "mean" else (0,), wide, x)
     a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
+    errors, site = watching or (None, None)
     launch(
         _forward_kernel, (on.batch * cdiv(on.rows, on.BM),), a.array, dense(target) if t is None else t.array,
         None if weight is None else dense(weight), losses, lse, shares, on.batch, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
-        np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), PROBS=not labels, SMOOTH=smoothing > 0,
+        np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), errors, site, PROBS=not labels, SMOOTH=smoothing > 0,
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,
     )  # fmt: skip
     if reduction == "none":
@@ -234,9 +234,13 @@ def _forward(
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:
-    if is_labels(target):
-        check_labels(target, x.shape[class_axis(x)], ignore_index)
-    return forward_rows(x, target, weight, reduction, ignore_index, label_smoothing, grid(x.shape, class_axis(x), x.itemsize))
+    watching = watch("cross_entropy", x, _bad_label, ignore_index, target.shape) if is_labels(target) else None
+    return forward_rows(x, target, weight, reduction, ignore_index, label_smoothing, grid(x.shape, class_axis(x), x.itemsize), watching)
+
+
+def _bad_label(ignore_index: int, shape: tuple[int, ...], value: int, position: int, classes: int) -> str:
+    """The words for a label that `_forward_kernel` reports."""
+    return no_class(classes, ignore_index, value, spot(position, shape))
 
 
 def backward_rows(
@@ -434,5 +438,5 @@ def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
 
 op(
     "cross_entropy", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=reference_backward,
-    outputs=("loss", "lse", "total"), residuals=("lse", "total"), samples=samples, sizes=_sizes, work=_work,
+    outputs=("loss", "lse", "total"), residuals=("lse", "total"), samples=samples, sizes=_sizes, work=_work, reports=True,
 )  # fmt: skip

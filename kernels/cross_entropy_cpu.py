@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, to_host
+from tritensor.kernels.reporting import spot
 from tritensor.kernels.softmax import CACHE, by_rows, softmax_block
 from tritensor.kernels.sums import total
 
@@ -28,22 +28,22 @@ def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 # The CPU side: logits as rows (n, C) in the accumulator's type.
-def check_labels(target: Array, classes: int, ignore_index: int) -> bool:
-    """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position.
+def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
+    """What is said of a bad label on both devices."""
+    known = f"there are {classes}, 0 to {classes - 1} (ignore_index is {ignore_index})"
+    return f"cross_entropy: label {value} at position {where} is no class; {known}"
 
-    Waits for labels that live on a device.
-    """
-    target = to_host(target)
+
+def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
+    """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position."""
     if target.size == 0:
         return False
     if np.minimum.reduce(target, axis=None) >= 0 and np.maximum.reduce(target, axis=None) < classes and not 0 <= ignore_index < classes:
         return False
     wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
     if wrong.any():
-        at = tuple(int(i) for i in np.argwhere(wrong)[0])
-        where = at[0] if len(at) == 1 else at
-        known = f"there are {classes}, 0 to {classes - 1} (ignore_index is {ignore_index})"
-        raise IndexError(f"cross_entropy: label {int(target[at])} at position {where} is no class; {known}")
+        at = int(np.flatnonzero(wrong)[0])
+        raise IndexError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
     return bool((target == ignore_index).any())
 
 

@@ -13,7 +13,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError
 from tritensor.kernels.assignment import dense, fresh
-from tritensor.kernels.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox
+from tritensor.kernels.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
 from tritensor.table import Sample, Spec, Work, op, ops
 
 BLOCK = 256  # Philox blocks per program, four elements each
@@ -30,7 +30,8 @@ def scale(p: float) -> float:
 
 # y[i] = x[i] / (1 - p) where word i of the stream is at least p * 2^32, else 0
 @triton.jit
-def _kernel(x, y, n, k0, k1, offset, threshold, scale, BLOCK: tl.constexpr):
+def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexpr):
+    k0, k1, offset = placed(k0, k1, offset, state)
     block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
     w0, w1, w2, w3 = philox(block, k0, k1)
     w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)

@@ -288,6 +288,7 @@ def forward_of(formula: Any, name: str, inputs: Sequence[str], attributes: dict[
         )
         return out
 
+    forward.uniform = True  # type: ignore[attr-defined]  # numbers among its arguments only reach the kernel (see replay.py)
     return forward
 
 
@@ -315,6 +316,7 @@ def _one_backward(formula: Any) -> Callable[..., CudaArray]:
         return out
 
     backward.__signature__ = blocks.signature(_names(formula))  # type: ignore[attr-defined]
+    backward.uniform = True  # type: ignore[attr-defined]
     return backward
 
 
@@ -330,6 +332,7 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[
         return tuple(outs)
 
     backward.__signature__ = blocks.signature(("g", *names, "needs"))  # type: ignore[attr-defined]
+    backward.uniform = True  # type: ignore[attr-defined]
     return backward
 
 

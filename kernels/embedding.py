@@ -11,7 +11,7 @@ from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.assignment import dense
 from tritensor.kernels.creation import filled
-from tritensor.kernels.rows import check_integers, check_range, keys_of, numpy_add_rows, put_rows, take_rows
+from tritensor.kernels.rows import check_integers, check_range, keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
 from tritensor.table import Sample, Spec, Work, op, ops
 
 
@@ -32,8 +32,8 @@ def shape(weight: Any, index: Any, *, padding_idx: int | None = None) -> Spec:
 
 def forward(weight: CudaArray, index: CudaArray, *, padding_idx: int | None = None) -> CudaArray:
     rows, width = weight.shape
-    check_range("embedding", index, rows, 0, negative=False)
-    keys = keys_of((index,), (rows,), index.shape)
+    watching = watch_keys("embedding", "embedding", (index,), (0,), index.shape)
+    keys = keys_of((index,), (rows,), index.shape, wrap=False, watching=watching)
     return take_rows(dense(weight).reshape((1, rows, width)), keys).reshape((*index.shape, width))
 
 
@@ -49,7 +49,7 @@ def rule(g: Any, index: Any, weight_shape: tuple[int, ...], padding_idx: int | N
 def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padding_idx: int | None) -> CudaArray:
     rows, width = weight_shape
     target = filled((1, rows, width), g.dtype, g.device, 0)
-    keys = keys_of((index,), (rows,), index.shape, padding_idx)
+    keys = keys_of((index,), (rows,), index.shape, skip=padding_idx, wrap=False)
     put_rows(target, keys, dense(g).reshape((1, keys.size, width)), add=True)
     return target.reshape((rows, width))
 
@@ -87,6 +87,6 @@ def work(weight: Any, index: Any, *, padding_idx: int | None = None) -> Work:
 
 op(
     "embedding", reference, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
-    reference_backward=(reference_backward, None), samples=samples, sizes=sizes, work=work,
+    reference_backward=(reference_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
     doc="Rows of weight (rows, width) at integer indices; the row `padding_idx` gets no gradient.",
 )  # fmt: skip

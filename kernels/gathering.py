@@ -15,7 +15,8 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.assignment import assigned, dense, fresh
 from tritensor.kernels.creation import filled
-from tritensor.kernels.rows import check_integers, check_range, numpy_add_rows, put_rows
+from tritensor.kernels.reporting import Watch, first, report, spot, watch
+from tritensor.kernels.rows import check_integers, check_range, numpy_add_rows, out_of_range, put_rows
 from tritensor.table import Sample, Spec, op, ops
 
 BLOCK = 512
@@ -41,23 +42,37 @@ def _coordinates(rest, shape, strides_a, strides_b, dim, NDIM: tl.constexpr):
 
 
 # y[.., i, ..] = x[.., index[.., i, ..], ..], 0 where the index is out of range
-@triton.jit
-def _gather_kernel(x, index, y, n, shape, x_strides, index_strides, dim, x_step, index_step, size, NDIM: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["x_strides", "index_strides", "dim", "x_step", "index_step", "size"])
+def _gather_kernel(
+    x, index, y, n, shape, x_strides, index_strides, dim, x_step, index_step, size, errors, site, NDIM: tl.constexpr, BLOCK: tl.constexpr
+):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
     at, to, along = _coordinates(i, shape, x_strides, index_strides, dim, NDIM)
     k = tl.load(index + to + along * index_step, mask=mask, other=0).to(tl.int64)
     good = mask & (k >= 0) & (k < size)
     tl.store(y + i, tl.load(x + at + k * x_step, mask=good, other=0), mask=mask)
+    if errors is not None:
+        _look(k, size, mask & (good == 0), errors, site, BLOCK)
+
+
+@triton.jit
+def _look(k, size, bad, errors, site, BLOCK: tl.constexpr):
+    """Report the first bad element of this program's tile of the index, k (BLOCK,)."""
+    found = first(bad, BLOCK)
+    if found < BLOCK:
+        value = tl.sum(tl.where(tl.arange(0, BLOCK) == found, k, 0), 0)
+        report(errors, site, value, tl.program_id(0).to(tl.int64) * BLOCK + found, size)
 
 
 # y[.., k, ..] = x[.., k, ..] + the sum of (or, SET, the last) source[.., j, ..] over the j < count with index[.., j, ..] = k
-@triton.jit
+@triton.jit(do_not_specialize=["index_strides", "source_strides", "dim", "index_step", "source_step", "count", "size"])
 def _scatter_kernel(
-    x, index, source, y, n, shape, limits, index_strides, source_strides, dim, index_step, source_step, count,
+    x, index, source, y, n, shape, limits, index_strides, source_strides, dim, index_step, source_step, count, size, errors, site,
     NDIM: tl.constexpr, SET: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    i = start + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
     at, to, along = _coordinates(i, shape, index_strides, source_strides, dim, NDIM)
     reached = mask
@@ -67,26 +82,55 @@ def _scatter_kernel(
         rest = rest // shape[NDIM - 1 - d]
     old = tl.load(x + i, mask=mask, other=0).to(SUM)
     total = tl.zeros((BLOCK,), SUM)
+    bad = i < 0
     for j in range(count):
-        hit = reached & (tl.load(index + at + j * index_step, mask=reached, other=-1) == along)
+        k = tl.load(index + at + j * index_step, mask=reached, other=0)
+        hit = reached & (k == along)
         value = tl.load(source + to + j * source_step, mask=hit, other=0).to(SUM)
         if SET:
             old = tl.where(hit, value, old)
         else:
             total += value
+        if errors is not None:
+            bad = bad | (k < 0) | (k >= size)
     tl.store(y + i, (old + total).to(y.dtype.element_ty) if not SET else old.to(y.dtype.element_ty), mask=mask)
+    if errors is not None:  # the first target of a line speaks for it
+        found = first(bad & reached & (along == 0), BLOCK)
+        if found < BLOCK:
+            line = tl.sum(tl.where(i == start + found, at, 0), 0)
+            for j in range(count):
+                wrong = tl.load(index + line + j * index_step)
+                if (wrong < 0) | (wrong >= size):
+                    report(errors, site, wrong, (start + found) * count + j, size)
 
 
 # keys[i] = the flat position in a contiguous x that index element i points to, prod(x.shape) where it is out of range
-@triton.jit
+@triton.jit(do_not_specialize=["total", "shape", "index_strides", "x_strides", "dim", "index_step", "x_step", "size"])
 def _positions_kernel(
-    index, keys, n, total, shape, index_strides, x_strides, dim, index_step, x_step, size, NDIM: tl.constexpr, BLOCK: tl.constexpr
-):
+    index, keys, n, total, shape, index_strides, x_strides, dim, index_step, x_step, size, errors, site,
+    NDIM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
     at, to, along = _coordinates(i, shape, index_strides, x_strides, dim, NDIM)
     k = tl.load(index + at + along * index_step, mask=mask, other=-1).to(tl.int64)
-    tl.store(keys + i, tl.where((k >= 0) & (k < size), to + k * x_step, total), mask=mask)
+    good = (k >= 0) & (k < size)
+    tl.store(keys + i, tl.where(good, to + k * x_step, total), mask=mask)
+    if errors is not None:
+        _look(k, size, mask & (good == 0), errors, site, BLOCK)
+
+
+def _at_index(name: str, dim: int, shape: tuple[int, ...], value: int, position: int, size: int) -> str:
+    """The words for a bad element of an index of `shape`."""
+    return out_of_range(name, dim, size, value, spot(position, shape))
+
+
+def _at_target(name: str, dim: int, shape: tuple[int, ...], targets: tuple[int, ...], value: int, place: int, size: int) -> str:
+    """The words for a record of `_scatter_kernel`: the j-th source of the line of target i has the place i * count + j."""
+    i, j = divmod(place, shape[dim])
+    at = [int(c) for c in np.unravel_index(i, targets)]
+    at[dim] = j
+    return out_of_range(name, dim, size, value, at[0] if len(at) == 1 else tuple(at))
 
 
 def _check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
@@ -122,12 +166,16 @@ def _vector(x: CudaArray) -> CudaArray:
 
 
 def _gather_forward(x: CudaArray, index: CudaArray, *, dim: int) -> CudaArray:
+    return _picked(x, index, dim, watch("gather", x, _at_index, "gather", dim, index.shape))
+
+
+def _picked(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None = None) -> CudaArray:
     y = fresh(index.shape, x.dtype, x.device)
     x, index = _vector(x), _vector(index)
-    check_range("gather", index, x.shape[dim], dim, negative=False)
+    errors, site = watching or (None, None)
     launch(
         _gather_kernel, (triton.cdiv(index.size, BLOCK),), x, index, y, index.size, index.shape, x.strides, index.strides, dim,
-        x.strides[dim], index.strides[dim], x.shape[dim], NDIM=index.ndim, BLOCK=BLOCK,
+        x.strides[dim], index.strides[dim], x.shape[dim], errors, site, NDIM=index.ndim, BLOCK=BLOCK,
     )  # fmt: skip
     return y
 
@@ -148,9 +196,9 @@ def _gather_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "gather", _gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES,
+    "gather", _gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
     rule=(lambda g, index, x_shape, dim: ops.scatter_add(_zeros(x_shape, g), index, g, dim=dim), None),
-    backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False), None),
+    backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False, False), None),
     reference_backward=(lambda g, index, x_shape, dim: _scatter_add(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
     doc="y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index is of y's shape and not larger than x elsewhere.",
 )  # fmt: skip
@@ -201,33 +249,39 @@ def _scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec
 _SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
 
 
-def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int, replace: bool) -> CudaArray:
-    """Up to FEW sources per line: each target looks at all of them, one launch. More: the positions are sorted."""
-    shape = x.shape
+def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int, replace: bool, watched: bool = True) -> CudaArray:
+    """Up to FEW sources per line: each target looks at all of them, one launch. More: the positions are sorted.
+
+    `watched`: bad indices are reported; a backward need not, its forward has.
+    """
+    shape, name = x.shape, "scatter" if replace else "scatter_add"
+    facts = name, dim, index.shape
     x, index, source = _vector(x), _vector(index), _vector(source)
-    check_range("scatter" if replace else "scatter_add", index, x.shape[dim], dim, negative=False)
-    if index.shape[dim] > FEW:
+    if index.shape[dim] > FEW or x.size == 0:
+        watching = watch(name, x, _at_index, *facts) if watched else None
         y = assigned(fresh(x.shape, x.dtype, x.device), x)
         inner = source[tuple(slice(m) for m in index.shape)]
-        put_rows(y.reshape((1, y.size, 1)), _positions(y, index, dim), dense(inner).reshape((1, index.size, 1)), add=not replace)
+        put_rows(y.reshape((1, y.size, 1)), _positions(y, index, dim, watching), dense(inner).reshape((1, index.size, 1)), add=not replace)
         return y.reshape(shape)
+    errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
     x = dense(x)
     y = fresh(x.shape, x.dtype, x.device)
     limits = tuple(n if d == dim else m for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)))
     launch(
         _scatter_kernel, (triton.cdiv(y.size, BLOCK),), x, index, source, y, y.size, y.shape, limits, index.strides, source.strides, dim,
-        index.strides[dim], source.strides[dim], index.shape[dim],
+        index.strides[dim], source.strides[dim], index.shape[dim], x.shape[dim], errors, site,
         NDIM=y.ndim, SET=replace, SUM=_SUM.get(dtypes.of(x.dtype).name, tl.int64), BLOCK=BLOCK,
     )  # fmt: skip
     return y.reshape(shape)
 
 
-def _positions(x: CudaArray, index: CudaArray, dim: int) -> CudaArray:
+def _positions(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None) -> CudaArray:
     keys = fresh((index.size,), INT64, x.device)
     strides = contiguous_strides(x.shape)
+    errors, site = watching or (None, None)
     launch(
         _positions_kernel, (triton.cdiv(index.size, BLOCK),), index, keys, index.size, math.prod(x.shape), index.shape, index.strides, strides,
-        dim, index.strides[dim], strides[dim], x.shape[dim], NDIM=x.ndim, BLOCK=BLOCK,
+        dim, index.strides[dim], strides[dim], x.shape[dim], errors, site, NDIM=x.ndim, BLOCK=BLOCK,
     )  # fmt: skip
     return keys
 
@@ -257,12 +311,12 @@ def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
 
 
 op(
-    "scatter_add", _scatter_add, dtypes=TYPES,
+    "scatter_add", _scatter_add, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim: _scatter_shape("scatter_add", x, index, source, dim),
     forward=lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, False),
     samples=lambda rng: _scatter_samples(rng, True),
     rule=(lambda g: g, None, _source_gradient),
-    backward=(lambda g: g, None, lambda g, index, source_shape, dim: _padded(_gather_forward(g, index, dim=dim), source_shape)),
+    backward=(lambda g: g, None, lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape)),
     reference_backward=(lambda g: g, None, lambda g, index, source_shape, dim: _numpy_padded(_gather(g, index, dim=dim), source_shape)),
     doc="A copy of x with source[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`.",
 )  # fmt: skip
@@ -286,15 +340,15 @@ def _numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 # scatter's gradient for x: g with zeros where it was overwritten
 op(
-    "scatter", _scatter, dtypes=TYPES,
+    "scatter", _scatter, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim: _scatter_shape("scatter", x, index, source, dim),
     forward=lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, True),
     samples=lambda rng: _scatter_samples(rng, False),
     rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(_zeros((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
     backward=(
-        lambda g, index, dim: _scatter_forward(g, index, filled((), g.dtype, g.device, 0).expand(index.shape), dim, True),
+        lambda g, index, dim: _scatter_forward(g, index, filled((), g.dtype, g.device, 0).expand(index.shape), dim, True, False),
         None,
-        lambda g, index, source_shape, dim: _padded(_gather_forward(g, index, dim=dim), source_shape),
+        lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape),
     ),
     reference_backward=(
         lambda g, index, dim: _scatter(g, index, np.zeros(index.shape, g.dtype), dim=dim),

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, CudaArray
+from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.assignment import assign_into, assigned, dense, fresh
 from tritensor.kernels.creation import filled
-from tritensor.kernels.rows import check_integers, check_range, keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows
+from tritensor.kernels.reporting import Watch
+from tritensor.kernels.rows import check_integers, check_range, keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows, watch_keys
 from tritensor.kernels.views import inverse
 from tritensor.table import Sample, Spec, op, ops
 
@@ -78,7 +79,7 @@ def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front
         raise
 
 
-def _check_indices(name: str, x: Array, indices: Sequence[Array], dims: tuple[int, ...]) -> None:
+def _check_indices(name: str, x: np.ndarray, indices: Sequence[np.ndarray], dims: tuple[int, ...]) -> None:
     """Raise the IndexError that says which value, where one is out of range."""
     for i, dim in zip(indices, dims, strict=True):
         check_range(name, i, x.shape[dim], dim, negative=True)
@@ -94,10 +95,13 @@ def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
 
 
 def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> CudaArray:
-    _check_indices("getitem", x, indices, dims)
+    return _taken(x, indices, dims, front, watch_keys("index_get", "getitem", indices, dims, broadcast_indices("getitem", indices)))
+
+
+def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, watching: Watch | None = None) -> CudaArray:
     p = plan(x.shape, dims, front)
     shape = broadcast_indices("getitem", indices)
-    return take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape)).reshape((*p.lead, *shape, *p.rest))
+    return take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape, watching=watching)).reshape((*p.lead, *shape, *p.rest))
 
 
 def _zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -133,7 +137,7 @@ def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS,
+    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True,
     rule=_index_get_rule, backward=_index_get_backward, reference_backward=_index_get_reference_backward,
     doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
 )  # fmt: skip
@@ -165,10 +169,12 @@ def _index_put_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], f
     return Spec(tuple(x.shape), x.dtype)
 
 
-def _put(target: CudaArray, value: CudaArray, indices: Sequence[CudaArray], p: Plan, *, add: bool) -> CudaArray:
+def _put(
+    target: CudaArray, value: CudaArray, indices: Sequence[CudaArray], p: Plan, *, add: bool, watching: Watch | None = None
+) -> CudaArray:
     """Write value's rows into a fresh target (L, R, D); returns it in x's shape."""
     shape = broadcast_indices("setitem", indices)
-    keys = keys_of(indices, p.sizes, shape)
+    keys = keys_of(indices, p.sizes, shape, watching=watching)
     put_rows(target, keys, dense(value).reshape((p.rows[0], keys.size, p.rows[2])), add=add)
     return target.reshape((*p.lead, *p.sizes, *p.rest)).transpose(inverse(p.order))
 
@@ -176,11 +182,21 @@ def _put(target: CudaArray, value: CudaArray, indices: Sequence[CudaArray], p: P
 def _index_put_forward(
     x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, accumulate: bool = False
 ) -> CudaArray:
-    _check_indices("index_put", x, indices, dims)
+    return _put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", indices, dims))
+
+
+def _watch_put(op: str, indices: Sequence[CudaArray], dims: tuple[int, ...]) -> Watch:
+    return watch_keys(op, "setitem", indices, dims, broadcast_indices("setitem", indices))
+
+
+def _put_in_copy(
+    x: CudaArray, value: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, add: bool,
+    watching: Watch | None = None,
+) -> CudaArray:  # fmt: skip
     p = plan(x.shape, dims, front)
     permuted = x.transpose(p.order)
     target = assigned(fresh(permuted.shape, permuted.dtype, permuted.device), permuted).reshape(p.rows)
-    return _put(target, value, indices, p, add=accumulate)
+    return _put(target, value, indices, p, add=add, watching=watching)
 
 
 def _index_put_rule(
@@ -207,8 +223,8 @@ def _index_put_backward(
     kept = None
     if needs[0]:
         zeros = filled((), g.dtype, g.device, 0).expand(value_shape)
-        kept = g if accumulate else _index_put_forward(g, zeros, *indices, dims=dims, front=front)
-    return kept, _index_get_forward(g, *indices, dims=dims, front=front) if needs[1] else None
+        kept = g if accumulate else _put_in_copy(g, zeros, indices, dims, front, False)
+    return kept, _taken(g, indices, dims, front) if needs[1] else None
 
 
 def _index_put_reference_backward(
@@ -243,7 +259,7 @@ def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_put", _index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS,
+    "index_put", _index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS, reports=True,
     rule=_index_put_rule, backward=_index_put_backward, reference_backward=_index_put_reference_backward,
     doc="A copy of x with `value` written (or added) at integer arrays along `dims`.",
 )  # fmt: skip
@@ -260,13 +276,13 @@ def _index_assign(x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: 
 
 
 def _index_assign_forward(x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> None:
-    _check_indices("setitem", x, indices, dims)
+    watching = _watch_put("index_assign", indices, dims)
     p = plan(x.shape, dims, front)
     permuted = x.transpose(p.order)
     if permuted.is_contiguous() and value.storage is not x.storage:
-        _put(permuted.reshape(p.rows), value, indices, p, add=False)
+        _put(permuted.reshape(p.rows), value, indices, p, add=False, watching=watching)
     else:
-        assign_into(x, _index_put_forward(x, value, *indices, dims=dims, front=front))
+        assign_into(x, _put_in_copy(x, value, indices, dims, front, False, watching))
 
 
 def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:
@@ -279,6 +295,6 @@ def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "index_assign", _index_assign, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples, dtypes=FLOATS,
-    mutates=("x",), differentiable=False,
+    mutates=("x",), differentiable=False, reports=True,
     doc="Write `value` into x itself at integer arrays along `dims`; of equal positions the last one stays.",
 )  # fmt: skip

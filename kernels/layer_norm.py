@@ -48,7 +48,7 @@ def _inverse_root(x):
 
 
 # y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
     x, weight, bias, y, means, rstds, rows, n, eps, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
@@ -106,7 +106,7 @@ def _normal_tile(x, g, weight, row, col, n, inside, mean, rstd):
 
 
 # dx = rstd (u - mean(u) - h mean(u h)), h = (x - mean) rstd, u = g w
-@triton.jit
+@triton.jit(do_not_specialize=["n"])
 def _backward_kernel(
     x, weight, means, rstds, g, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
@@ -143,14 +143,14 @@ def _backward_kernel(
 
 
 # dw = sum over rows of g h, db = sum over rows of g: here the sums of every p-th block of rows
-@triton.jit
+@triton.jit(do_not_specialize=["parts", "n"])
 def _weight_kernel(
     x, means, rstds, g, dw, db, rows, n, parts, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
 ):  # fmt: skip
-    part = tl.program_id(0)
+    part, block = tl.program_id(0) % parts, tl.program_id(0) // parts
     n = n // ALIGN * ALIGN
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    col = (tl.program_id(1) * BN + tl.arange(0, BN)).to(tl.int64)
+    col = block.to(tl.int64) * BN + tl.arange(0, BN)
     w_sums = tl.zeros((BM, BN), kind)
     b_sums = tl.zeros((BM, BN), kind)
     for start in range(part * BM, rows, parts * BM):
@@ -243,7 +243,7 @@ def weight_gradients(
     dw, db = blank((parts, n), wide_, x), blank((parts, n), wide_, x)
     launch(
         _weight_kernel,
-        (parts, cdiv(n, COLUMNS)),
+        (parts * cdiv(n, COLUMNS),),
         dense(x),
         mean,
         rstd,

@@ -10,7 +10,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
+from tritensor import dtypes, replay
 from tritensor.array import CudaArray, empty, expand
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
@@ -29,6 +29,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision: {precision!r}; give one of {', '.join(_PRECISIONS)}")
     _precision = precision
+    replay.forget()  # recorded launches hold the precision they were recorded with
 
 
 def get_float32_matmul_precision() -> str:
@@ -55,7 +56,7 @@ def multiply_add(a, b, acc, INTEGER: tl.constexpr, PRECISION: tl.constexpr):
 
 
 # c[i, j] = sum_k a[i, k] b[k, j] + bias[j], for each batch; tiles of one group of rows run together, so that b stays in the cache
-@triton.jit
+@triton.jit(do_not_specialize=["batches", "sizes", "bias_n"])
 def _matmul_kernel(
     a, b, c, bias, m, n, k, k_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, SPLIT: tl.constexpr, EVEN_K: tl.constexpr,
@@ -110,7 +111,7 @@ def _matmul_kernel(
 
 
 # c[i] = sum_p parts[p, i] + bias[(i / inner) mod n]: the parts of a split k, always added in the same order
-@triton.jit
+@triton.jit(do_not_specialize=["n", "bias_n"])
 def _sum_parts_kernel(parts, c, bias, size, inner, n, bias_n, SPLIT: tl.constexpr, BIAS: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < size

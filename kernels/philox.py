@@ -12,6 +12,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.array import CudaArray
+from tritensor.cuda.capture import CapturedOffset
+
+_WORDS = np.dtype(np.uint64)
 MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
 WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
@@ -28,10 +32,26 @@ def key_of(seed: int) -> tuple[int, int]:
     return seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF
 
 
-def kernel_seed(seed: int, offset: int) -> tuple[np.uint32, np.uint32, np.uint64]:
-    """Seed and offset as kernel arguments."""
+def kernel_seed(seed: int, offset: int) -> tuple[np.uint32, np.uint32, np.uint64, CudaArray | None]:
+    """Seed and offset as kernel arguments, for `placed`: (k0, k1, offset, state).
+
+    In the capture of a graph `state` is the array of (seed, base) that each replay sets anew, and the offset counts from the base.
+    """
     low, high = key_of(seed)
-    return np.uint32(low), np.uint32(high), np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
+    if isinstance(offset, CapturedOffset):
+        return np.uint32(low), np.uint32(high), np.uint64(offset.relative), CudaArray(offset.state, (2,), _WORDS)
+    return np.uint32(low), np.uint32(high), np.uint64(offset & 0xFFFFFFFFFFFFFFFF), None
+
+
+@triton.jit
+def placed(k0, k1, offset, state):
+    """The key and the first block of a draw: what was given, or what `state` holds and the offset from there."""
+    if state is not None:
+        seed = tl.load(state)
+        k0 = seed.to(tl.uint32)
+        k1 = (seed >> 32).to(tl.uint32)
+        offset += tl.load(state + 1)
+    return k0, k1, offset
 
 
 # (c0, c1, c2, c3) -> (hi(M1 c2) ^ c1 ^ k0, lo(M1 c2), hi(M0 c0) ^ c3 ^ k1, lo(M0 c0)), ten times; the key grows by the Weyl constants

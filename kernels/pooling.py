@@ -22,6 +22,10 @@ from tritensor.table import Sample, Spec, Work, op, ops
 
 Pair = tuple[int, int]
 BLOCK = 128  # one element a thread: two of them spill
+# What a kernel on one element a thread is not specialised on: no size and no stride decides how wide its accesses are.
+SIZES = ["size", "channels", "height", "width", "rows", "cols", "kh", "kw", "sh", "sw", "ph", "pw"]
+DILATION = ["dh", "dw"]
+STRIDES = ["x_n", "x_c", "x_h", "x_w"]
 
 
 # ---------------------------------------------------------------- kernels
@@ -69,7 +73,7 @@ def _first(low, dilation):
 
 
 # y[n, c, r, q] = max over i, j of x[n, c, sh r - ph + dh i, sw q - pw + dw j], and the flat place of the first largest
-@triton.jit
+@triton.jit(do_not_specialize=[*SIZES, *DILATION, *STRIDES])
 def _max_pool_kernel(
     x, y, index, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, dh, dw, x_n, x_c, x_h, x_w,
     ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
@@ -95,7 +99,7 @@ def _max_pool_kernel(
 
 
 # dx[n, c, h, v] = sum of g[n, c, r, q] over the windows (r, q) that hold (h, v) and chose it
-@triton.jit
+@triton.jit(do_not_specialize=[*SIZES, *DILATION])
 def _max_scatter_kernel(
     g, index, dx, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, dh, dw,
     ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
@@ -118,7 +122,7 @@ def _max_scatter_kernel(
 
 
 # y[n, c, r, q] = x[n, c, place], place = index[n, c, r, q]
-@triton.jit
+@triton.jit(do_not_specialize=["size", "channels", "width", "rows", "cols", *STRIDES])
 def _max_gather_kernel(
     x, index, y, size, channels, width, rows, cols, x_n, x_c, x_h, x_w, CHANNELS_LAST: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
 ):  # fmt: skip

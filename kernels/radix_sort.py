@@ -29,7 +29,7 @@ def _one_hot(keys, n, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
 
 
 # counts[digit, block] = how many keys of the block have that digit
-@triton.jit
+@triton.jit(do_not_specialize=["blocks", "shift"])
 def _count_kernel(keys, counts, n, blocks, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
     _, _, hot = _one_hot(keys, n, shift, BLOCK, BINS)
     tl.store(counts + tl.arange(0, BINS) * blocks + tl.program_id(0), tl.sum(hot, 0))
@@ -49,7 +49,7 @@ def _scan_kernel(counts, before, totals, blocks, BLOCK: tl.constexpr):
 
 
 # each key goes to: keys of smaller digits + equal digits in earlier blocks + equal digits earlier in this block
-@triton.jit
+@triton.jit(do_not_specialize=["blocks", "shift"])
 def _move_kernel(
     keys, order, new_keys, new_order, before, totals, n, blocks, shift, FIRST: tl.constexpr, BLOCK: tl.constexpr, BINS: tl.constexpr
 ):
@@ -77,7 +77,7 @@ def sort_keys(keys: CudaArray, bits: int) -> tuple[CudaArray, CudaArray]:
     counts, before = (fresh((BINS, blocks), INT32, on) for _ in range(2))
     totals = fresh((BINS,), INT32, on)
     order: Any = keys  # not read in the first pass
-    common = {"BLOCK": BLOCK, "BINS": BINS}
+    common: Any = {"BLOCK": BLOCK, "BINS": BINS}
     for shift in range(0, max(bits, 1), BITS):
         new_keys, new_order = (fresh((n,), INT64, on) for _ in range(2))
         launch(_count_kernel, (blocks,), keys, counts, n, blocks, shift, **common)

@@ -28,7 +28,7 @@ from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.assignment import assigned, fresh
 from tritensor.kernels.creation import made_shape
 from tritensor.kernels.normal_bits import numpy_polar, polar
-from tritensor.kernels.philox import AHEAD, CHUNK, ahead, blocks_used, in_order, kernel_seed, numpy_words, philox
+from tritensor.kernels.philox import AHEAD, CHUNK, ahead, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
 from tritensor.kernels.radix_sort import sort_keys
 from tritensor.table import Sample, Spec, op
 
@@ -54,16 +54,17 @@ def _long(low, high):
 
 
 @triton.jit
-def _blocks(offset, k0, k1, BLOCK: tl.constexpr):
+def _blocks(k0, k1, offset, state, BLOCK: tl.constexpr):
     """This program's words."""
+    k0, k1, offset = placed(k0, k1, offset, state)
     block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
     return philox(block, k0, k1)
 
 
 # y[i] = (w_i >> (W - BITS)) * 2^-BITS, W the size of a word
 @triton.jit
-def _rand_kernel(y, n, k0, k1, offset, BITS: tl.constexpr, BLOCK: tl.constexpr):
-    w0, w1, w2, w3 = _blocks(offset, k0, k1, BLOCK)
+def _rand_kernel(y, n, k0, k1, offset, state, BITS: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
     if BITS == 53:
         w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
         value = (w >> 11).to(tl.float64) * 1.1102230246251565e-16
@@ -77,8 +78,8 @@ def _rand_kernel(y, n, k0, k1, offset, BITS: tl.constexpr, BLOCK: tl.constexpr):
 
 # y[2i], y[2i + 1] = Box-Muller of words 2i and 2i + 1
 @triton.jit
-def _randn_kernel(y, n, k0, k1, offset, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):
-    w0, w1, w2, w3 = _blocks(offset, k0, k1, BLOCK)
+def _randn_kernel(y, n, k0, k1, offset, state, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
     if DOUBLE:
         a, b = polar(_long(w0, w1), _long(w2, w3))
         z = tl.interleave(a, b)  # (2 BLOCK,)
@@ -93,8 +94,8 @@ def _randn_kernel(y, n, k0, k1, offset, DOUBLE: tl.constexpr, BLOCK: tl.constexp
 
 # y[i] = low + hi(w_i * span); span 0 stands for 2^64
 @triton.jit
-def _randint_kernel(y, n, k0, k1, offset, low, span, FULL: tl.constexpr, BLOCK: tl.constexpr):
-    w0, w1, w2, w3 = _blocks(offset, k0, k1, BLOCK)
+def _randint_kernel(y, n, k0, k1, offset, state, low, span, FULL: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
     w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
     if not FULL:
         w = tl.umulhi(w, tl.zeros_like(w) + span)

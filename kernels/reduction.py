@@ -155,7 +155,7 @@ def _mapped(values, index, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, ST
 
 
 # y[row] = finish(fold over (o, c) of map(x[row, o, c])), fold by the associative combine
-@triton.jit
+@triton.jit(do_not_specialize=["kept", "outer", "tiles", "tiles_per_program", "splits"])
 def _reduce_kernel(
     xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, tiles_per_program, splits, scalars,
     MAP: tl.constexpr, COMBINE: tl.constexpr, FOLD: tl.constexpr, FINISH: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr,
@@ -200,7 +200,7 @@ def _reduce_kernel(
 
 
 # y[row, o, c] = formula(x[row, o, c], ...), every array with its own strides, 0 where it holds one value per row
-@triton.jit
+@triton.jit(do_not_specialize=["outer", "inner", "tiles"])
 def _spread_kernel(
     xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, scalars,
     FORMULA: tl.constexpr, KEPT: tl.constexpr, INNER: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr,

@@ -2,9 +2,8 @@
 
 Everything here sees memory as (L, R, D): L leading slices, R rows that a key chooses among, D elements of a row. Adding
 is deterministic: keys are sorted, and each row's contributions are summed by one program in the order of their positions.
-On the device a key that points outside is R, and is skipped (a gather gives 0 there): no access leaves the tensor. That
-it raises, as on the CPU, costs reading the index back before the launch: without an error word that the kernel could
-write, the only way to name the value.
+On the CPU an index that points outside raises before anything is read or written. On the device its key is R, and is
+skipped (a gather gives 0 there): no access leaves the tensor; the kernel reports it, and the next wait raises.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ import triton
 import triton.language as tl
 
 from tritensor import dtypes
-from tritensor.array import Array, CudaArray, to_host
+from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError
 from tritensor.kernels.assignment import fresh
 from tritensor.kernels.elementwise import collapse
 from tritensor.kernels.radix_sort import sort_keys
+from tritensor.kernels.reporting import Watch, first, report, spot, watch
 
 BLOCK = 1024
 INT64 = np.dtype(np.int64)
@@ -35,12 +35,14 @@ def check_integers(name: str, index: Any) -> None:
         raise DTypeError(f"{name}: index is {dtypes.of(index.dtype).name}; cast it to an integer type such as int64")
 
 
-def check_range(name: str, index: Array, size: int, dim: int, *, negative: bool) -> None:
-    """Raise IndexError for the first value outside 0..size-1 (or -size..size-1), before anything is read or written.
+def out_of_range(name: str, dim: int, size: int, value: int, where: Any) -> str:
+    """What is said of a bad index on both devices."""
+    return f"{name}: index {value} at position {where} is out of range for dim {dim} of size {size}"
 
-    Waits for an index that lives on a device.
-    """
-    index = to_host(index)
+
+# On the CPU
+def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: bool) -> None:
+    """Raise IndexError for the first value outside 0..size-1 (or -size..size-1), before anything is read or written."""
     if index.size == 0:
         return
     # One pass where it can be had: read as unsigned numbers, negative ones are large.
@@ -48,11 +50,10 @@ def check_range(name: str, index: Array, size: int, dim: int, *, negative: bool)
         return
     low = -size if negative else 0
     if int(index.min()) < low or int(index.max()) >= size:
-        value = index[(index < low) | (index >= size)].flat[0]
-        raise IndexError(f"{name}: index {value} is out of range for dim {dim} of size {size}")
+        at = int(np.flatnonzero((index < low) | (index >= size))[0])
+        raise IndexError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
 
 
-# On the CPU
 def numpy_keys(name: str, indices: Sequence[np.ndarray], sizes: Sequence[int], dims: Sequence[int]) -> np.ndarray:
     """One key per broadcast index tuple, the position in C order among `sizes`; negative indices count from the end."""
     key: Any = 0
@@ -109,43 +110,84 @@ def numpy_add_rows(target: np.ndarray, keys: np.ndarray, source: np.ndarray) -> 
 
 # On the device
 # keys[i] = (index_0[i] * size_1 + index_1[i]) * size_2 + ..., negative ones counted from the end, R where one is out of range
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "sizes", "shape", "strides", "skip"])
 def _keys_kernel(
-    keys, indices, n, rows, sizes, shape, strides, skip, COUNT: tl.constexpr, NDIM: tl.constexpr, SKIP: tl.constexpr, BLOCK: tl.constexpr
-):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    keys, indices, n, rows, sizes, shape, strides, skip, errors, site,
+    COUNT: tl.constexpr, NDIM: tl.constexpr, SKIP: tl.constexpr, WRAP: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    i = start + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
     key = tl.zeros((BLOCK,), tl.int64)
     good = mask
     for k in tl.static_range(COUNT):
-        rest = i
-        at = tl.zeros((BLOCK,), tl.int64)
-        for d in tl.static_range(NDIM):
-            at += rest % shape[NDIM - 1 - d] * strides[k][NDIM - 1 - d]
-            rest = rest // shape[NDIM - 1 - d]
-        value = tl.load(indices[k] + at, mask=mask, other=0).to(tl.int64)
-        value = tl.where(value < 0, value + sizes[k], value)
+        value = tl.load(indices[k] + _walked(i, shape, strides[k], NDIM), mask=mask, other=0).to(tl.int64)
+        if WRAP:
+            value = tl.where(value < 0, value + sizes[k], value)
         good = good & (value >= 0) & (value < sizes[k])
         key = key * sizes[k] + value
-    if SKIP:
-        good = good & (key != skip)
-    tl.store(keys + i, tl.where(good, key, rows), mask=mask)
+    kept = good & (key != skip) if SKIP else good
+    tl.store(keys + i, tl.where(kept, key, rows), mask=mask)
+    if errors is not None:
+        bad = first(mask & (good == 0), BLOCK)
+        if bad < BLOCK:
+            for k in tl.static_range(COUNT):
+                wrong = tl.load(indices[k] + _walked(start + bad, shape, strides[k], NDIM)).to(tl.int64)
+                if (wrong >= sizes[k]) | (wrong < (-sizes[k] if WRAP else 0)):
+                    report(errors, site, wrong, (start + bad) * COUNT + k, sizes[k])
 
 
-def keys_of(indices: Sequence[CudaArray], sizes: Sequence[int], shape: tuple[int, ...], skip: int | None = None) -> CudaArray:
-    """int64 keys (n,) of index arrays that broadcast to `shape`; invalid ones, and `skip`, become prod(sizes)."""
+@triton.jit
+def _walked(i, shape, strides, NDIM: tl.constexpr):
+    """The offset of element i (of i's type, a tile or a number) of a strided array."""
+    at = i * 0
+    for d in tl.static_range(NDIM):
+        at += i % shape[NDIM - 1 - d] * strides[NDIM - 1 - d]
+        i = i // shape[NDIM - 1 - d]
+    return at
+
+
+def keys_of(
+    indices: Sequence[CudaArray],
+    sizes: Sequence[int],
+    shape: tuple[int, ...],
+    *,
+    skip: int | None = None,
+    wrap: bool = True,
+    watching: Watch | None = None,
+) -> CudaArray:
+    """int64 keys (n,) of index arrays that broadcast to `shape`; invalid ones, and `skip`, become prod(sizes).
+
+    `wrap`: negative ones count from the end, otherwise they are invalid. `watching` (see `watch_keys`): invalid ones are reported.
+    """
     n = math.prod(shape)
     keys = fresh((n,), INT64, indices[0].device)
     walk, strides = collapse(shape, [i.expand(shape).strides for i in indices])
+    errors, site = watching or (None, None)
     launch(
-        _keys_kernel, (triton.cdiv(n, BLOCK),), keys, tuple(indices), n, math.prod(sizes), tuple(sizes), walk, strides, skip or 0,
-        COUNT=len(indices), NDIM=len(walk), SKIP=skip is not None, BLOCK=BLOCK,
+        _keys_kernel, (triton.cdiv(n, BLOCK),), keys, tuple(indices), n, math.prod(sizes), tuple(sizes), walk, strides, skip or 0, errors, site,
+        COUNT=len(indices), NDIM=len(walk), SKIP=skip is not None, WRAP=wrap, BLOCK=BLOCK,
     )  # fmt: skip
     return keys
 
 
+def watch_keys(op: str, name: str, indices: Sequence[CudaArray], dims: Sequence[int], shape: tuple[int, ...]) -> Watch:
+    """For the forward of `op`, which messages call `name`: bad indices for `dims` in `keys_of(indices, ..., shape)` are reported."""
+    return watch(op, indices[0], _in_tuple, name, tuple(dims), shape, tuple(i.shape for i in indices))
+
+
+def _in_tuple(
+    name: str, dims: tuple[int, ...], shape: tuple[int, ...], shapes: tuple[tuple[int, ...], ...], value: int, place: int, size: int
+) -> str:
+    """The words for a record of `_keys_kernel`: the k-th index of tuple i has the place i * count + k."""
+    i, k = divmod(place, len(dims))
+    at = np.unravel_index(i, shape)[len(shape) - len(shapes[k]) :] if shape else ()
+    own = tuple(0 if n == 1 else int(a) for n, a in zip(shapes[k], at, strict=True))
+    return out_of_range(name, dims[k], size, value, own[0] if len(own) == 1 else own)
+
+
 # y[l, i, d] = x[l, keys[i], d], 0 where the key is R
-@triton.jit
+@triton.jit(do_not_specialize=["count", "rows"])
 def _take_kernel(x, keys, y, total, count, rows, width, BLOCK: tl.constexpr):
     j = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = j < total
@@ -165,13 +207,14 @@ def take_rows(x: CudaArray, keys: CudaArray) -> CudaArray:
 
 
 # target[l, k, d] = (ADD: target[l, k, d] + the sum of, else: the last) source[l, i, d] over the i with keys[i] = k
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _runs_kernel(
     target, keys, order, source, count, rows, width, columns,
     ADD: tl.constexpr, SUM: tl.constexpr, TALL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    p = tl.program_id(0).to(tl.int64) * TALL + tl.arange(0, TALL)  # (TALL,)
-    c = tl.program_id(1).to(tl.int64) * WIDE + tl.arange(0, WIDE)  # (WIDE,)
+    program, high = tl.program_id(0), tl.cdiv(count, TALL)
+    p = (program % high).to(tl.int64) * TALL + tl.arange(0, TALL)  # (TALL,)
+    c = (program // high).to(tl.int64) * WIDE + tl.arange(0, WIDE)  # (WIDE,)
     lead, d = c // width, c % width
     key = tl.load(keys + p, mask=p < count, other=rows)
     before = tl.load(keys + p - 1, mask=(p > 0) & (p < count), other=-1)
@@ -213,6 +256,6 @@ def put_rows(target: CudaArray, keys: CudaArray, source: CudaArray, *, add: bool
     tall = max(256 // wide, 1)
     name = dtypes.of(target.dtype).name
     launch(
-        _runs_kernel, (triton.cdiv(n, tall), triton.cdiv(columns, wide)), target, sorted_keys, order, source, n, rows, width, columns,
+        _runs_kernel, (triton.cdiv(n, tall) * triton.cdiv(columns, wide),), target, sorted_keys, order, source, n, rows, width, columns,
         ADD=add, SUM=_SUM.get(name, tl.int64), TALL=tall, WIDE=wide,
     )  # fmt: skip

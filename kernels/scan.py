@@ -20,7 +20,7 @@ TILE = 1024  # elements that one program scans at a time
 
 
 # y_i = sum of x_j over j <= i (REVERSE: j >= i)
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "columns"])
 def _cumsum_kernel(
     x, y, batch, rows, columns, x_strides, y_strides, KIND: tl.constexpr, REVERSE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,

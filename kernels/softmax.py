@@ -156,7 +156,7 @@ def online(m, total, x):
 
 
 # y = e^(x - m) / sum e^(x - m), m = max x;  log: y = x - m - log sum e^(x - m)
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "columns"])
 def _forward_kernel(
     x, y, batch, rows, columns, x_strides, y_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
@@ -190,7 +190,7 @@ def _forward_kernel(
 
 
 # dx = y (g - sum g y);  log: dx = g - e^y sum g
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "columns"])
 def _backward_kernel(
     y, g, dx, batch, rows, columns, y_strides, g_strides, dx_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, Y_UNIT: tl.constexpr,
     G_UNIT: tl.constexpr, DX_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,

@@ -184,12 +184,15 @@ def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...
 
 def _as_strided_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
     # An element read several times gets the sum of its gradients: a scatter over the positions that were read.
-    at = np.full(shape, offset, np.int64)
-    for d, s in enumerate(strides):
-        at += (np.arange(shape[d]) * s).reshape((-1,) + (1,) * (len(shape) - 1 - d))
-    index = type(g).wrap(array.from_host(at.reshape(-1), g.device))
+    count = math.prod(shape)
+    read = ops.as_strided(_positions(x_shape[0], g.device), shape=shape, strides=strides, offset=offset)
     zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
-    return ops.scatter_add(zeros, index, reshaped(g, (at.size,)), dim=0)
+    return ops.scatter_add(zeros, reshaped(read, (count,)), reshaped(g, (count,)), dim=0)
+
+
+def _positions(n: int, on: Any) -> Any:
+    """0 to n - 1 as a tensor: a view of it tells which elements the same view of another tensor reads."""
+    return ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=on)
 
 
 def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:
@@ -278,8 +281,8 @@ def _unfold_shape(x: Any, *, dim: int, size: int, step: int) -> Spec:
 def _unfold_rule(g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
     # Windows overlap, so positions are summed: the window axis moved beside its elements, then one scatter.
     count = g.shape[dim]
-    at = (np.arange(count)[:, None] * step + np.arange(size)).reshape((count * size,) + (1,) * (len(x_shape) - 1 - dim))
-    index = type(g).wrap(array.from_host(np.ascontiguousarray(at, np.int64), g.device))
+    read = ops.unfold(_positions(x_shape[dim], g.device), dim=0, size=size, step=step)  # (count, size)
+    index = reshaped(read, (count * size,) + (1,) * (len(x_shape) - 1 - dim))
     order = (*range(dim + 1), len(x_shape), *range(dim + 1, len(x_shape)))
     flat = (*x_shape[:dim], count * size, *x_shape[dim + 1 :])
     zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)

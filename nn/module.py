@@ -308,11 +308,14 @@ class Module:
         return self
 
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor). Only floating members are cast. Returns self."""
+        """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor). Only floating members are cast.
+
+        `non_blocking` as in Tensor.to. Returns self.
+        """
         for given in args:
             if isinstance(given, bool):
-                continue  # non_blocking: what it may speed up, it may never change
-            if isinstance(given, Tensor):
+                non_blocking = given
+            elif isinstance(given, Tensor):
                 device, dtype = given.device, given.dtype
             elif isinstance(given, Device | int) or (isinstance(given, str) and given.partition(":")[0] in ("cpu", "cuda")):
                 device = given
@@ -325,11 +328,10 @@ class Module:
 
         def convert(t: Tensor) -> Tensor:
             cast = kind if kind is not None and t.is_floating_point() else None
-            return (
-                t
-                if target is None and cast is None
-                else t.to(device=t.device if target is None else target, dtype=t.dtype if cast is None else cast)
-            )
+            if target is None and cast is None:
+                return t
+            there = t.device if target is None else target
+            return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking)
 
         return self._apply(convert)
 

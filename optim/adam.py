@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.optim.optimizer import Optimizer, refuse_differentiable, zeros_like
+from tritensor.optim.counts import counts_of
+from tritensor.optim.optimizer import Optimizer, rate_of, refuse_differentiable, zeros_like
 from tritensor.table import ops
 
 
@@ -13,11 +14,14 @@ class Adam(Optimizer):
     """m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) (Kingma and Ba 2015).
 
     weight_decay is added to the gradient as weight_decay * p; decoupled_weight_decay=True shrinks p by lr * weight_decay instead (AdamW).
-    amsgrad divides by the largest v so far (Reddi et al. 2018). One kernel launch per parameter. `foreach`, `capturable` and
-    `fused` are accepted and change nothing.
+    amsgrad divides by the largest v so far (Reddi et al. 2018). One kernel launch per parameter. `foreach` and `fused` are accepted
+    and change nothing. `capturable` neither: on a GPU the step counts are always kept there, as float32 tensors, and a step can be
+    captured in a CUDA graph. lr may be a tensor of one value; in a graph, where numbers are frozen, it must be one on the GPU to be
+    changed between replays.
 
     Raises:
         ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+        CaptureError: a first step in the capture of a CUDA graph; take one before.
     """
 
     _decoupled = False
@@ -42,10 +46,12 @@ class Adam(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         step, state, amsgrad = ops.adam_step, self.state, group["amsgrad"]
         beta1, beta2 = group["betas"]
-        settings = {"lr": float(group["lr"]), "beta1": beta1, "beta2": beta2, "eps": group["eps"]}
+        rate, on_device = rate_of(group["lr"], group["params"][0])
+        settings = {"beta1": beta1, "beta2": beta2, "eps": group["eps"]}
         settings |= {k: group[k] for k in ("weight_decay", "maximize") if group[k]}
         if group["decoupled_weight_decay"]:
             settings["decoupled"] = True
+        gpus: dict[Any, list[Any]] = {}
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -56,5 +62,24 @@ class Adam(Optimizer):
                 entry["exp_avg"], entry["exp_avg_sq"] = zeros_like(p), zeros_like(p)
             if amsgrad and "max_exp_avg_sq" not in entry:
                 entry["max_exp_avg_sq"] = zeros_like(p)
+            if p.device.type == "cuda":
+                gpus.setdefault(p.device, []).append((p, entry))
+                continue
             entry["step"] = count = entry["step"] + 1
-            step(p, g, entry["exp_avg"], entry["exp_avg_sq"], entry["max_exp_avg_sq"] if amsgrad else None, step=count, **settings)
+            step(
+                p,
+                g,
+                entry["exp_avg"],
+                entry["exp_avg_sq"],
+                entry["max_exp_avg_sq"] if amsgrad else None,
+                None,
+                lr=rate,
+                step=count,
+                **settings,
+            )
+        for found in gpus.values():
+            numbers = counts_of(self, found)
+            decay = group["weight_decay"] if group["decoupled_weight_decay"] else 0.0
+            ops.adam_count(numbers.counts, numbers.scalars, on_device, lr=rate, beta1=beta1, beta2=beta2, decay=float(decay))
+            for (p, entry), scalars in zip(found, numbers.rows, strict=True):
+                step(p, p.grad, entry["exp_avg"], entry["exp_avg_sq"], entry["max_exp_avg_sq"] if amsgrad else None, scalars, **settings)

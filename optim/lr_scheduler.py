@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tritensor.optim.optimizer import Optimizer
+from tritensor.optim.optimizer import Optimizer, read_rate, write_rate
 
 
 class LRScheduler:
     """Base of schedules. A subclass computes the groups' rates for `self.last_epoch` in `get_lr()`.
 
-    `get_lr` multiplies the present rate rather than setting it, so that schedules can be chained. To go on from epoch n pass
+    `get_lr` multiplies the present rate rather than setting it, so that schedules can be chained. A rate that is a tensor is
+    written into, which the replays of a CUDA graph see if it is on the GPU. To go on from epoch n pass
     last_epoch=n with an optimizer whose groups hold "initial_lr".
     """
 
@@ -23,7 +24,7 @@ class LRScheduler:
             raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", read_rate(group))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer: load its state_dict first"
@@ -52,11 +53,11 @@ class LRScheduler:
         self._step_count += 1
         self.last_epoch += 1
         for group, lr in zip(optimizer.param_groups, self.get_lr(), strict=True):
-            group["lr"] = lr
-        self._last_lr: list[float] = [group["lr"] for group in optimizer.param_groups]
+            write_rate(group, lr)
+        self._last_lr: list[float] = [read_rate(group) for group in optimizer.param_groups]
 
     def _times(self, factor: float) -> list[float]:
-        return [group["lr"] * factor for group in self.optimizer.param_groups]
+        return [read_rate(group) * factor for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
@@ -160,10 +161,11 @@ class CosineAnnealingLR(LRScheduler):
             return [low + (base - low) * (1 + math.cos(math.pi * t / self.T_max)) / 2 for base in self.base_lrs]
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate is at eta_min, and no factor leads away from there
             return [
-                g["lr"] + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2 for base, g in zip(self.base_lrs, groups, strict=True)
+                read_rate(g) + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
+                for base, g in zip(self.base_lrs, groups, strict=True)
             ]
         factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
-        return [factor * (g["lr"] - low) + low for g in groups]
+        return [factor * (read_rate(g) - low) + low for g in groups]
 
 
 class ReduceLROnPlateau:
@@ -191,7 +193,7 @@ class ReduceLROnPlateau:
         self.threshold, self.threshold_mode = threshold, threshold_mode
         self.best = math.inf if mode == "min" else -math.inf
         self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in optimizer.param_groups]
+        self._last_lr = [read_rate(group) for group in optimizer.param_groups]
 
     def is_better(self, value: float, best: float) -> bool:
         """Whether value beats best by the threshold."""
@@ -211,11 +213,12 @@ class ReduceLROnPlateau:
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
             for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-                lower = max(group["lr"] * self.factor, low)
-                if group["lr"] - lower > self.eps:
-                    group["lr"] = lower
+                now = read_rate(group)
+                lower = max(now * self.factor, low)
+                if now - lower > self.eps:
+                    write_rate(group, lower)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = [read_rate(group) for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
         """The rates that the last step() set, one per group."""

@@ -8,6 +8,7 @@ from copy import deepcopy
 from typing import Any
 
 from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.cuda.capture import capturing, refusal
 from tritensor.errors import CheckpointError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -151,8 +152,41 @@ class Optimizer:
 
 
 def zeros_like(p: Tensor) -> Tensor:
-    """Fresh state for a parameter: zeros of its shape and type, where it is."""
+    """Fresh state for a parameter: zeros of its shape and type, where it is. Raises CaptureError in the capture of a CUDA graph."""
+    refuse_in_capture(p)
     return ops.full(shape=tuple(p.array.shape), value=0, dtype=p.array.dtype, device=p.device)
+
+
+def refuse_in_capture(p: Tensor) -> None:
+    """State that came to exist in the capture of a CUDA graph would be made anew, as zeros, by every replay."""
+    if p.device.type == "cuda" and capturing(p.device.index or 0) is not None:
+        raise refusal(
+            "makes the optimizer's state, which every replay would make anew and so forget",
+            "take one step before the capture (forward, backward, step), so that moments and step counts exist",
+        )
+
+
+def rate_of(lr: Any, p: Tensor) -> tuple[float, Tensor | None]:
+    """A group's "lr" as (number, None), or (0, tensor) where it is a tensor on a GPU and p is on one, too: kernels read it there,
+    and a CUDA graph sees it change."""
+    if isinstance(lr, Tensor):
+        return (0.0, lr.detach()) if lr.device.type == p.device.type == "cuda" else (float(lr), None)
+    return float(lr), None
+
+
+def read_rate(group: dict[str, Any]) -> Any:
+    """A group's learning rate as a number."""
+    lr = group["lr"]
+    return lr.item() if isinstance(lr, Tensor) else lr
+
+
+def write_rate(group: dict[str, Any], lr: float) -> None:
+    """Set a group's learning rate. A tensor stays the tensor it is, so that a CUDA graph that reads it sees the new value."""
+    if isinstance(group["lr"], Tensor):
+        with no_grad():
+            group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
 
 
 def refuse_differentiable(name: str, differentiable: bool) -> None:

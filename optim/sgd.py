@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.optim.optimizer import Optimizer, refuse_differentiable, zeros_like
+from tritensor.optim.optimizer import Optimizer, rate_of, refuse_differentiable, zeros_like
 from tritensor.table import ops
 
 
@@ -17,12 +17,14 @@ class SGD(Optimizer):
 
     Args:
         params: parameters or dicts of groups.
-        lr, momentum, dampening, weight_decay: numbers, 0 or more.
+        lr, momentum, dampening, weight_decay: numbers, 0 or more. lr may be a tensor of one value; in a CUDA graph, where numbers are
+            frozen, it must be one on the GPU to be changed between replays.
         nesterov: needs momentum > 0 and dampening 0.
         maximize: go up the gradient instead of down.
 
     Raises:
         ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+        CaptureError: a first step with momentum in the capture of a CUDA graph; take one before.
     """
 
     def __init__(
@@ -52,18 +54,18 @@ class SGD(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         step, state, momentum = ops.sgd_step, self.state, group["momentum"]
         settings = {k: group[k] for k in ("momentum", "dampening", "weight_decay", "nesterov", "maximize") if group[k]}
-        settings["lr"] = float(group["lr"])  # a tensor with one value serves too
+        settings["lr"], rate = rate_of(group["lr"], group["params"][0])
         for p in group["params"]:
             g = p.grad
             if g is None:
                 continue
             if not momentum:
-                step(p, g, None, **settings)
+                step(p, g, None, rate, **settings)
                 continue
             entry = state[p]
             buf = entry.get("momentum_buffer")
             if buf is None:
                 buf = entry["momentum_buffer"] = zeros_like(p)
-                step(p, g, buf, first=True, **settings)
+                step(p, g, buf, rate, first=True, **settings)
             else:
-                step(p, g, buf, **settings)
+                step(p, g, buf, rate, **settings)

@@ -4,18 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 import pytest
+
+# Only tests/test_gpu_suite.py sets this, to "emulated": the GPU's tests then run, a few of them, on the emulated device.
+STAND_IN = "TRITENSOR_GPU_TESTS"
+
+
+def wants_gpu(config: pytest.Config) -> bool:
+    """Whether the session's -m expression asks for the tests of the real device."""
+    return bool(re.search(r"(?<!not )\bgpu\b", config.option.markexpr or ""))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test module is imported, because Triton reads the variable when a kernel is defined. Workers of xdist inherit it.
-    wants_gpu = re.search(r"(?<!not )\bgpu\b", config.option.markexpr or "")
-    if wants_gpu:
+    if wants_gpu(config) and os.environ.get(STAND_IN) != "emulated":
         os.environ.pop("TRITON_INTERPRET", None)
     else:
         os.environ.setdefault("TRITON_INTERPRET", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two threads beside a busy neighbour are three times slower than one
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # The GPU's tests need pytest and numpy alone: a file without one is not even imported, so that what it needs may be missing.
+    if wants_gpu(config) and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return "mark.gpu" not in collection_path.read_text() or None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -26,3 +41,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if gone:
         config.hook.pytest_deselected(items=gone)
         items[:] = [i for i in items if not i.get_closest_marker("gpu")]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # One line where there is no GPU, in place of hundreds of failures that say the same.
+    if not wants_gpu(session.config) or session.config.option.collectonly or not session.items:
+        return
+    from tritensor import cuda
+
+    if not cuda.is_available():
+        pytest.exit(f"-m gpu asks for the real device: {cuda.why()}", returncode=1)

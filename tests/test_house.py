@@ -19,7 +19,8 @@ FLOORS = [
     ("errors",),
     ("dtypes",),
     ("device", "cuda"),
-    ("array",),
+    ("array", "transfer"),
+    ("words", "recorder", "replay", "lean"),
     ("registration", "table"),
     ("autograd",),
     ("dispatch",),
@@ -28,14 +29,17 @@ FLOORS = [
     ("nn",),
     ("optim",),
     ("data", "io", "distributed", "compile"),
-    ("utils", "cli", "__main__"),  # utils is PyTorch's spelling of what stands below
+    # utils is PyTorch's spelling of what stands below
+    ("utils", "debug", "rehearsal", "precompile", "doctor", "doctor_probe", "cli", "__main__"),
     ("__init__",),
 ]
 HEIGHT = {name: i for i, names in enumerate(FLOORS) for name in names}
 
 # tritensor.tensor and tritensor.kernels hold the two halves of an op and look each other up at run time; nothing here
 # may import upwards even so. The exceptions, each with its reason:
-UPWARD: dict[tuple[str, str], str] = {}
+UPWARD: dict[tuple[str, str], str] = {
+    ("cuda", "random"): "tritensor.cuda.manual_seed and its like are other names for tritensor.random's, at run time"
+}
 
 LONG_FILES: dict[str, str] = {}  # path: why one file is right
 LONG_FUNCTIONS: dict[str, str] = {}  # path:function: why one function is right

@@ -26,6 +26,7 @@ from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
 from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from tritensor.device import device as device
 from tritensor.dtypes import DType as dtype
+from tritensor.errors import CaptureError as CaptureError
 from tritensor.errors import CheckpointError as CheckpointError
 from tritensor.errors import DeviceError as DeviceError
 from tritensor.errors import DTypeError as DTypeError
@@ -58,9 +59,14 @@ from tritensor.tensor.publish import public as _public
 
 __version__ = "0.1.0"
 
-if _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> _typing.Any: ...
+def __getattr__(name: str) -> _typing.Any:
+    """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
+    if name == "debug":
+        import importlib
+
+        return importlib.import_module("tritensor.debug")
+    raise AttributeError(f"module 'tritensor' has no attribute {name!r}")
 
 
 def get_default_dtype() -> dtype:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.cuda.memory import Storage
+from tritensor.cuda.memory import Storage, allocate
 from tritensor.device import cpu, device
 from tritensor.errors import DeviceError, ShapeError
 
@@ -23,13 +24,29 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
+class Layout:
+    """All that a kernel launch depends on of an array but its address; equal ones are one object, so that comparing is `is`."""
+
+    __slots__ = ("__weakref__", "device", "dtype", "residue", "shape", "strides")
+
+    def __init__(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, residue: int, device: device) -> None:
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.residue = residue  # of the address, divided by 16: it decides the width of accesses
+        self.device = device
+
+
+_layouts: weakref.WeakValueDictionary[Any, Layout] = weakref.WeakValueDictionary()
+
+
 class CudaArray:
-    """A strided window on device memory: a Storage, an offset and strides in ELEMENTS, a shape and a numpy dtype.
+    """A strided window on device memory: a Storage, the address of its first element, strides in ELEMENTS, a shape and a numpy dtype.
 
     The view methods (`transpose`, `reshape`, `[...]`, `expand`, `as_strided`) move no data and share the storage.
     """
 
-    __slots__ = ("__weakref__", "dtype", "offset", "shape", "storage", "strides")
+    __slots__ = ("__weakref__", "dtype", "known_layout", "pointer", "shape", "storage", "strides")
 
     def __init__(
         self, storage: Storage, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None, offset: int = 0
@@ -38,12 +55,30 @@ class CudaArray:
         self.shape = shape
         self.dtype = dtype
         self.strides = contiguous_strides(shape) if strides is None else strides
-        self.offset = offset
+        self.pointer = storage.pointer + offset * dtype.itemsize
+        self.known_layout: Layout | None = None
 
     # what a kernel launch asks
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return self.storage.pointer + self.offset * self.dtype.itemsize
+        return self.pointer
+
+    @property
+    def offset(self) -> int:
+        """Elements between the storage's first byte and the first element."""
+        return (self.pointer - self.storage.pointer) // self.dtype.itemsize
+
+    def layout(self) -> Layout:
+        """The interned Layout of this array."""
+        found = self.known_layout
+        if found is None:
+            on = self.storage.device
+            key = (self.shape, self.strides, self.dtype, self.pointer % 16, on)
+            found = _layouts.get(key)
+            if found is None:
+                found = _layouts[key] = Layout(*key)
+            self.known_layout = found
+        return found
 
     @property
     def device(self) -> device:
@@ -207,7 +242,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device) -> Array:
         return np.empty(shape, dtype)
     if dtypes.of(dtype).triton is None:
         raise _no_kernel_type(dtype, on)
-    return CudaArray(Storage(math.prod(shape) * dtype.itemsize, on), shape, dtype)
+    return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype)
 
 
 def _no_kernel_type(dtype: np.dtype, on: device) -> DeviceError:

@@ -48,13 +48,47 @@ class device:
 
 
 cpu = device("cpu")
+_named: dict[str, device] = {"cpu": cpu}  # every name asked for so far; not "cuda", which each thread may mean differently
+_gpus: dict[int, device] = {}
+_here: Any = None  # tritensor.cuda.current.here, once it is asked for: tritensor.cuda imports this file
+
+
+def gpu(index: int) -> device:
+    """The device of a GPU's number, always the same object."""
+    found = _gpus.get(index)
+    if found is None:
+        found = _gpus[index] = device("cuda", index)
+    return found
+
+
+def _current_gpu() -> device:
+    """The GPU that "cuda" means on this thread (see tritensor.cuda.set_device)."""
+    global _here
+    if _here is None:
+        from tritensor.cuda.current import here
+
+        _here = here
+    return gpu(_here.index)
 
 
 def as_device(x: Any) -> device:
-    """The device meant by a device, a name, a GPU number, or None (the CPU)."""
+    """The device meant by a device, a name, a GPU number, or None (the CPU). "cuda" is this thread's current GPU."""
     if x is None:
         return cpu
+    if type(x) is str:
+        found = _named.get(x)
+        if found is not None:
+            return found
+        if x == "cuda":
+            return _current_gpu()
+        found = device(x)
+        if found.type == "cuda":
+            if found.index is None:
+                return _current_gpu()
+            found = gpu(found.index)
+        _named[x] = found
+        return found
     if isinstance(x, int) and not isinstance(x, bool):
-        return device("cuda", x)
+        return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
-    return device("cuda", 0) if found.type == "cuda" and found.index is None else found
+    return _current_gpu() if found.type == "cuda" and found.index is None else found

@@ -11,7 +11,9 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, Node, Version
+from tritensor.cuda import device_errors
 from tritensor.errors import DeviceError, DTypeError, GradError
+from tritensor.replay import Corner, keep_view, named_part
 from tritensor.table import Op, Ops, Spec, registry
 
 _SCALARS = (bool, int, float, complex)
@@ -64,12 +66,25 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             raise _foreign(op, inputs, x)
     if cuda is not None and host:
         raise _mixed_devices(op, inputs)
-    op.shape(*arrays, **attrs)
     if not inputs and "device" in attrs and attrs["device"].type == "cuda":
         cuda = attrs["device"]
+    if cuda is None or op.view:
+        op.shape(*arrays, **attrs)
+        if op.mutates:
+            _written(op, inputs)
+        result = op.reference(*arrays, **attrs)
+    else:
+        corner: Any = op.forward
+        if op.reports:
+            device_errors.enter(op)
+        recipe, key, given = corner.find(arrays, attrs)
+        if recipe is None:
+            op.shape(*arrays, **attrs)
+        if op.mutates:
+            _written(op, inputs)
+        result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
     if op.mutates:
-        return _mutate(op, inputs, arrays, attrs, cuda)
-    result = (op.forward if cuda is not None and not op.view else op.reference)(*arrays, **attrs)  # type: ignore[misc]
+        return None
     record = wanted and state.enabled and op.rule is not None
     if type(result) is not tuple:
         if cuda is None and type(result) is not np.ndarray:
@@ -80,7 +95,12 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         if op.view:
             _share(out, inputs[0], op, attrs)
         return out
-    if cuda is None:
+    return _outputs(op, inputs, attrs, result, cuda is None, record)
+
+
+def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], on_host: bool, record: bool) -> Any:
+    """The tensors of an op with several outputs, and its node."""
+    if on_host:
         result = tuple(r if type(r) is np.ndarray else np.asarray(r) for r in result)
     outs = tuple([_new(r) for r in result[: op.public]])
     if record:
@@ -146,8 +166,8 @@ def _share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
     out.became_view_of(base, op, attrs)
 
 
-def _mutate(op: Op, inputs: tuple[Any, ...], arrays: list[Any], attrs: dict[str, Any], cuda: Any) -> None:
-    """Run an op that overwrites some of its inputs."""
+def _written(op: Op, inputs: tuple[Any, ...]) -> None:
+    """An op is about to overwrite some of its inputs."""
     for name, x in zip(op.inputs, inputs, strict=False):
         if name in op.mutates and x is not None:
             if x.tracked and state.enabled:
@@ -155,7 +175,6 @@ def _mutate(op: Op, inputs: tuple[Any, ...], arrays: list[Any], attrs: dict[str,
             if x.version is None:
                 x.version = Version()
             x.version.bump(op.name)
-    (op.forward if cuda is not None else op.reference)(*arrays, **attrs)  # type: ignore[misc]
 
 
 def _fill(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -211,6 +230,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
     differentiable = op.rule is not None
     keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
     make, Tensor, ndarray, mode = object.__new__, _Tensor, np.ndarray, state
+    known = _recipes(op)
     scalar = _scalar_lane(op, otherwise)
 
     def call(a: Any, b: Any) -> Any:
@@ -220,14 +240,15 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
         except AttributeError:
             return scalar(a, b)
         dtype = x.dtype
-        if type(x) is not ndarray or type(y) is not ndarray or dtype is not y.dtype or dtype.kind != "f":
-            return otherwise(a, b)
         same = x.shape == y.shape
-        if not same and not _fits(x.shape, y.shape):
+        if type(x) is ndarray and type(y) is ndarray and dtype is y.dtype and dtype.kind == "f" and (same or _fits(x.shape, y.shape)):
+            result = compute(x, y)
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+        elif type(x) is CudaArray and type(y) is CudaArray and (recipe := known.get((x.known_layout, y.known_layout))) is not None:
+            result = recipe((x, y))
+        else:
             return otherwise(a, b)
-        result = compute(x, y)
-        if type(result) is not ndarray:
-            result = np.asarray(result)
         out = make(Tensor)
         out.array = result
         out._grad = out.version = out.extra = None
@@ -239,7 +260,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
                 out.version = Version()
             out.node = Node(
                 op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
-                ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, dtype)),
+                ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
             )  # fmt: skip
             out.tracked = True
         else:
@@ -256,17 +277,28 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     differentiable = op.rule is not None
     (keep_a, _), (keep_y,), _ = op.keep((True, False))
     (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
+    known = _recipes(op)
     new, mode = _new, state
 
     def call(a: Any, b: Any) -> Any:
         left = type(b) is float or type(b) is int
         t = a if left else b
         x = getattr(t, "array", None)
-        if type(x) is not np.ndarray or x.dtype.kind != "f" or x.itemsize == 2 or not (left or type(a) is float or type(a) is int):
+        if type(x) is CudaArray:
+            number = b if left else a
+            if type(number) is not float and type(number) is not int:
+                return otherwise(a, b)
+            part = (int, number) if type(number) is int else (float, number or str(number))  # 0.0 and -0.0 are two keys
+            recipe = known.get((x.known_layout, part) if left else (part, x.known_layout))
+            if recipe is None:
+                return otherwise(a, b)
+            result = recipe((x,))
+        elif type(x) is not np.ndarray or x.dtype.kind != "f" or x.itemsize == 2 or not (left or type(a) is float or type(a) is int):
             return otherwise(a, b)
-        result = compute(x, b) if left else compute(a, x)
-        if type(result) is not np.ndarray:
-            result = np.asarray(result)
+        else:
+            result = compute(x, b) if left else compute(a, x)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
         out = new(result)
         if differentiable and t.tracked and mode.enabled:
             held = None
@@ -284,6 +316,13 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     return call
 
 
+def _recipes(op: Op) -> dict[Any, Any]:
+    """The recipes of an op's forward, by key (see replay.py); of a view, its own. None where a lane must not use them: an op that
+    reports errors enters the caller's line first, and those of one that draws take its seed and offset."""
+    corner = op.forward
+    return corner.known if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
+
+
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether two shapes broadcast."""
     return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
@@ -296,19 +335,32 @@ def _single_lane(op: Op) -> Callable[..., Any]:
     differentiable, view = op.rule is not None, op.view
     (keep_x,), (keep_y, *_), meta = op.keep((True,))
     meta = meta and not op.broadcasts
+    known = _recipes(op)
     new, mode, ndarray = _new, state, np.ndarray
 
     def call(a: Any, **attrs: Any) -> Any:
         x = getattr(a, "array", None)
-        if type(x) is not ndarray:
+        if type(x) is CudaArray:
+            layout = x.known_layout or x.layout()
+            key = (layout, named_part(attrs)) if attrs else (layout,)
+            try:
+                recipe = known.get(key)
+            except TypeError:  # an attribute that cannot be hashed
+                return apply(op, a, **attrs)
+            if recipe is None:
+                out = apply(op, a, **attrs)
+                if view:
+                    keep_view(known, key, x, out.array)
+                return out
+            result = recipe((x,))
+        elif type(x) is not ndarray or (floats_only and x.dtype.kind != "f"):
             return apply(op, a, **attrs)
-        if floats_only and x.dtype.kind != "f":
-            return apply(op, a, **attrs)
-        if check is not None:
-            check(x, **attrs)
-        result = compute(x, **attrs)
-        if type(result) is not ndarray:
-            result = np.asarray(result)
+        else:
+            if check is not None:
+                check(x, **attrs)
+            result = compute(x, **attrs)
+            if type(result) is not ndarray:
+                result = np.asarray(result)
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.is_float(result.dtype)):
             if keep_y:

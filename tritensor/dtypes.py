@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -73,6 +74,7 @@ _by_name = {d.name: d for d in ALL} | {
     "float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
 }  # fmt: skip
 _default = float32
+when_default_changed: list[Callable[[], None]] = []  # called when the default floating type has changed
 
 
 def default_float() -> DType:
@@ -87,6 +89,8 @@ def set_default_float(dtype: Any) -> None:
     if found.kind != "float":
         raise DTypeError(f"set_default_dtype: {found} is not a floating type; give float16, bfloat16, float32 or float64")
     _default = found
+    for tell in when_default_changed:
+        tell()
 
 
 def of(dtype: np.dtype) -> DType:

@@ -25,6 +25,10 @@ class LaunchError(RuntimeError):
     """A kernel that could not be compiled or started; the message names the kernel and the reason."""
 
 
+class CaptureError(RuntimeError):
+    """Something that a CUDA graph cannot record, or a capture that was begun or ended out of turn; nothing of it was queued."""
+
+
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device that has no room for what was asked."""
 

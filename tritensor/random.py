@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.cuda.current import here
 from tritensor.device import as_device
 
 _MASK = 0xFFFFFFFFFFFFFFFF
@@ -29,9 +30,16 @@ class Generator:
         self.offset = 0
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of `seed` (any integer, taken modulo 2^64) from its beginning; returns self."""
-        self.key = int(seed) & _MASK
-        self.offset = 0
+        """Start the stream of `seed` (any integer, taken modulo 2^64) from its beginning; returns self.
+
+        Raises CaptureError while a CUDA graph is captured on this thread: no replay would see it.
+        """
+        return self._move(int(seed) & _MASK, 0)
+
+    def _move(self, key: int, offset: int) -> Generator:
+        if here.capture is not None:
+            here.capture.moves(self, key, offset)
+        self.key, self.offset = key, offset
         return self
 
     def initial_seed(self) -> int:
@@ -44,7 +52,9 @@ class Generator:
         return self.key
 
     def draw(self, blocks: int) -> tuple[int, int]:
-        """(seed, offset) for an op that uses `blocks` blocks; moves on behind them."""
+        """(seed, offset) for an op that uses `blocks` blocks; moves on behind them. In a capture each replay draws anew."""
+        if here.capture is not None:
+            return here.capture.draw(self, blocks)
         offset = self.offset
         self.offset = (offset + blocks) & _MASK
         return self.key, offset
@@ -61,8 +71,7 @@ class Generator:
         if values.dtype != np.uint8 or values.shape != (16,):
             raise ValueError(f"set_state: a state is 16 uint8 values, given: shape {values.shape}, {values.dtype}")
         key, offset = values.view("<u8")
-        self.key, self.offset = int(key), int(offset)
-        return self
+        return self._move(int(key), int(offset))
 
     def clone_state(self) -> Generator:
         """A generator in the same state."""

@@ -68,6 +68,8 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
     problems: list[str] = []
     if record.forward is None and not record.view:
         problems.append("forward is missing: give the function that launches its Triton kernel, or view=True if it moves no data")
+    if record.reports and record.forward is None:
+        problems.append("reports says that forward's kernel reports bad values, and there is no forward")
     if record.view and (record.forward or record.backward):
         problems.append("a view has no kernels: its reference serves every device and its rule is its backward")
     if record.mutates:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tritensor.errors import RegistrationError, ShapeError
 from tritensor.registration import names_of, problems_of, read_signature
+from tritensor.replay import Corner, bare
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTS = ("uint8", "int8", "int16", "int32", "int64")
@@ -87,6 +88,7 @@ class Op:
     broadcasts: bool
     promote: str | None
     into: bool
+    reports: bool
     dtypes: tuple[str, ...]
     samples: Callable[[np.random.Generator], Sequence[Sample]]
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None
@@ -132,8 +134,9 @@ def _partials(corner: Any) -> Partials | None:
     if corner is None:
         return None
     if isinstance(corner, tuple):
-        return Partials(corner, tuple(names_of(f) if f is not None else () for f in corner), joint=False)
-    return Partials((corner,), (names_of(corner),), joint=True)
+        functions = tuple(map(bare, corner))
+        return Partials(functions, tuple(names_of(f) if f is not None else () for f in functions), joint=False)
+    return Partials((bare(corner),), (names_of(bare(corner)),), joint=True)
 
 
 def op(
@@ -155,6 +158,7 @@ def op(
     broadcasts: bool = False,
     promote: str | None = None,
     into: bool = False,
+    reports: bool = False,
     dtypes: tuple[str, ...] = FLOATS,
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     work: Callable[..., Work] | None = None,
@@ -184,6 +188,7 @@ def op(
         broadcasts: inputs follow numpy broadcasting; the engine sums gradients back to each input's shape.
         promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).
         into: reference and forward take `out=`, an array to write to.
+        reports: forward's kernel reports bad values through the device's error words (see kernels/reporting.py).
         dtypes: names of the types that tests walk.
         samples: `(rng) -> [Sample, ...]`, small calls that together reach every path.
         sizes: `(rng) -> [Sample, ...]`, calls worth timing; `work` counts flops and bytes of one.
@@ -201,9 +206,9 @@ def op(
     else:
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     record = Op(
-        name=name, reference=reference, shape=shape, forward=forward, rule=_partials(rule), backward=_partials(backward),
+        name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
         reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates,
-        view=view, broadcasts=broadcasts, promote=promote, into=into, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
+        view=view, broadcasts=broadcasts, promote=promote, into=into, reports=reports, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
         tolerance=tolerance or {}, inputs=read_inputs, required=required, variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
         module=getattr(reference, "__module__", "") or "", public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
@@ -211,9 +216,32 @@ def op(
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "reference_backward")}
-    record = replace(record, **corners)
+    record = replace(record, **corners | _recorded(record.forward, corners["backward"], record))
     registry[name] = record
     return record
+
+
+def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, Any]:
+    """The two corners that launch kernels, which are recorded once and replayed (see replay.py)."""
+    found: dict[str, Any] = {}
+    if forward is not None:
+        found["forward"] = Corner(
+            forward, f"{record.name} forward",
+            draws=() if "seed" in record.attrs else None, mutates=bool(record.mutates), reports=record.reports, alike=record.promote is not None,
+        )  # fmt: skip
+    if backward is not None:
+        label = f"{record.name} backward"
+        functions = tuple(
+            [
+                None
+                if f is None
+                else Corner(f, label, draws=(1 + names.index("seed"), 1 + names.index("offset")) if "seed" in names else None)
+                for f, names in zip(backward.functions, backward.names, strict=True)
+            ]
+        )
+        steps = tuple([(i, functions[i], fetches, place) for i, _, fetches, place in backward.steps])
+        found["backward"] = backward._replace(functions=functions, steps=steps)
+    return found
 
 
 def _place(corner: Partials | None, record: Op) -> Partials | None:

@@ -1,8 +1,9 @@
-"""The real device's road as far as it goes without a GPU, and what the cuda module says of the machine."""
+"""What the cuda module says of the machine: no driver, one that does not start, GPUs that are not there, the emulated ones."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import tritensor  # noqa: F401
+from tests.stub import build
 from tritensor.array import empty
-from tritensor.cuda import presence
+from tritensor.cuda import presence, runtime
 from tritensor.device import device
 from tritensor.errors import DeviceError
 
@@ -21,23 +23,18 @@ cuda = sys.modules["tritensor.cuda"]
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def child(*args: str) -> subprocess.CompletedProcess[str]:
+def child(*args: str, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python in a process whose kernels are compiled, not interpreted."""
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
-    return subprocess.run([sys.executable, *args], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_everything_up_to_the_driver_call() -> None:
-    found, _ = presence._found()
-    done = child("-m", "tests.cuda.driver_child", *([] if found else ["--no-gpu"]))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "all checks passed" in done.stdout
+    plain = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, *args], cwd=ROOT, env=environment or plain, capture_output=True, text=True, check=False)
 
 
 def test_without_a_driver_the_answer_is_quick_and_helpful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET")
-    monkeypatch.setattr(presence.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError(name)))
-    presence._found.cache_clear()
+    missing = OSError("libcuda.so.1: cannot open shared object file: No such file or directory")
+    monkeypatch.setattr(presence.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(missing))
+    monkeypatch.setattr(presence, "_found", None)
+    monkeypatch.setattr(runtime, "_runtime", None)
     start = time.perf_counter()
     assert not cuda.is_available()
     assert time.perf_counter() - start < 1e-3
@@ -47,41 +44,39 @@ def test_without_a_driver_the_answer_is_quick_and_helpful(monkeypatch: pytest.Mo
     for ask in (cuda.current_device, cuda.get_device_name, cuda.synchronize, cuda.memory_allocated):
         with pytest.raises(DeviceError, match="no NVIDIA driver"):
             ask()
-    presence._found.cache_clear()
-
-
-class _Library:
-    """A libcuda that answers with the statuses it is given."""
-
-    def __init__(self, init: int, count: int, devices: int) -> None:
-        self.cuInit = lambda flags: init
-        self.devices = devices
-        self.status = count
-
-    def cuDeviceGetCount(self, into: object) -> int:
-        into._obj.value = self.devices  # type: ignore[attr-defined]
-        return self.status
 
 
 @pytest.mark.parametrize(
-    ("library", "count", "said"),
+    ("stub", "count", "said"),
     [
-        (_Library(0, 0, 3), 3, ""),
-        (_Library(100, 0, 0), 0, "sees no GPU; check nvidia-smi"),
-        (_Library(803, 0, 0), 0, "does not start .cuInit gave error 803"),
-        (_Library(0, 0, 0), 0, "sees no GPU .cuDeviceGetCount"),
+        ({"STUB_DEVICES": 3}, 3, ""),
+        ({"STUB_DEVICES": 0}, 0, "CUDA_ERROR_NO_DEVICE.*check nvidia-smi and CUDA_VISIBLE_DEVICES"),
+        ({"STUB_INIT_STATUS": 803}, 0, "cuInit gave error 803.*two versions; reboot"),
+        ({"STUB_INIT_STATUS": 999}, 0, "cuInit gave error 999.*dmesg"),
+        ({"STUB_DRIVER_VERSION": 11040}, 0, "too old: it is made for CUDA 11.4, 12.0 or later is needed"),
     ],
 )
-def test_what_the_driver_library_says(monkeypatch: pytest.MonkeyPatch, library: _Library, count: int, said: str) -> None:
-    import re
-
-    monkeypatch.delenv("TRITON_INTERPRET")
-    monkeypatch.setattr(presence.ctypes, "CDLL", lambda name: library)
-    presence._found.cache_clear()
-    assert cuda.device_count() == count
-    assert re.search(said, cuda.why())
-    assert bool(cuda.why()) == (count == 0)
-    presence._found.cache_clear()
+def test_what_the_driver_says(stub: dict[str, int], count: int, said: str) -> None:
+    """In a process of its own each, on the stub driver."""
+    code = """
+import tritensor as tt
+print(tt.cuda.device_count(), tt.cuda.is_available())
+print(tt.cuda.why())
+try:
+    tt.ones(2, device="cuda")
+except RuntimeError as error:
+    print(type(error).__name__, error)
+"""
+    done = child("-c", code, environment=build.environment(**stub))
+    assert done.returncode == 0, done.stderr
+    counted, why, *raised = done.stdout.split("\n", 2)
+    assert counted == f"{count} {count > 0}"
+    assert bool(why) == (count == 0)
+    assert re.search(said, why)
+    assert (count > 0) == (raised == [""])
+    if not count:
+        assert raised[0].startswith("DeviceError"), raised
+        assert re.search(said, raised[0])
 
 
 def test_the_emulated_devices() -> None:

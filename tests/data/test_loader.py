@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -172,8 +172,41 @@ def test_a_stream_has_no_order(options: dict[str, Any]) -> None:
         DataLoader(Stream(4), **options)
 
 
-def test_pinning_is_said_to_do_nothing() -> None:
-    with pytest.warns(UserWarning, match="pin_memory=True has no effect"):
+def test_batches_can_be_pinned() -> None:
+    loader = DataLoader(numbers(4), pin_memory=True, batch_size=2)
+    assert all(x.is_pinned() and y.is_pinned() for x, y in loader)
+    assert order(loader) == [0, 1, 2, 3]
+
+    class Named(NamedTuple):
+        x: Any
+        label: str
+
+    class Own:
+        pins = 0
+
+        def pin_memory(self) -> Own:
+            self.pins += 1
+            return self
+
+    own = Own()
+    batch = {"a": [tt.ones(2), 3], "b": Named(tt.zeros(1), "cat"), "c": (tt.ones(1), None), "d": own}
+    loader = DataLoader([batch], batch_size=None, pin_memory=True, collate_fn=lambda sample: sample)
+    (out,) = loader
+    assert out["a"][0].is_pinned()
+    assert out["a"][1] == 3
+    assert type(out["b"]) is Named
+    assert out["b"].x.is_pinned()
+    assert out["b"].label == "cat"
+    assert type(out["c"]) is tuple
+    assert out["c"][0].is_pinned()
+    assert out["d"] is own
+    assert own.pins == 1
+
+
+def test_pinning_without_a_gpu_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tt.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(tt.cuda, "why", lambda: "no NVIDIA driver here")
+    with pytest.warns(UserWarning, match="pin_memory=True has no effect here: no NVIDIA driver"):
         loader = DataLoader(numbers(4), pin_memory=True)
     assert order(loader) == [0, 1, 2, 3]
 

@@ -138,8 +138,8 @@ def test_second_derivative_of_a_gather() -> None:
         (4, "index 4 is out of range for dim 0 of size 4"),
         ((0, -6), "index -6 is out of range for dim 1 of size 5"),
         ((0, 0, 0), "3 indices for a 2-dimensional tensor"),
-        ([0, 7], "index 7 is out of range for dim 0 of size 4"),
-        ((slice(None), [0, -6]), "index -6 is out of range for dim 1 of size 5"),
+        ([0, 7], "index 7 at position 1 is out of range for dim 0 of size 4"),
+        ((slice(None), [0, -6]), "index -6 at position 1 is out of range for dim 1 of size 5"),
         (np.ones((3, 5), bool), "a mask of shape"),
         ([0.5], "an index of float"),
         ((..., ...), "one Ellipsis"),
@@ -163,19 +163,19 @@ def test_a_value_that_does_not_fit() -> None:
         x[0] = tt.ones(3)
 
 
-@pytest.mark.parametrize("on", DEVICES)
-def test_out_of_range_values_are_named(on: str) -> None:
-    x = tt.arange(1.0, 5.0, device=on)
-    bad = tt.tensor([0, 9, 3], device=on)
+def test_out_of_range_values_are_named() -> None:
+    """On the CPU at once; tests/cuda/test_device_errors.py asks the same of the device, where they are known later."""
+    x = tt.arange(1.0, 5.0)
+    bad = tt.tensor([0, 9, 3])
     for call in (
         lambda: x[bad],
         lambda: tt.gather(x, 0, bad),
-        lambda: x.index_add(0, bad, tt.ones(3, device=on)),
-        lambda: x.scatter_add(0, bad, tt.ones(3, device=on)),
+        lambda: x.index_add(0, bad, tt.ones(3)),
+        lambda: x.scatter_add(0, bad, tt.ones(3)),
         lambda: x.__setitem__(bad, 1.0),
         lambda: tt.nn.functional.embedding(bad, x.reshape(4, 1)),
     ):
-        with pytest.raises(IndexError, match="index 9 is out of range for dim 0 of size 4"):
+        with pytest.raises(IndexError, match=r"index 9 at position 1 is out of range for dim 0 of size 4$"):
             call()
     assert x.tolist() == [1.0, 2.0, 3.0, 4.0]
 

@@ -4,10 +4,50 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.cuda import nvtx as nvtx
 from tritensor.cuda import presence
+from tritensor.cuda.devices import can_device_access_peer as can_device_access_peer
+from tritensor.cuda.devices import current_device as current_device
+from tritensor.cuda.devices import device as device
+from tritensor.cuda.devices import device_of as device_of
+from tritensor.cuda.devices import get_device_properties as get_device_properties
+from tritensor.cuda.devices import index_of as _index
+from tritensor.cuda.devices import set_device as set_device
+from tritensor.cuda.graphs import CUDAGraph as CUDAGraph
+from tritensor.cuda.graphs import graph as graph
+from tritensor.cuda.graphs import graph_pool_handle as graph_pool_handle
+from tritensor.cuda.memory_api import empty_cache as empty_cache
+from tritensor.cuda.memory_api import get_per_process_memory_fraction as get_per_process_memory_fraction
+from tritensor.cuda.memory_api import host_memory_stats as host_memory_stats
+from tritensor.cuda.memory_api import max_memory_allocated as max_memory_allocated
+from tritensor.cuda.memory_api import max_memory_reserved as max_memory_reserved
+from tritensor.cuda.memory_api import mem_get_info as mem_get_info
+from tritensor.cuda.memory_api import memory_allocated as memory_allocated
+from tritensor.cuda.memory_api import memory_reserved as memory_reserved
+from tritensor.cuda.memory_api import memory_snapshot as memory_snapshot
+from tritensor.cuda.memory_api import memory_stats as memory_stats
+from tritensor.cuda.memory_api import memory_summary as memory_summary
+from tritensor.cuda.memory_api import reset_peak_memory_stats as reset_peak_memory_stats
+from tritensor.cuda.memory_api import set_per_process_memory_fraction as set_per_process_memory_fraction
+from tritensor.cuda.memory_api import why_alive as why_alive
+from tritensor.cuda.random import get_rng_state as get_rng_state
+from tritensor.cuda.random import initial_seed as initial_seed
+from tritensor.cuda.random import manual_seed as manual_seed
+from tritensor.cuda.random import manual_seed_all as manual_seed_all
+from tritensor.cuda.random import seed as seed
+from tritensor.cuda.random import set_rng_state as set_rng_state
 from tritensor.cuda.runtime import emulated as emulated
 from tritensor.cuda.runtime import runtime as _runtime
-from tritensor.errors import DeviceError
+from tritensor.cuda.runtime import started as _started
+from tritensor.cuda.streams import Event as Event
+from tritensor.cuda.streams import ExternalStream as ExternalStream
+from tritensor.cuda.streams import Stream as Stream
+from tritensor.cuda.streams import current_stream as current_stream
+from tritensor.cuda.streams import default_stream as default_stream
+from tritensor.cuda.streams import is_current_stream_capturing as is_current_stream_capturing
+from tritensor.cuda.streams import set_stream as set_stream
+from tritensor.cuda.streams import stream as stream
+from tritensor.cuda.streams import synchronize as synchronize
 
 
 def is_available() -> bool:
@@ -25,27 +65,6 @@ def device_count() -> int:
     return presence.gpus()
 
 
-def current_device() -> int:
-    """The GPU that plain "cuda" means: always 0; name another as "cuda:1". Raises DeviceError without a GPU."""
-    return _index(None)
-
-
-def _index(device: Any) -> int:
-    """The number of the GPU meant by None, a number, "cuda:N" or a device; raises DeviceError when it is not there."""
-    from tritensor.device import as_device
-
-    found = as_device("cuda" if device is None else device)
-    if found.type != "cuda":
-        raise DeviceError(f"cuda: {found} is not a GPU; give a number, 'cuda' or 'cuda:N'")
-    index = found.index or 0
-    count = presence.gpus()
-    if not count:
-        raise DeviceError(f"cuda: {presence.reason()}")
-    if index >= count:
-        raise DeviceError(f"cuda:{index}: no such device; this machine has {count} ({', '.join(f'cuda:{i}' for i in range(count))})")
-    return index
-
-
 def get_device_name(device: Any = None) -> str:
     """The maker's name of a GPU."""
     index = _index(device)
@@ -58,13 +77,27 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return _runtime().capability(index)
 
 
-def synchronize(device: Any = None) -> None:
-    """Wait until all work queued on a GPU is done; errors of kernels launched before surface here."""
-    index = _index(device)
-    _runtime().synchronize(index)
+def is_bf16_supported() -> bool:
+    """Whether the current GPU computes in bfloat16 (from sm_80 on; an emulated one does). False where there is none."""
+    return is_available() and get_device_capability() >= (8, 0)
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Bytes of a GPU's memory that live tensors hold."""
-    index = _index(device)
-    return _runtime().memory_allocated(index)
+def init() -> None:
+    """Start the driver now rather than at the first use. Raises DeviceError when there is no driver or GPU."""
+    _runtime()
+
+
+def is_initialized() -> bool:
+    """Whether this process has started the driver."""
+    return _started()
+
+
+def open_pack(path: Any) -> Any:
+    """Take compiled kernels from a pack that `tritensor precompile` made; the environment variable TRITENSOR_PACK does the same.
+
+    Packs in ~/.cache/tritensor/packs are found by themselves. Raises LaunchError when the file is missing, torn, no pack, or made
+    by another version of Triton.
+    """
+    from tritensor.cuda.cubins import open_pack
+
+    return open_pack(path)

@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.cuda.tensor_map import TensorDescriptor
+from tritensor.errors import DeviceError, LaunchError
+
+DESCRIPTOR = "tensordesc"  # the type of a tensor descriptor among a launch's values
 
 
 class Parameter(NamedTuple):
@@ -94,16 +98,46 @@ def pointer_type(x: Any) -> str:
     return f"*{dtypes.of(x.dtype).triton}"
 
 
-def first_array(values: Any) -> Any:
-    """The first array among arguments and tuples of them, or None: its device is the launch's."""
-    for v in values:
-        if is_array(v):
-            return v
-        if isinstance(v, tuple):
-            found = first_array(v)
-            if found is not None:
-                return found
-    return None
+def arrays_of(typed: list[tuple[str, Any]]) -> list[Any]:
+    """The arrays among a launch's values, described ones too, in the kernel's order."""
+    return [v.array if kind == DESCRIPTOR else v for kind, v in typed if kind[0] == "*" or kind == DESCRIPTOR]
+
+
+def _arrays_by_name(value: Any, name: str) -> list[tuple[str, Any]]:
+    """The arrays in an argument, with the names that an error calls them."""
+    if isinstance(value, tuple):
+        return [found for i, v in enumerate(value) for found in _arrays_by_name(v, f"{name}[{i}]")]
+    if type(value) is TensorDescriptor:
+        return [(name, value.array)]
+    return [(name, value)] if is_array(value) else []
+
+
+def check_one_device(kernel: Any, bound: list[tuple[Parameter, Any]]) -> None:
+    """Raise DeviceError, naming the arguments, when the arrays of a launch are not all on the GPU of the first."""
+    found = [pair for p, v in bound for pair in _arrays_by_name(v, p.name)]
+    for name, x in found[1:]:
+        first, y = found[0]
+        if x.storage.device != y.storage.device:
+            raise DeviceError(
+                f"launch {kernel.fn.__name__}: {first} is on {y.storage.device} and {name} on {x.storage.device}; "
+                "a kernel runs on one GPU and gets arrays of that one only: copy the other there first"
+            )
+
+
+def check_options(kernel: Any, options: tuple[tuple[str, Any], ...], capability: tuple[int, int], on: str) -> None:
+    """Raise LaunchError for options of launch() that are wrong, or that a GPU of this compute capability does not have."""
+    if not options:
+        return
+    asked, name = dict(options), kernel.fn.__name__
+    blocks, has = asked.get("num_ctas", 1), f"{on} has {capability[0]}.{capability[1]}"
+    if blocks not in (1, 2, 4, 8, 16):
+        raise LaunchError(f"launch {name}: num_ctas is {blocks}; a cluster has 1, 2, 4, 8 or 16 blocks")
+    if capability < (9, 0) and blocks != 1:
+        raise LaunchError(
+            f"launch {name}: clusters (num_ctas={blocks}) need compute capability 9.0 or later, {has}; launch it with num_ctas=1"
+        )
+    if capability < (9, 0) and asked.get("launch_pdl"):
+        raise LaunchError(f"launch {name}: launch_pdl needs compute capability 9.0 or later, {has}; launch a kernel that does not wait")
 
 
 class Specialization(NamedTuple):
@@ -111,7 +145,7 @@ class Specialization(NamedTuple):
 
     `types` has a leaf per parameter, nested as its tuples are: a Triton type ("*bf16", "i32"), with ":16" behind it where
     the address or the integer divides by 16, or "constexpr". `constants` are the (path, value) pairs of the constexpr
-    leaves; `typed` tells 1, True and 1.0 apart, which are equal to Python.
+    leaves; `typed` tells 1, True and 1.0 apart, which are equal to Python. `options` are what launch() takes beside warps and stages.
     """
 
     kernel: Any
@@ -120,33 +154,78 @@ class Specialization(NamedTuple):
     typed: tuple[Any, ...]
     num_warps: int
     num_stages: int
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@cache
+def _pointer_types(dtype: np.dtype) -> tuple[str, str]:
+    """The Triton types of an array argument: at an address that does not divide by 16, and at one that does."""
+    name = f"*{dtypes.of(dtype).triton}"
+    return name, name + ":16"
+
+
+def _plain_numbers(kernel: Any) -> frozenset[str]:
+    """Parameters that the kernel's author declared do_not_specialize: integers whose divisibility decides nothing."""
+    found = getattr(kernel, "_tritensor_plain", None)
+    if found is None:
+        getattr(kernel, "constructed", None)  # see lazy_jit.py: another thread may be at it
+        declared = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize or p.do_not_specialize_on_alignment}
+        found = kernel._tritensor_plain = frozenset(declared)
+    return found
 
 
 def specialize(
-    kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any], num_warps: int, num_stages: int
+    kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = ()
 ) -> tuple[Specialization, list[tuple[str, Any]]]:
-    """The specialization of a launch, and its run-time values (type, value) in the order the compiled kernel takes them."""
-    constants: list[tuple[tuple[int, ...], Any]] = []
-    values: list[tuple[str, Any]] = []
+    """The specialization of a launch, and its run-time values (type, value) in the order the compiled kernel takes them: ("*", array),
+    (DESCRIPTOR, descriptor), (type, number). Raises DeviceError when its arrays are on several GPUs.
 
-    def leaf(value: Any, path: tuple[int, ...], parameter: Parameter) -> Any:
-        if parameter.constexpr or value is None:
-            constants.append((path, value))
-            return "constexpr"
-        if isinstance(value, tuple):
-            return tuple(leaf(v, (*path, i), parameter) for i, v in enumerate(value))
-        if is_array(value):
-            address = value.data_ptr()
-            values.append(("*", address))
-            kind = pointer_type(value)
-            return kind + ":16" if address % 16 == 0 else kind
-        kind = parameter.type or scalar_type(value, parameter.name)
+    A Python int is a size or a stride: whether it divides by 16 decides the width of accesses, so it is compiled in, unless the
+    kernel declares the parameter do_not_specialize. A numpy scalar (a seed, an offset, a label) is a plain number.
+    """
+    found = _Found([], [], _plain_numbers(kernel))
+    bound = bind(kernel, args, by_name)
+    types = tuple([_leaf(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
+    arrays = arrays_of(found.values)
+    for x in arrays[1:]:
+        if x.storage.device is not arrays[0].storage.device:  # a GPU's device is nearly always one object
+            check_one_device(kernel, bound)
+    typed = tuple([_typed(v) for _, v in found.constants])
+    return Specialization(kernel, types, tuple(found.constants), typed, num_warps, num_stages, options), found.values
+
+
+class _Found(NamedTuple):
+    """What specialize() collects on its way through the arguments. `plain`: see _plain_numbers."""
+
+    constants: list[tuple[tuple[int, ...], Any]]
+    values: list[tuple[str, Any]]
+    plain: frozenset[str]
+
+
+# A function of its own: nested in specialize() it would be a reference cycle, which keeps the arrays until the collector runs.
+def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter) -> Any:
+    """The type of an argument; its value is added to what was found."""
+    if parameter.constexpr or value is None:
+        found.constants.append((path, value))
+        return "constexpr"
+    values = found.values
+    if type(value) is int:
+        kind = parameter.type or ("i32" if -(2**31) <= value < 2**31 else scalar_type(value, parameter.name))
         values.append((kind, value))
-        return kind + ":16" if kind[0] in "iu" and kind != "i1" and value % 16 == 0 else kind
-
-    types = tuple(leaf(v, (i,), p) for i, (p, v) in enumerate(bind(kernel, args, by_name)))
-    return Specialization(kernel, types, tuple(constants), tuple(_typed(v) for _, v in constants), num_warps, num_stages), values
+        return kind + ":16" if value % 16 == 0 and parameter.name not in found.plain and kind[0] in "iu" and kind != "i1" else kind
+    if isinstance(value, tuple):
+        return tuple([_leaf(found, v, (*path, i), parameter) for i, v in enumerate(value)])
+    if is_array(value):
+        address = value.data_ptr()
+        values.append(("*", value))
+        return _pointer_types(value.dtype)[address % 16 == 0]
+    if type(value) is TensorDescriptor:
+        values.append((DESCRIPTOR, value))
+        return value.type
+    kind = parameter.type or scalar_type(value, parameter.name)
+    values.append((kind, value))
+    return kind
 
 
 def _typed(value: Any) -> Any:
-    return tuple(_typed(v) for v in value) if isinstance(value, tuple) else type(value)
+    return tuple([_typed(v) for v in value]) if isinstance(value, tuple) else type(value)

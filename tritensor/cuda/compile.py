@@ -1,22 +1,13 @@
-"""Compile a kernel for a GPU that need not be there, and report what the machine code uses: registers, spills, access widths."""
+"""Compile a kernel for a GPU that need not be there (tritensor/cuda/kernel_report.py reads what the machine code uses)."""
 
 from __future__ import annotations
 
-import json
-import re
-import struct
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
-from triton.backends.nvidia.compiler import get_ptxas
 from triton.compiler import ASTSource
-from triton.runtime.cache import get_cache_manager
 from triton.runtime.jit import JITFunction
 
 from tritensor.cuda.arguments import Specialization
@@ -60,7 +51,7 @@ def compile(spec: Specialization, arch: int) -> Any:
     signature = dict(zip(names, _bare(spec.types), strict=True))
     divisible = {path: [["tt.divisibility", 16]] for path, t in _leaves(spec.types) if t.endswith(":16")}
     source = ASTSource(kernel, signature, constexprs={path: _keyed(v) for path, v in spec.constants}, attrs=divisible)
-    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, "enable_fp_fusion": True}
+    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, "enable_fp_fusion": True, **dict(spec.options)}
     try:
         return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     except Exception as error:  # Triton raises many kinds; all mean that this kernel cannot be had
@@ -87,140 +78,3 @@ def describe(spec: Specialization) -> str:
 
 def _written(types: Any) -> str:
     return f"({', '.join(map(_written, types))})" if isinstance(types, tuple) else types
-
-
-@dataclass
-class Report:
-    """What one compiled kernel uses.
-
-    `registers` and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `loads` and `stores` count
-    the accesses to global memory by width in bits, `tensor` tensor-core instructions, `bulk` TMA copies and cp.async by width:
-    in PTX, or with `sass` in the machine code itself (four times as slow to get).
-    """
-
-    kernel: str
-    arch: int
-    registers: int
-    stack: int
-    spilled: int
-    shared: int
-    loads: dict[str, int] = field(default_factory=dict)
-    stores: dict[str, int] = field(default_factory=dict)
-    tensor: dict[str, int] = field(default_factory=dict)
-    bulk: dict[str, int] = field(default_factory=dict)
-
-
-def report(spec: Specialization, arch: int, sass: bool = False) -> Report:
-    """Compile and read the result; kept beside the kernel in Triton's disk cache. Raises LaunchError when it does not compile."""
-    compiled = compile(spec, arch)
-    cache = get_cache_manager(compiled.hash)
-    name = f"tritensor-{'sass' if sass else 'ptx'}.json"
-    kept = cache.get_file(name)
-    if kept is not None:
-        return Report(**json.loads(Path(kept).read_text()))
-    registers, stack = resources(compiled.asm["cubin"])
-    spilled = _spilled(compiled.asm["ptx"], arch) if stack else 0
-    made = Report(describe(spec), arch, registers, stack, spilled, compiled.metadata.shared)
-    if sass:
-        _count_sass(disassemble(compiled.asm["cubin"]), made)
-    else:
-        _count_ptx(compiled.asm["ptx"], made)
-    cache.put(json.dumps(asdict(made)), name, binary=False)
-    return made
-
-
-_ACCESS = re.compile(r"\b(ld|st)\.(?:[a-z]+\.)*?global[a-zA-Z0-9_.:]*?(?:\.v(\d))?\.[busf](\d+)\b")
-_PTX_TENSOR = re.compile(r"\b(wgmma\.mma_async|mma\.sync|tcgen05\.mma)")
-_PTX_BULK = re.compile(r"\b(cp\.async\.bulk\.tensor)|\bcp\.async\.c[ag]\.shared\.global[^;]*?\],\s*\[[^]]*\],\s*(0x[0-9a-f]+|\d+)")
-
-
-def _count_ptx(text: str, made: Report) -> None:
-    for kind, vector, bits in _ACCESS.findall(text):
-        _count(made.loads if kind == "ld" else made.stores, str(int(vector or 1) * int(bits)))
-    for name in _PTX_TENSOR.findall(text):
-        _count(made.tensor, name)
-    for name, size in _PTX_BULK.findall(text):
-        _count(made.bulk, name or f"cp.async {8 * int(size, 0)}")
-
-
-_INSTRUCTION = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
-_SASS_TENSOR = ("HMMA", "IMMA", "DMMA", "QMMA", "OMMA", "HGMMA", "QGMMA", "IGMMA", "UTCHMMA", "UTCQMMA", "UTCIMMA", "UTCOMMA")
-_SASS_BULK = ("LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP")
-
-
-def _count_sass(text: str, made: Report) -> None:
-    for code in _INSTRUCTION.findall(text):
-        head, *rest = code.split(".")
-        if head in ("LDG", "LD"):
-            _count(made.loads, _width(rest))
-        elif head in ("STG", "ST"):
-            _count(made.stores, _width(rest))
-        elif head in _SASS_TENSOR:
-            _count(made.tensor, head)
-        elif head in _SASS_BULK:
-            _count(made.bulk, head)
-
-
-def _count(table: dict[str, int], key: str) -> None:
-    table[key] = table.get(key, 0) + 1
-
-
-def _width(modifiers: list[str]) -> str:
-    for m in modifiers:
-        if m in ("64", "128", "256"):
-            return m
-        if m in ("U8", "S8", "U16", "S16"):
-            return m[1:]
-    return "32"
-
-
-def disassemble(cubin: bytes) -> str:
-    """The machine code of a cubin as text."""
-    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        return _tool(_BIN / "cuobjdump", "-sass", file.name)
-
-
-def resources(cubin: bytes) -> tuple[int, int]:
-    """Registers of a thread and bytes of its stack frame, off the .nv.info section of a cubin (an ELF file) with one kernel."""
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]  # name, type, flags, address, offset, bytes
-    registers = stack = 0
-    for section in sections:
-        at = sections[names][4] + section[0]
-        if cubin[at : cubin.index(b"\0", at)] != b".nv.info":
-            continue
-        at, end = section[4], section[4] + section[5]
-        while at + 4 <= end:
-            form, attribute, length = struct.unpack_from("<BBH", cubin, at)
-            at += 4
-            if form != 4:  # the value is in `length` itself
-                continue
-            if attribute in (0x2F, 0x11):  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: (symbol, value)
-                value = struct.unpack_from("<II", cubin, at)[1]
-                registers, stack = (max(registers, value), stack) if attribute == 0x2F else (registers, max(stack, value))
-            at += length
-    return registers, stack
-
-
-def _spilled(ptx: str, arch: int) -> int:
-    """Bytes of registers spilled (stores), from the assembler's own log: a stack frame alone may be a library function's table."""
-    target = re.search(r"\.target (sm_\w+)", ptx)
-    with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
-        file.write(ptx)
-        file.flush()
-        log = _tool(Path(get_ptxas(arch).path), "-v", f"--gpu-name={target[1] if target else f'sm_{arch}'}", file.name, "-o", "/dev/null")
-    return sum(int(n) for n in re.findall(r"(\d+) bytes spill stores", log))
-
-
-_BIN = Path(triton.__file__).parent / "backends/nvidia/bin"  # the CUDA tools that come in Triton's wheel
-
-
-def _tool(path: Path, *args: str) -> str:
-    """Both outputs of one of those tools."""
-    done = subprocess.run([path, *args], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LaunchError(f"{path.name} failed ({done.returncode}): {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout + done.stderr

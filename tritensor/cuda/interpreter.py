@@ -88,9 +88,11 @@ class Builder(upstream.InterpreterBuilder):
         return super().create_atomic_rmw(op, ptr, value, mask, sem, scope)
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, value: Any, sem: Any, scope: Any) -> Any:
-        if self.watch is not None:
-            self.watch.atomic(ptr, np.ones(ptr.data.shape, bool))
-        return super().create_atomic_cas(ptr, cmp, value, sem, scope)
+        claims = self.watch is not None and self.watch.swap(ptr)
+        found = super().create_atomic_cas(ptr, cmp, value, sem, scope)
+        if claims and (found.data == cmp.data).any():
+            self.watch.claim()
+        return found
 
     # types
     def get_bf16(self, value: float) -> Any:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.cuda.current import here
 from tritensor.cuda.runtime import runtime
+from tritensor.errors import LaunchError
+
+_GRID = (
+    2**31 - 1,
+    65535,
+    65535,
+)  # the most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide)
 
 
-def launch(kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, num_stages: int = 3, **constexprs: Any) -> None:
-    """Run a `@triton.jit` kernel once per point of `grid` (one to three ints; a 0 among them launches nothing).
+def launch(
+    kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, num_stages: int = 3,
+    num_ctas: int = 1, launch_cooperative_grid: bool = False, launch_pdl: bool = False, **constexprs: Any,
+) -> None:  # fmt: skip
+    """Run a `@triton.jit` kernel once per point of `grid` (one to three ints; a 0 among them launches nothing; at most 2^31 - 1, 65535 and 65535).
 
     `args` are the kernel's parameters in order, `constexprs` the rest by name (any parameter may be given by name). The kernel sees
 
@@ -21,14 +32,31 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, num_warps: int = 4, n
     float                     fp32: Triton's rule. A kernel that computes in float64 is given np.float64(value)
     np.float64, np.int64, ..  a scalar of exactly that type (fp64, i64, u32, ...), whatever its value
     None                      None (the parameter behaves as a constexpr: `if bias is not None`)
+    TensorDescriptor          tile loads and stores, `desc.load([i, j])` (see tensor_map.py)
     tuple of these            a tuple, nested as given
     anything, for constexpr   the value itself: ints, strings, dtypes, tuples, @triton.jit functions
     ========================  ==============================================================================
 
-    Pointers and ints divisible by 16 are compiled as such, so masks and strides keep wide accesses; the value 1 is not
-    special (declare a constexpr where a kernel wants to know it).
+    Pointers and Python ints divisible by 16 are compiled as such, so masks and strides keep wide accesses; the value 1 is not
+    special (declare a constexpr where a kernel wants to know it). An int whose divisibility decides nothing is declared
+    `@triton.jit(do_not_specialize=["name"])`, or given as a numpy scalar: it never causes a compilation.
+    Args:
+        num_ctas: blocks of a cluster (sm_90 and later). launch_cooperative_grid: all programs run at once, so that they may wait for
+            one another. launch_pdl: the kernel may start while the one before it ends (it must contain the waiting instruction).
     Raises LaunchError when the kernel does not compile or start, TypeError when arguments and parameters do not match.
     """
     if 0 in grid:
         return
-    runtime().launch(kernel, grid, args, constexprs, num_warps, num_stages)
+    if grid[0] > _GRID[0] or max(grid[1:], default=0) > _GRID[1]:
+        raise LaunchError(
+            f"launch {kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
+            "and take program_id(0) apart in the kernel"
+        )
+    options: tuple[tuple[str, Any], ...] = ()
+    if num_ctas != 1 or launch_cooperative_grid or launch_pdl:
+        options = (("num_ctas", num_ctas), ("launch_cooperative_grid", launch_cooperative_grid), ("launch_pdl", launch_pdl))
+    if here.recorder is not None:
+        here.recorder.launched(kernel, grid, args, constexprs, num_warps, num_stages, options)
+        if here.recorder.dry:
+            return
+    runtime().launch(kernel, grid, args, constexprs, num_warps, num_stages, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import triton.runtime.jit as jit
 
 _Eager = jit.JITFunction
+_constructing = threading.RLock()
 
 
 class DeferredJITFunction(_Eager):  # type: ignore[misc, valid-type]
@@ -26,14 +28,14 @@ class DeferredJITFunction(_Eager):  # type: ignore[misc, valid-type]
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for what the constructor would have set. Dunder names are asked by copy, pickle and inspect: no reason to construct.
-        deferred = self.__dict__.pop("_deferred", None)
-        if deferred is None or (name.startswith("__") and name.endswith("__")):
-            if deferred is not None:
-                self.__dict__["_deferred"] = deferred
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        args, options = deferred
-        super().__init__(self.fn, *args, **options)
-        return getattr(self, name)
+        if not (name.startswith("__") and name.endswith("__")):
+            with _constructing:
+                deferred = self.__dict__.pop("_deferred", None)
+                if deferred is not None:
+                    args, options = deferred
+                    super().__init__(self.fn, *args, **options)
+                    self.constructed = True  # set last: who asks for it waits for the thread that constructs
+        return object.__getattribute__(self, name)
 
 
 @contextmanager

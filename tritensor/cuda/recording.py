@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.cuda.arguments import Specialization, specialize
+from tritensor.cuda.memory import HostStorage
+from tritensor.device import gpu
 
 
 class RecordingRuntime:
@@ -18,6 +20,7 @@ class RecordingRuntime:
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:
         self._capability = capability
         self._next = 1 << 40
+        self._errors: HostStorage | None = None
         self.launches: dict[Specialization, None] = {}
         self.grids: dict[Specialization, tuple[int, ...]] = {}
 
@@ -30,30 +33,37 @@ class RecordingRuntime:
     def capability(self, index: int) -> tuple[int, int]:
         return self._capability
 
-    def allocate(self, nbytes: int, index: int) -> int:
+    def allocate(self, nbytes: int, index: int) -> HostStorage:
         pointer = self._next
         self._next += -(-max(nbytes, 1) // 256) * 256
-        return pointer
-
-    def free(self, pointer: int) -> None:
-        pass  # addresses are never used twice
+        return HostStorage(pointer, nbytes, gpu(index), lambda pointer: None)  # addresses are never used twice
 
     def memory_allocated(self, index: int) -> int:
         return 0
 
-    def copy_to_device(self, pointer: int, source: np.ndarray) -> None:
+    def copy_to_device(self, storage: Any, offset: int, source: np.ndarray, wait: bool = True) -> None:
         pass  # there is no memory to write to
 
-    def copy_to_host(self, into: np.ndarray, pointer: int) -> None:
+    def copy_to_host(self, into: np.ndarray, storage: Any, offset: int, wait: bool = True) -> None:
         into.fill(0)
+
+    def error_storage(self, index: int) -> HostStorage:
+        """Where kernels would report bad values: an address."""
+        if self._errors is None:
+            self._errors = self.allocate(32, index)
+        return self._errors
+
+    def check_errors(self, index: int) -> None:
+        pass  # nothing runs
 
     def synchronize(self, index: int) -> None:
         pass  # nothing runs
 
     def launch(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any], num_warps: int, num_stages: int
-    ) -> None:
+        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
+        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
+    ) -> None:  # fmt: skip
         """Record the launch."""
-        spec, _ = specialize(kernel, args, constexprs, num_warps, num_stages)
+        spec, _ = specialize(kernel, args, constexprs, num_warps, num_stages, options)
         self.launches[spec] = None
         self.grids[spec] = grid

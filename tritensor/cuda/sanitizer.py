@@ -48,14 +48,20 @@ class Sanitizer:
       memory) must lie in a live allocation. `allocation(address)` finds it: (base, nbytes) or None.
     - A cell that two programs store to is an error, and so is a cell that one stores and another loads, in whichever
       order they ran. Atomics are exempt, and once a launch has used one, its loads are too (locks, the last one sums).
+    - `reports` are the allocations of error words (see device_errors.py), which all programs share: only a program whose
+      compare-and-swap claimed the words may write there, nobody loads them, and they make no launch a synchronised one.
     - Lanes of one store that put different values into one cell are an error.
     - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
       value) instead of 0: sums show the first, maxima and minima the others.
     """
 
-    def __init__(self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None]) -> None:
+    def __init__(
+        self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None], reports: frozenset[int] = frozenset()
+    ) -> None:
         self.kernel = kernel
         self.allocation = allocation
+        self.reports = reports
+        self._claimed = 0  # the number of the program that claimed the error words
         self.program: tuple[int, ...] = (0, 0, 0)
         self.number = 0
         self.many = programs > 1
@@ -65,6 +71,8 @@ class Sanitizer:
 
     def load(self, ptrs: Any, mask: np.ndarray) -> None:
         lanes, _, base, nbytes, window = self._lanes("load", ptrs, mask)
+        if base in self.reports and lanes.size:
+            raise self._error("loads error words; only the host reads them")
         if not self.many or lanes.size == 0 or self.synchronised:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -77,6 +85,9 @@ class Sanitizer:
         lanes, active, base, nbytes, window = self._lanes("store", ptrs, mask)
         if lanes.size > 1:
             self._one_value_each(lanes, values, active, window)
+        if base in self.reports:
+            self._as_claimed(lanes)
+            return
         if not self.many or lanes.size == 0:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -87,8 +98,27 @@ class Sanitizer:
         writers[at] = self.number
 
     def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
-        self._lanes("atomic", ptrs, mask)
-        self.synchronised = True
+        lanes, _, base, _, _ = self._lanes("atomic", ptrs, mask)
+        if base in self.reports:
+            self._as_claimed(lanes)
+        else:
+            self.synchronised = True
+
+    def swap(self, ptrs: Any) -> bool:
+        """A compare-and-swap; whether it is one of error words, of which `claim` says that it was done."""
+        _, _, base, _, _ = self._lanes("atomic", ptrs, np.ones(ptrs.data.shape, bool))
+        words = base in self.reports
+        self.synchronised |= not words
+        return words
+
+    def claim(self) -> None:
+        """The running program has the error words from now on."""
+        self._claimed = self.number
+
+    def _as_claimed(self, lanes: np.ndarray) -> None:
+        """Raise when a program writes to error words that it has not claimed."""
+        if lanes.size and self._claimed != self.number:
+            raise self._error("writes to error words that it has not claimed by a compare-and-swap of the first one")
 
     def poison(self, like: np.ndarray) -> np.ndarray:
         """What masked-off lanes of a load without `other` hold."""

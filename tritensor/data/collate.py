@@ -66,3 +66,20 @@ def _collate_sequence(first: Sequence[Any], batch: Sequence[Any]) -> Any:
             raise ShapeError(f"default_collate: sample 0 has {len(first)} members, sample {i} has {len(sample)}")
     members = [default_collate(column) for column in zip(*batch, strict=True)]
     return type(first)(*members) if hasattr(first, "_fields") else members
+
+
+def pinned(batch: Any) -> Any:
+    """A batch with its tensors in pinned host memory, its structure kept; an object with a method pin_memory() pins itself."""
+    if isinstance(batch, Tensor):
+        return batch if batch.is_cuda else batch.pin_memory()
+    if isinstance(batch, str | bytes):
+        return batch
+    if hasattr(batch, "pin_memory"):
+        return batch.pin_memory()
+    if isinstance(batch, Mapping):
+        out = {key: pinned(value) for key, value in batch.items()}
+        return out if type(batch) is dict else type(batch)(out)  # type: ignore[call-arg]
+    if isinstance(batch, Sequence):
+        members = [pinned(value) for value in batch]
+        return type(batch)(*members) if hasattr(batch, "_fields") else members if type(batch) is not tuple else tuple(members)
+    return batch

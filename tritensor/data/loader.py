@@ -7,7 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tritensor.data.collate import default_collate
+from tritensor import cuda
+from tritensor.data.collate import default_collate, pinned
 from tritensor.data.dataset import IterableDataset
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
@@ -27,7 +28,8 @@ class DataLoader:
         sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
         num_workers: 0; the batches are made in this process.
         collate_fn: `(list of samples) -> batch`; `default_collate` where not given.
-        pin_memory: accepted for scripts that pass it; it changes no value, and warns that it changes no speed either.
+        pin_memory: hand out batches in pinned host memory, so that `x.to("cuda", non_blocking=True)` copies while the host goes on;
+            without a GPU it warns, and the batches are ordinary ones.
         drop_last: leave out a shorter last batch.
         generator: what sets the order; tritensor's default generator (`manual_seed`) where not given.
         timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device, in_order:
@@ -65,8 +67,9 @@ class DataLoader:
         for name, given in (("prefetch_factor", prefetch_factor is not None), ("persistent_workers", persistent_workers)):
             if given:
                 raise ValueError(f"DataLoader: {name} is for worker processes, and there are none; leave it out")
-        if pin_memory:
-            warnings.warn("DataLoader: pin_memory=True has no effect: batches are not copied through pinned memory", stacklevel=2)
+        self._pins = bool(pin_memory) and cuda.is_available()
+        if pin_memory and not self._pins:
+            warnings.warn(f"DataLoader: pin_memory=True has no effect here: {cuda.why()}", stacklevel=2)
         self.dataset = dataset
         self.num_workers = num_workers
         self.pin_memory = pin_memory
@@ -104,6 +107,9 @@ class DataLoader:
             raise ValueError("DataLoader: drop_last needs batches; give a batch_size")
 
     def __iter__(self) -> Iterator[Any]:
+        return map(pinned, self._batches()) if self._pins else self._batches()
+
+    def _batches(self) -> Iterator[Any]:
         if self._streams:
             return self._stream()
         if self.batch_sampler is None:

@@ -132,18 +132,6 @@ class Tensor(Values):
             t.requires_grad_()
         return t
 
-    @classmethod
-    def adopt(cls, source: Tensor, requires_grad: bool = False) -> Any:
-        """An instance of this class (a subclass, such as Parameter) that is a leaf on source's memory."""
-        t = cls.__new__(cls)
-        t.array = source.array
-        if source.version is None:
-            source.version = Version()
-        t.version = source.version
-        if requires_grad:
-            t.requires_grad_()
-        return t
-
     # -- what it is
     @property
     def shape(self) -> Size:

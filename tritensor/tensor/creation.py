@@ -9,10 +9,12 @@ import numpy as np
 
 from tritensor import array, dtypes
 from tritensor.array import from_host, to_host
+from tritensor.cuda import pinned
 from tritensor.device import as_device, device
 from tritensor.errors import DeviceError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.moving import pin_memory as to_pinned
 from tritensor.tensor.publish import function
 from tritensor.tensor.shaping import sizes
 
@@ -22,7 +24,10 @@ def numpy_type(dtype: Any) -> np.dtype:
     return dtypes.default_float().numpy if dtype is None else dtypes.as_dtype(dtype).numpy
 
 
-def finished(t: Tensor, requires_grad: bool) -> Tensor:
+def finished(t: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    """A new tensor as its maker was asked for it."""
+    if pin_memory:
+        t = to_pinned(t)
     return t.requires_grad_() if requires_grad else t
 
 
@@ -93,7 +98,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     Raises ShapeError for ragged lists, DTypeError for what is no number.
     """
     where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
-    return finished(new_tensor(from_host(values_of("tensor", data, dtype), where)), requires_grad)
+    return finished(new_tensor(from_host(values_of("tensor", data, dtype), where)), requires_grad, pin_memory)
 
 
 @function(method=False, names=("asarray",))
@@ -130,8 +135,8 @@ def _shaped(name: str, shape: Any) -> tuple[int, ...]:
     return found
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: Any, where: Any, requires_grad: bool) -> Tensor:
-    return finished(ops.full(shape=shape, value=value, dtype=numpy_type(dtype), device=as_device(where)), requires_grad)
+def _filled(shape: tuple[int, ...], value: Any, dtype: Any, where: Any, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    return finished(ops.full(shape=shape, value=value, dtype=numpy_type(dtype), device=as_device(where)), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -139,7 +144,7 @@ def zeros(
     *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""
-    return _filled(_shaped("zeros", given if size is None else (size,)), 0, dtype, device, requires_grad)
+    return _filled(_shaped("zeros", given if size is None else (size,)), 0, dtype, device, requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -147,7 +152,7 @@ def ones(
     *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """Ones of a shape."""
-    return _filled(_shaped("ones", given if size is None else (size,)), 1, dtype, device, requires_grad)
+    return _filled(_shaped("ones", given if size is None else (size,)), 1, dtype, device, requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -155,9 +160,10 @@ def empty(
     *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """Uninitialised memory of a shape."""
-    return finished(
-        new_tensor(array.empty(_shaped("empty", given if size is None else (size,)), numpy_type(dtype), as_device(device))), requires_grad
-    )
+    shape = _shaped("empty", given if size is None else (size,))
+    where, kind = as_device(device), numpy_type(dtype)
+    made = pinned.empty(shape, kind) if pin_memory and where.type == "cpu" else array.empty(shape, kind, where)
+    return finished(new_tensor(made), requires_grad, pin_memory)
 
 
 def _type_of_value(value: Any, dtype: Any) -> Any:

@@ -75,7 +75,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     """x[index]: a view for ints, slices, None and ..., a copy as soon as an array, list or mask takes part.
 
     Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
-    known here: an element out of range reads 0 there.
+    known here: an element out of range reads 0 there, and the next wait for the device raises.
     """
     if type(index) is int:
         shape = x.array.shape

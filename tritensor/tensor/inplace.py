@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,8 +14,9 @@ from tritensor.array import Array, CudaArray, as_strided, device_of, element_str
 from tritensor.autograd import engine
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version
+from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
-from tritensor.table import ops, registry
+from tritensor.table import Op, Spec, ops, registry
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
@@ -32,14 +34,91 @@ def copy_into(target: Array, source: Array) -> None:
     copy(source, out=target)
 
 
+def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
+    """Compute the op `name` of operands straight into target's memory, which may be the first operand's: one pass, nothing allocated.
+
+    Returns False, having done nothing, where that is not what `overwrite` would come to: a graph remembers the old contents, types or
+    shapes have to be fitted, or memory is shared in part.
+    """
+    op = _direct(name, len(operands))
+    a = target.array
+    if op is None or _remembered(target) or dtypes.of(a.dtype).kind != "float" or not _own_cells(a):
+        return False
+    given: list[Any] = []
+    whole = False
+    for y in operands:
+        if type(y) is float or (type(y) is int and abs(y) < 2**53):
+            given.append(y)
+            continue
+        if not isinstance(y, Tensor) or (y.tracked and state.enabled):
+            return False
+        b = y.array
+        if type(b) is not type(a) or b.dtype != a.dtype or (b is not a and (device_of(b) != device_of(a) or same_memory(a, b))):
+            return False
+        if b.shape != a.shape and not broadcasts_to(b.shape, a.shape):
+            return False
+        whole = whole or b.shape == a.shape
+        given.append(b)
+    if not whole:
+        return False
+    run: Any = op.forward if isinstance(a, CudaArray) else op.reference
+    if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
+        return False  # a formula of several steps would read what its first step has overwritten
+    run(*given, out=a)
+    _bump(target, who)
+    return True
+
+
+@functools.cache
+def _direct(name: str, count: int) -> Op | None:
+    """The elementwise op of that name and number of inputs, if it gives floating results of its inputs' type."""
+    op = registry.get(name)
+    if op is None or not op.into or op.attrs or len(op.inputs) != count or not takes_floats(op):
+        return None
+    probe = Spec((), np.dtype(np.float32))
+    return op if op.shape(*[probe] * count).dtype == probe.dtype else None
+
+
+def _remembered(x: Tensor) -> bool:
+    """Whether a graph has a part in what is written over x."""
+    return state.enabled and (x.tracked or (x.extra is not None and x.extra.base is not None and x.extra.base.tracked))
+
+
+def _own_cells(a: Array) -> bool:
+    """Whether each element has a cell of its own: it is not expanded."""
+    return 0 not in a.strides or not a.size or all(stride != 0 or n == 1 for n, stride in zip(a.shape, a.strides, strict=True))
+
+
+def broadcasts_to(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to exactly `wide`."""
+    return len(shape) <= len(wide) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(wide), strict=False))
+
+
+def _filled(x: Tensor, value: Any, name: str) -> bool:
+    """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
+    a = x.array
+    if (type(value) is not float and type(value) is not int) or _remembered(x) or dtypes.of(a.dtype).kind != "float" or not _own_cells(a):
+        return False
+    full = registry["full"]
+    if isinstance(a, CudaArray):
+        assert full.forward is not None
+        full.forward(shape=a.shape, value=value, dtype=a.dtype, device=a.storage.device, out=a)
+    else:
+        full.reference(shape=a.shape, value=value, dtype=a.dtype, device=x.device, out=a)
+    _bump(x, name)
+    return True
+
+
 def overwrite(x: Tensor, value: Any, name: str) -> Tensor:
     """Make `value` (a tensor that broadcasts to x, or a number) the contents of x, in memory and in the graph.
 
     Raises GradError for a leaf that requires grad, ShapeError and DTypeError for a value that does not fit.
     """
+    if not isinstance(value, Tensor) and _filled(x, value, name):
+        return x
     value = _fitted(x, value, name)
     _refuse_leaf(x, name)
-    if any(stride == 0 and n > 1 for n, stride in zip(x.array.shape, x.array.strides, strict=True)) and x.array.size:
+    if not _own_cells(x.array):
         raise ShapeError(
             f"{name}: the tensor of shape {x.array.shape} is expanded, several elements share one cell; write to a clone() or contiguous() copy"
         )

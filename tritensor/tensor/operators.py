@@ -1,4 +1,4 @@
-"""Python's operators on tensors, and conversion between devices and types."""
+"""Python's operators on tensors, copies, and conversion between types."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import from_host, to_host
-from tritensor.autograd.function import Function
-from tritensor.device import as_device, device
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
-from tritensor.errors import DTypeError
 from tritensor.table import ops, registry
-from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.inplace import overwrite
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.inplace import overwrite, write_over
+from tritensor.tensor.moving import to
 from tritensor.tensor.publish import function
 
 
@@ -47,7 +44,9 @@ def _reflected(name: str) -> Any:
 
 def _in_place(name: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
-        return overwrite(self, getattr(ops, name)(self, other), name + "_") if _known(other) else _refuse(name, other)
+        if not _known(other):
+            return _refuse(name, other)
+        return self if write_over(name, self, (self, other), name + "_") else overwrite(self, getattr(ops, name)(self, other), name + "_")
 
     return operator
 
@@ -94,55 +93,6 @@ Tensor.__invert__ = _inverted  # type: ignore
 Tensor.__pos__ = _positive  # type: ignore
 
 
-class _ToDevice(Function):
-    """A copy on another device; the gradient travels back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, where: device) -> Tensor:  # type: ignore[override]
-        ctx.source = x.device
-        return new_tensor(from_host(to_host(x.array), where))
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
-        return _ToDevice.apply(g, ctx.source), None
-
-
-@function(free=False)
-def to(x: Tensor, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, copy: bool = False) -> Tensor:
-    """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
-    for a in args:
-        if isinstance(a, Tensor):
-            device, dtype = a.device, a.dtype
-        elif isinstance(a, DType | np.dtype | type):
-            dtype = a
-        elif a is not None and not isinstance(a, bool):  # a bool is non_blocking by position: every copy here waits
-            device = a
-    y = x
-    if device is not None:
-        where = as_device(device)
-        if where != x.device:
-            y = _ToDevice.apply(y, where)
-    if dtype is not None:
-        want = dtypes.as_dtype(dtype)
-        if y.array.dtype != want.numpy:
-            if y.dtype.is_complex and not want.is_complex:
-                raise DTypeError(f"to: {y.dtype.name} to {want.name} would drop the imaginary part; use .real or .abs()")
-            y = ops.cast(y, dtype=want.numpy)
-    return ops.copy(y) if copy and y is x else y
-
-
-@function(free=False)
-def cpu(x: Tensor) -> Tensor:
-    """x on the CPU; itself when it is there."""
-    return to(x, device="cpu")
-
-
-@function(free=False)
-def cuda(x: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
-    """x on a GPU; itself when it is there. Raises DeviceError when there is none."""
-    return to(x, device="cuda" if device is None else device)
-
-
 @function
 def clone(x: Tensor) -> Tensor:
     """A copy in fresh memory, in the graph."""
@@ -185,9 +135,10 @@ def type_as(x: Tensor, other: Tensor) -> Tensor:
 
 @function(free=False)
 def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
-    """Write source (broadcast, cast, moved between devices) over x; returns x."""
+    """Write source (broadcast, cast, moved between devices) over x; returns x. `non_blocking` as in `to`, for a source on another device."""
     if isinstance(source, Tensor):
-        source = to(source, device=x.device, dtype=x.dtype)
+        # What is written on the CPU is read there at once, so a copy down has to be waited for.
+        source = to(source, device=x.device, dtype=x.dtype, non_blocking=non_blocking and x.is_cuda)
     return overwrite(x, source, "copy_")
 
 

@@ -115,13 +115,17 @@ def _scaled(other: Any, alpha: Any) -> Any:
     return other if alpha == 1 else other * alpha
 
 
-@function(inplace=True, out=True)
+def _with_alpha(x: Tensor, other: Any, *, alpha: float = 1) -> tuple[Any, ...]:
+    return x, _scaled(other, alpha)
+
+
+@function(inplace=_with_alpha, out=True)
 def add(x: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     """x + alpha * other."""
     return ops.add(x, _scaled(other, alpha))
 
 
-@function(inplace=True, out=True, names=("subtract",))
+@function(inplace=_with_alpha, out=True, names=("subtract",))
 def sub(x: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     """x - alpha * other."""
     return ops.sub(x, _scaled(other, alpha))

@@ -1,0 +1,298 @@
+"""The memory of GPUs through the driver: what the caching allocator draws from, storages cut from it, copies."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import Any
+
+import numpy as np
+
+from tritensor.cuda.allocator import CachingAllocator, Shelf
+from tritensor.cuda.current import here
+from tritensor.cuda.driver.calls import GONE, Driver
+from tritensor.cuda.driver.devices import Devices
+from tritensor.cuda.memory import Storage
+from tritensor.device import gpu
+
+# Blocks that streams other than their own have used: address -> those streams. Addresses of all GPUs are distinct.
+_elsewhere: dict[int, set[int]] = {}
+
+
+class DeviceStorage(Storage):
+    """A block of the caching allocator. It goes back to its shelf with the object."""
+
+    __slots__ = ("shelf",)
+
+    shelf: Shelf
+
+    def __del__(self) -> None:
+        pointer = self.pointer
+        if pointer:
+            shelf = self.shelf
+            a = shelf.allocator
+            # A lost context records no event, and at the end of the process nobody takes the block again.
+            if _elsewhere and pointer in _elsewhere and not a.source.driver.lost and not sys.is_finalizing():
+                with a.source.devices.visiting():
+                    a.give_back_later(pointer, shelf, _elsewhere.pop(pointer))
+            else:
+                a.live -= shelf.size
+                shelf.free.append(pointer)
+
+
+class DriverSource:
+    """The memory of one GPU: stream-ordered allocations from a pool of our own, plain ones where the GPU has no pools.
+
+    The pool keeps what is freed until `trim`, so that an allocation costs the driver no call to the system.
+    """
+
+    def __init__(self, devices: Devices, index: int) -> None:
+        self.devices = devices
+        self.driver: Driver = devices.driver
+        self.index = index
+        devices.enter(index)
+        self._pool = self._make_pool() if devices.attribute("MEMORY_POOLS_SUPPORTED", index) else None
+        self._side = 0  # a stream that is never captured, made at the first need
+        self._reached: set[int] = set()  # GPUs that have been let at the pool
+
+    def _make_pool(self) -> Any:
+        api = self.driver.api
+        wanted = api.CUmemPoolProps()
+        wanted.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+        wanted.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        wanted.location.id = int(self.devices.handle(self.index))
+        pool = self.driver.call("cuMemPoolCreate", wanted)
+        keep = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+        try:
+            self.driver.call("cuMemPoolSetAttribute", pool, keep, api.cuuint64_t(2**64 - 1))
+        except BaseException:
+            self.driver.status("cuMemPoolDestroy", pool)  # the first error is the one to tell
+            raise
+        return pool
+
+    def allocate(self, nbytes: int, stream: int) -> int:
+        self.devices.enter(self.index)
+        if self._pool is None:
+            code, pointer = self.driver.status("cuMemAlloc", nbytes)
+            name = "cuMemAlloc"
+        else:
+            code, pointer = self.driver.status("cuMemAllocFromPoolAsync", nbytes, self._pool, stream)
+            name = "cuMemAllocFromPoolAsync"
+        if code == "CUDA_ERROR_OUT_OF_MEMORY":
+            return 0
+        if code != "CUDA_SUCCESS":
+            doing = f"cuda:{self.index}: {nbytes} bytes asked"
+            raise self.driver.error(name, getattr(self.driver.api.CUresult, code), doing)
+        return int(pointer)
+
+    def allocate_for_capture(self, nbytes: int) -> int:
+        """Memory that is no node of the graph: allocated on a stream of its own, waited for."""
+        self.devices.enter(self.index)
+        if not self._side:
+            self._side = int(self.driver.call("cuStreamCreate", self.driver.api.CUstream_flags.CU_STREAM_NON_BLOCKING.value))
+        pointer = 0
+        try:
+            with self.relaxed():
+                pointer = self.allocate(nbytes, self._side)
+                self.driver.call("cuStreamSynchronize", self._side)
+        except BaseException:
+            if pointer:  # it is on nobody's books
+                self.free(pointer, self._side)
+            raise
+        return pointer
+
+    def relaxed(self) -> Relaxed:
+        """Within this, calls are allowed that the driver refuses to a thread that captures a graph."""
+        return Relaxed(self.driver)
+
+    def free(self, pointer: int, stream: int) -> None:
+        with self.devices.visiting():  # without a cache a finalizer comes here
+            self.devices.enter(self.index)
+            name, args = ("cuMemFree", (pointer,)) if self._pool is None else ("cuMemFreeAsync", (pointer, stream))
+            code, _ = self.driver.status(name, *args)
+        if code != "CUDA_SUCCESS" and code not in GONE:
+            raise self.driver.error(name, getattr(self.driver.api.CUresult, code))
+
+    def info(self) -> tuple[int, int]:
+        self.devices.enter(self.index)
+        free, total = self.driver.call("cuMemGetInfo")
+        return int(free), int(total)
+
+    def record(self, stream: int) -> Any:
+        self.devices.enter(self.index)
+        event = self.driver.call("cuEventCreate", self.driver.api.CUevent_flags.CU_EVENT_DISABLE_TIMING.value)
+        try:
+            self.driver.call("cuEventRecord", event, stream)
+        except BaseException:
+            self.driver.status("cuEventDestroy", event)  # the first error is the one to tell
+            raise
+        return event
+
+    def passed(self, event: Any) -> bool:
+        self.devices.enter(self.index)
+        code, _ = self.driver.status("cuEventQuery", event)
+        if code not in ("CUDA_SUCCESS", "CUDA_ERROR_NOT_READY"):
+            raise self.driver.error("cuEventQuery", getattr(self.driver.api.CUresult, code))
+        return code == "CUDA_SUCCESS"
+
+    def wait(self, event: Any) -> None:
+        self.devices.enter(self.index)
+        self.driver.call("cuEventSynchronize", event)
+
+    def release(self, event: Any) -> None:
+        self.devices.enter(self.index)
+        self.driver.call("cuEventDestroy", event)
+
+    def let_reach(self, other: int) -> None:
+        """Let another GPU reach this pool's memory, where the two are connected; a copy between them needs no way by the host then."""
+        if self._pool is None or other in self._reached:
+            return
+        if self.driver.call("cuDeviceCanAccessPeer", self.devices.handle(other), self.devices.handle(self.index)):
+            api = self.driver.api
+            access = api.CUmemAccessDesc()
+            access.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+            access.location.id = int(self.devices.handle(other))
+            access.flags = api.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+            self.driver.call("cuMemPoolSetAccess", self._pool, [access], 1)
+        self._reached.add(other)
+
+    def synchronize(self) -> None:
+        self.devices.enter(self.index)
+        self.driver.call("cuCtxSynchronize")
+
+    def trim(self) -> None:
+        if self._pool is not None:
+            self.driver.call("cuMemPoolTrimTo", self._pool, 0)
+
+
+class Relaxed:
+    """A stretch of calls that a capture on this thread does not forbid."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+
+    def __enter__(self) -> None:
+        api = self._driver.api
+        mode = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        self._before = self._driver.call("cuThreadExchangeStreamCaptureMode", mode)
+
+    def __exit__(self, *error: Any) -> None:
+        self._driver.call("cuThreadExchangeStreamCaptureMode", self._before)
+
+
+class Memory:
+    """Allocators of all GPUs and copies between them and the host, in order with each GPU's current stream."""
+
+    def __init__(self, devices: Devices) -> None:
+        self.devices = devices
+        self.driver = devices.driver
+        self._allocators: dict[int, CachingAllocator] = {}
+
+    def allocator(self, index: int) -> CachingAllocator:
+        """The allocator of a GPU, made at its first use."""
+        found = self._allocators.get(index)
+        if found is None:
+            self.devices.handle(index)  # refuses a GPU that is not there
+            found = self._allocators.setdefault(index, CachingAllocator(DriverSource(self.devices, index), index))
+        return found
+
+    def made(self) -> list[CachingAllocator]:
+        """The allocators of the GPUs that have been used."""
+        return list(self._allocators.values())
+
+    def allocate(self, nbytes: int, index: int) -> DeviceStorage:
+        storage = DeviceStorage.__new__(DeviceStorage)
+        storage.pointer = 0
+        storage.nbytes = nbytes
+        storage.device = gpu(index)
+        if nbytes:
+            a = self.allocator(index)
+            shelf = storage.shelf = a.shelf(nbytes, here.streams.get(index, 0))
+            storage.pointer = a.take(shelf, nbytes)
+        return storage
+
+    def _enter(self, *storages: Storage) -> int:
+        """Make the GPU of storages current; the stream that a copy of them goes to, noted where it is not a storage's own."""
+        index = storages[0].device.index or 0
+        self.devices.enter(index)
+        stream = here.streams.get(index, 0)
+        for storage in storages:
+            self.used_on(storage, stream)
+        return stream
+
+    def copy_to_device(self, storage: Storage, offset: int, source: np.ndarray) -> int:
+        """Queue a copy and return its stream; the driver has taken pageable memory over when this returns, pinned memory must stay as it is."""
+        stream = self._enter(storage)
+        doing = f"copy of {source.nbytes} bytes from the host to cuda:{storage.device.index}"
+        self.driver.do(doing, "cuMemcpyHtoDAsync", storage.pointer + offset, source.ctypes.data, source.nbytes, stream)
+        return stream
+
+    def copy_to_host(self, into: np.ndarray, storage: Storage, offset: int) -> int:
+        """Queue a copy and return its stream; `into` is filled when that has been waited for."""
+        stream = self._enter(storage)
+        doing = f"copy of {into.nbytes} bytes from cuda:{storage.device.index} to the host"
+        self.driver.do(doing, "cuMemcpyDtoHAsync", into.ctypes.data, storage.pointer + offset, into.nbytes, stream)
+        return stream
+
+    def copy_on_device(self, target: Storage, target_offset: int, source: Storage, source_offset: int, nbytes: int) -> None:
+        """Queue a copy after the work on both GPUs' current streams; later work on either comes after it."""
+        to, at = target.pointer + target_offset, source.pointer + source_offset
+        if target.device == source.device:
+            stream = self._enter(target, source)
+            self.driver.do(f"copy of {nbytes} bytes within {target.device}", "cuMemcpyDtoDAsync", to, at, nbytes, stream)
+            return
+        there, over = source.device.index or 0, target.device.index or 0
+        theirs: Any = self.allocator(there).source
+        ours: Any = self.allocator(over).source
+        theirs.let_reach(over)
+        ours.let_reach(there)
+        self._after(here.streams.get(over, 0), over, theirs.record(here.streams.get(there, 0)), theirs)
+        stream = self._enter(target)
+        contexts = self.devices.context(over), self.devices.context(there)
+        doing = f"copy of {nbytes} bytes from cuda:{there} to cuda:{over}"
+        self.driver.do(doing, "cuMemcpyPeerAsync", to, contexts[0], at, contexts[1], nbytes, stream)
+        self._after(here.streams.get(there, 0), there, ours.record(stream), ours)
+
+    def _after(self, stream: int, index: int, event: Any, owner: Any) -> None:
+        """Let a GPU's stream wait for an event, and give the event back."""
+        try:
+            self.devices.enter(index)
+            self.driver.call("cuStreamWaitEvent", stream, event, 0)
+        finally:
+            owner.release(event)
+
+    def used_on(self, storage: Storage, stream: int) -> None:
+        """Note that a stream other than its own uses a storage."""
+        shelf = getattr(storage, "shelf", None)
+        if shelf is not None and storage.pointer and shelf.stream != stream:
+            _elsewhere.setdefault(storage.pointer, set()).add(stream)
+
+    def pinned_allocate(self, nbytes: int, mapped: bool = False) -> int:
+        """Host memory that a GPU copies from and to by itself (and, mapped, that kernels may write at the same address)."""
+        self._anywhere()
+        flags = 3 if mapped else 1  # CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP
+        return int(self.driver.call("cuMemHostAlloc", nbytes, flags))
+
+    def _anywhere(self) -> None:
+        """Host memory is every GPU's, but the driver wants some context to be current on this thread."""
+        if here.context < 0:
+            self.devices.enter(here.index)
+
+    def pinned_free(self, pointer: int) -> None:
+        self._anywhere()
+        code, _ = self.driver.status("cuMemFreeHost", pointer)
+        if code != "CUDA_SUCCESS" and code not in GONE:
+            raise self.driver.error("cuMemFreeHost", getattr(self.driver.api.CUresult, code))
+
+
+class PinnedWords(Storage):
+    """A few bytes of host memory that kernels write and the host reads without a copy; they live as long as the process."""
+
+    __slots__ = ()
+    permanent = True
+
+    def __init__(self, memory: Memory, nbytes: int, index: int) -> None:
+        self.device = gpu(index)
+        self.nbytes = nbytes
+        self.pointer = memory.pinned_allocate(nbytes, mapped=True)
+        ctypes.memset(self.pointer, 0, nbytes)

@@ -1,0 +1,171 @@
+"""Names for stretches of a program in a profiler's time line (NVTX): ranges and marks, as in torch.cuda.nvtx.
+
+They go to NVIDIA's NVTX library (libnvtx3interop or libnvToolsExt, of the CUDA toolkit) or to the Python package nvtx, whichever is
+found first. Without one they do nothing, so that a program may keep its ranges; mistakes in their nesting are errors either way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+_LIBRARIES = ("libnvtx3interop.so.1", "libnvToolsExt.so.1")
+
+
+class _Silent:
+    """No library: nobody is told."""
+
+    name = ""
+
+    def push(self, message: str) -> None:
+        """A range begins on this thread."""
+
+    def pop(self) -> None:
+        """The innermost range of this thread ends."""
+
+    def mark(self, message: str) -> None:
+        """A moment has a name."""
+
+    def start(self, message: str) -> Any:
+        """A range begins that may end on another thread; returns what stop() wants."""
+
+    def stop(self, handle: Any) -> None:
+        """That range ends."""
+
+
+class _Library(_Silent):
+    """NVIDIA's C library."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        library = ctypes.CDLL(name)
+        self._push, self._pop, self._mark = library.nvtxRangePushA, library.nvtxRangePop, library.nvtxMarkA
+        self._start, self._stop = library.nvtxRangeStartA, library.nvtxRangeEnd
+        for function in (self._push, self._mark, self._start):
+            function.argtypes = (ctypes.c_char_p,)
+        self._start.restype = ctypes.c_uint64
+        self._stop.argtypes = (ctypes.c_uint64,)
+
+    def push(self, message: str) -> None:
+        self._push(message.encode())
+
+    def pop(self) -> None:
+        self._pop()
+
+    def mark(self, message: str) -> None:
+        self._mark(message.encode())
+
+    def start(self, message: str) -> Any:
+        return self._start(message.encode())
+
+    def stop(self, handle: Any) -> None:
+        self._stop(handle)
+
+
+class _Package(_Silent):
+    """The Python package nvtx."""
+
+    name = "the package nvtx"
+
+    def __init__(self) -> None:
+        self._package: Any = importlib.import_module("nvtx")
+
+    def push(self, message: str) -> None:
+        self._package.push_range(message)
+
+    def pop(self) -> None:
+        self._package.pop_range()
+
+    def mark(self, message: str) -> None:
+        self._package.mark(message)
+
+    def start(self, message: str) -> Any:
+        return self._package.start_range(message)
+
+    def stop(self, handle: Any) -> None:
+        self._package.end_range(handle)
+
+
+@cache
+def _told() -> _Silent:
+    """Who is told of ranges, looked for once."""
+    for name in _LIBRARIES:
+        try:
+            return _Library(name)
+        except (OSError, AttributeError):
+            continue  # not on this machine, or without the functions
+    return _Package() if importlib.util.find_spec("nvtx") is not None else _Silent()
+
+
+_local = threading.local()
+_open: dict[int, Any] = {}  # ranges of range_start: number -> the library's handle
+_numbers = itertools.count(1)
+
+
+def library() -> str:
+    """What ranges go to; "" where nothing was found and they do nothing."""
+    return _told().name
+
+
+def range_push(msg: str) -> int:
+    """Begin a range on this thread, inside the one begun last; returns its depth, 0 for an outermost one."""
+    depth = getattr(_local, "depth", 0)
+    _told().push(msg)
+    _local.depth = depth + 1
+    return depth
+
+
+def range_pop() -> int:
+    """End the range that this thread began last; returns its depth. Raises RuntimeError where there is none."""
+    depth = getattr(_local, "depth", 0)
+    if not depth:
+        raise RuntimeError("nvtx.range_pop: this thread has no range to end; each range_pop() ends one range_push() of the same thread")
+    _told().pop()
+    _local.depth = depth - 1
+    return depth - 1
+
+
+def mark(msg: str) -> None:
+    """Name this moment."""
+    _told().mark(msg)
+
+
+def range_start(msg: str) -> int:
+    """Begin a range that may end on any thread and need not nest; returns what `range_end` wants."""
+    number = next(_numbers)
+    _open[number] = _told().start(msg)
+    return number
+
+
+def range_end(range_id: int) -> None:
+    """End a range of `range_start`. Raises RuntimeError for one that is not open."""
+    if range_id not in _open:
+        raise RuntimeError(f"nvtx.range_end: {range_id} is no open range; give what range_start() returned, once")
+    _told().stop(_open.pop(range_id))
+
+
+@contextmanager
+def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """`with range("step {}", i): ...`, or `@range("forward")` before a function: a range around a block. The message is
+    formatted with the arguments that follow it. Raises RuntimeError where the block ended ranges that it did not begin."""
+    depth = range_push(msg.format(*args, **kwargs) if args or kwargs else msg)
+    try:
+        yield
+    except BaseException:
+        while getattr(_local, "depth", 0) > depth:  # what the block had begun ends with it
+            range_pop()
+        raise
+    more = getattr(_local, "depth", 0) - depth - 1
+    while getattr(_local, "depth", 0) > depth:
+        range_pop()
+    if more > 0:
+        raise RuntimeError(f"nvtx.range: the block began {more} ranges more than it ended; each range_push() needs a range_pop()")
+    if more < 0:
+        raise RuntimeError("nvtx.range: the block ended ranges that it did not begin; it called range_pop() too often")

@@ -1,0 +1,91 @@
+"""Looking into a running program: what was compiled and why, and where the host waits for the GPU without saying so."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tritensor.cuda import compile_log, waits
+from tritensor.cuda.compile_log import Compile as Compile
+
+
+def compiles() -> list[Compile]:
+    """Every kernel this process compiled or loaded so far, oldest first.
+
+    Each is a named tuple (kernel, op, types, arch, seconds, source, reason, line) that prints as a line:
+    `_add(x: *bf16:16, n: i32) sm_90 for add: compiled in 0.12 s: x: *fp32 -> *bf16 (train.py:42)`. `source` is "compiled",
+    "triton" (Triton's own disk cache), "disk" (tritensor's) or "pack".
+    """
+    return compile_log.entries()
+
+
+def print_compiles(on: bool = True) -> None:
+    """Print each of them to stderr as it happens (on=False: stop), through the logger `tritensor.compiles`.
+
+    The environment variable TRITENSOR_LOG=compiles does the same from the start.
+    """
+    compile_log.printing(on)
+
+
+class Wait(NamedTuple):
+    """A line of the user's program that waited for the GPU: what kind of wait, where, how often."""
+
+    kind: str
+    line: str
+    times: int
+
+
+class SyncTrace:
+    """The waits that a `sync_trace()` block saw, so far or in all. Printing it gives a table, the most frequent first."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def _note(self, kind: str, line: str) -> None:
+        with self._lock:
+            self._seen[kind, line] += 1
+
+    @property
+    def waits(self) -> list[Wait]:
+        """One entry per kind and line, the most frequent first."""
+        return [Wait(kind, line, n) for (kind, line), n in self._seen.most_common()]
+
+    @property
+    def count(self) -> int:
+        """All waits together."""
+        return self._seen.total()
+
+    def __repr__(self) -> str:
+        if not self._seen:
+            return "no waits for the GPU"
+        rows = [f"{self.count} waits for the GPU"]
+        return "\n".join(rows + [f"{w.times:6d} x  {w.kind:20s} {w.line}" for w in self.waits])
+
+
+@contextmanager
+def sync_trace() -> Iterator[SyncTrace]:
+    """Count the places where the host waits for the GPU, on all threads: `.item()`, `.cpu()`, `synchronize()`, waits for events.
+
+        with tt.debug.sync_trace() as trace:
+            train_step()
+        print(trace)
+
+    Blocks may be nested: the outer one sees the inner one's waits as well.
+    """
+    trace = SyncTrace()
+    outer = waits.listener
+
+    def listen(kind: str, line: str) -> None:
+        trace._note(kind, line)
+        if outer is not None:
+            outer(kind, line)
+
+    waits.listener = listen
+    try:
+        yield trace
+    finally:
+        waits.listener = outer
