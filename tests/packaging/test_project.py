@@ -20,7 +20,7 @@ def test_what_is_needed_at_run_time() -> None:
 
 
 def test_extras() -> None:
-    assert PROJECT["project"]["optional-dependencies"].keys() == {"examples", "test", "bench", "dev"}
+    assert PROJECT["project"]["optional-dependencies"].keys() == {"examples", "nvtx", "test", "bench", "dev"}
 
 
 def test_the_oldest_versions_are_within_the_pins() -> None:

@@ -1,0 +1,143 @@
+"""Programs run for their launches alone: the op table's samples, or a training script, on a device that records and computes nothing."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import empty
+from tritensor.autograd import backward, no_grad
+from tritensor.device import gpu
+from tritensor.errors import GradError
+from tritensor.optim.optimizer import Optimizer
+from tritensor.table import Op, Sample, ops, registry
+from tritensor.tensor.core import Tensor, new_tensor
+
+GPU = gpu(0)
+
+
+# The op table
+class Shapes:
+    """Stands in for numpy's generator where only shapes matter: draws constants that take no memory."""
+
+    def __getattr__(self, name: str) -> Any:
+        real = np.random.default_rng(0)
+
+        def draw(*args: Any, **kwargs: Any) -> Any:
+            shape = kwargs.get("size", args[-1] if args else ())
+            if isinstance(shape, int | np.integer) and name in ("standard_normal", "random"):
+                shape = (shape,)
+            if name in ("standard_normal", "random", "uniform", "normal") and isinstance(shape, tuple):
+                return np.broadcast_to(np.float64(0.5), shape)
+            if name == "integers" and isinstance(shape, tuple):
+                return np.broadcast_to(np.int64(0), shape)
+            return getattr(real, name)(*args, **kwargs)
+
+        return draw
+
+
+def run_ops(names: list[str], types: Iterable[str]) -> list[str]:
+    """Call ops forward and backward on their samples and timed sizes, contiguous, in the given types; returns what failed."""
+    failures = []
+    for op in registry.values():
+        if op.forward is None or (names and op.name not in names):
+            continue
+        samples = list(op.samples(np.random.default_rng(zlib.crc32(op.name.encode()))))
+        samples += list(op.sizes(Shapes())) if op.sizes is not None else []  # type: ignore[arg-type]
+        for dtype in [t for t in types if t in op.dtypes] or op.dtypes[:1]:
+            for sample in samples:
+                try:
+                    _call(op, sample, dtype)
+                except Exception as error:  # reported with the rest: one bad sample must not hide the others
+                    failures.append(f"{op.name} {sample!r} {dtype}: {type(error).__name__}: {error}")
+    return failures
+
+
+def _call(op: Op, sample: Sample, dtype: str) -> None:
+    """One call as a program makes it: through dispatch, with gradients for all floating inputs, and backward."""
+    attrs = {**sample.attrs, **({"device": GPU} if "device" in op.attrs else {})}
+    inputs = [_placed(x, dtype) for x in sample.inputs]
+    leaves = [t for t in inputs if isinstance(t, Tensor) and t.is_floating_point()]
+    call = getattr(ops, op.name)
+    if op.mutates or op.rule is None or not leaves:
+        with no_grad():
+            call(*inputs, **attrs)
+        return
+    for t in leaves:
+        t.requires_grad = True
+    try:
+        _backward(call(*inputs, **attrs))
+    except GradError:  # an input that refuses a gradient (class weights): ask for the first one's alone
+        for t in leaves[1:]:
+            t.requires_grad = False
+        _backward(call(*inputs, **attrs))
+
+
+def _backward(out: Any) -> None:
+    outs = [y for y in (out if isinstance(out, tuple) else (out,)) if y.requires_grad]
+    if outs:
+        backward(outs, [new_tensor(empty(y.shape, y.array.dtype, GPU)) for y in outs])
+
+
+def _placed(x: Any, dtype: str) -> Any:
+    """An input on the device: a float64 sample in the type asked for, contiguous, without values."""
+    if isinstance(x, np.generic):
+        x = np.asarray(x)
+    if not isinstance(x, np.ndarray):
+        return x
+    return new_tensor(empty(x.shape, dtypes.as_dtype(dtype).numpy if x.dtype == np.float64 else x.dtype, GPU))
+
+
+# A script
+class _Enough(BaseException):
+    """The optimizer has stepped as often as --steps says."""
+
+
+def run_script(script: Path, argv: list[str], steps: int | None) -> list[str]:
+    """Run a program as __main__, to its end or for `steps` optimizer steps; returns why it ended early, if it did."""
+    sys.argv = [str(script), *argv]
+    sys.path.insert(0, str(script.resolve().parent))
+    if steps is not None:
+        _count_steps(steps)
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except _Enough:
+        return []
+    except SystemExit as end:
+        return [] if end.code in (None, 0) else [f"{script} ended with exit code {end.code!r}"]
+    except Exception as error:  # whatever the program raises: what it launched until then is compiled
+        trace, at = error.__traceback__, 0
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename == str(script):
+                at = trace.tb_lineno
+            trace = trace.tb_next
+        return [f"{script}:{at}: {type(error).__name__}: {error} (device memory reads as zeros here; --steps N stops after N steps)"]
+    return []
+
+
+def _count_steps(most: int) -> None:
+    """Make optimizers raise _Enough at the end of step number `most`. Of this process's use only: it ends with the script."""
+    left = [most]
+
+    def counted(step: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            out = step(self, *args, **kwargs)
+            left[0] -= 1
+            if left[0] <= 0:
+                raise _Enough
+            return out
+
+        return call
+
+    classes: list[Any] = [Optimizer]
+    for cls in classes:
+        classes += cls.__subclasses__()
+        if "step" in cls.__dict__:
+            cls.step = counted(cls.step)
