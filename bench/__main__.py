@@ -1,21 +1,31 @@
-"""The benchmark command: `python -m bench host`, `train` or `ops`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `static`, `gpu` or `table`."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
+
+OWN_ARGUMENTS = {"static", "gpu", "table"}  # these read the rest of the command line themselves
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of tritensor; torch is a peer where it is installed.")
-    parser.add_argument("what", choices=["host", "train", "ops"], help="host cost of tiny ops, training steps, or every op of the table")
+    parser.add_argument(
+        "what",
+        choices=["host", "train", "ops", "static", "gpu", "table"],
+        help="host cost of tiny ops, training steps, every op of the table on the CPU, what compiled kernels use, every op on the GPU, "
+        "or the README's table of a GPU's report (static, gpu and table --help say more)",
+    )
     parser.add_argument("--threads", type=int, default=1, help="BLAS threads (default 1: a busy neighbour slows several threads)")
-    args = parser.parse_args()
+    own = sys.argv[2:] if len(sys.argv) > 1 and sys.argv[1] in OWN_ARGUMENTS else None
+    args = parser.parse_args(sys.argv[1:2] if own is not None else None)
     # BLAS reads this when numpy is imported, so it is set before anything else is.
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import importlib
 
-    importlib.import_module(f"bench.{args.what}").main()
+    module = importlib.import_module(f"bench.{args.what}")
+    sys.exit(module.main() if own is None else module.main(own))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,257 @@
+"""The static kernel report: every op x type x config compiled for GPUs that need not be here, compared with the committed table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import triton
+
+from bench import forked, static_table
+from bench.launches import Launch, collect, element_sizes, quick
+from bench.static_table import Comparison, Rows, Uses
+from tritensor import dtypes
+from tritensor.cuda.kernel_report import report
+from tritensor.cuda.occupancy import LIMITS
+from tritensor.errors import LaunchError
+from tritensor.table import registry
+
+_DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
+_STRIDED = "a strided call of odd sizes: the assembler parks 8 bytes and stops at 40 registers: 12 blocks are resident, not 10"
+_OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
+# (Triton, op, corner, type, architecture): why a few spilled bytes are right
+SPILLS: dict[tuple[str, str, str, str, int], str] = {
+    ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,
+    ("3.6", "amax", "forward", "float64", 90): _OLDER,
+    ("3.6", "amin", "forward", "float64", 90): _OLDER,
+    ("3.6", "asin", "backward", "float64", 90): _OLDER,
+    ("3.6", "acosh", "backward", "float64", 90): _OLDER,
+    ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
+    ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
+    ("3.9", "amax", "backward", "float32", 100): _STRIDED,
+    ("3.9", "amin", "backward", "float32", 100): _STRIDED,
+}
+STALE = 0.1  # of what was compiled: where the table lacks more, it is no longer a check
+
+Kernel = dict[str, Any]  # one launch on one architecture: whose it is, and either all of its Report or an error
+
+
+def measure(launch: Launch, arch: int) -> Kernel:
+    """Compile one launch for one architecture and read what it uses."""
+    facts: Kernel = {
+        "key": launch.key,
+        "op": launch.op,
+        "corner": launch.corner,
+        "dtype": launch.dtype,
+        "timed": launch.timed,
+        "arch": arch,
+    }
+    facts["elementwise"] = registry[launch.op].broadcasts
+    facts["pointers"] = element_sizes(launch.spec.types)
+    try:
+        found = report(launch.spec, arch)
+    except LaunchError as error:
+        return facts | failed(str(error))
+    return facts | asdict(found) | {"uses": str(static_table.uses(found))}
+
+
+def failed(error: str) -> Kernel:
+    """What is known of a kernel that did not compile: the whole error, and one line of it for the table."""
+    return {"error": error, "uses": str(Uses(error=" ".join(error.strip().splitlines()[-1].split())[:160]))}
+
+
+def faults(k: Kernel) -> list[str]:
+    """What is wrong with a kernel whatever it was before, in words."""
+    if "error" in k:
+        return [k["error"]]
+    found = []
+    version = static_table.minor(triton.__version__)
+    if k["spilled"] and (version, k["op"], k["corner"], k["dtype"], k["arch"]) not in SPILLS:
+        found.append(
+            f"spills {k['spilled']} bytes at {k['registers']} registers; mend its tiles, or give a reason in SPILLS of bench/static.py"
+        )
+    if static_table.parse(k["uses"]).blocks == 0:
+        most = LIMITS[k["arch"]].shared_per_block
+        found.append(f"cannot run: {k['shared']} bytes of shared memory (at most {most}), {k['warps']} warps of {k['registers']} registers")
+    if k["elementwise"] and k["timed"] and is_narrow(k):
+        found.append(f"elementwise, on a timed size, and reads or writes less than it could at a time: {k['uses']}")
+    return found
+
+
+def is_narrow(k: Kernel) -> bool:
+    """Whether the widest access is less than 16 bytes (or 8 elements, a thread's share of a tile) of the widest element type, or the
+    narrower side's less than as many of the smallest."""
+    if "error" in k or not (k["loads"] and k["stores"] and k["pointers"]):
+        return False
+    smallest, largest = k["pointers"][0], k["pointers"][-1]
+    elements = min(16 // largest, 8)
+    narrower, wider = sorted((static_table.parse(k["uses"]).load, static_table.parse(k["uses"]).store))
+    return wider < elements * largest or narrower < elements * smallest
+
+
+def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | None) -> list[Kernel]:
+    """Compile (place in `launches`, architecture) pairs, equal ones once, in parallel; each gets a Kernel, failed or not."""
+    jobs_of: dict[Any, list[tuple[int, int]]] = {}
+    for i, arch in jobs:
+        jobs_of.setdefault((launches[i].spec, arch), []).append((i, arch))
+    alike = list(jobs_of.values())
+
+    def compile_first(same: list[tuple[int, int]]) -> Kernel:
+        i, arch = same[0]
+        return measure(launches[i], arch)
+
+    found: dict[tuple[int, int], Kernel] = {}
+    for n, kernel in progress(forked.each(compile_first, alike, processes), len(alike)):
+        for i, arch in alike[n]:
+            one = launches[i]
+            own: Kernel = {"key": one.key, "op": one.op, "corner": one.corner, "dtype": one.dtype, "timed": one.timed, "arch": arch}
+            own |= {"elementwise": registry[one.op].broadcasts, "pointers": element_sizes(one.spec.types)}
+            found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, forked.Died) else (kernel | own)
+    return [found[job] for job in jobs]
+
+
+def progress(answers: Iterable[Any], total: int) -> Iterator[Any]:
+    """`answers` passed through, with a bar where tqdm is installed, else a line every ten seconds."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        start = last = time.monotonic()
+        for n, answer in enumerate(answers, 1):
+            yield answer
+            if time.monotonic() - last > 10 or n == total:
+                last = time.monotonic()
+                print(f"{n} of {total} kernels, {last - start:.0f} s", file=sys.stderr, flush=True)
+    else:
+        yield from tqdm(answers, total=total, unit=" kernels", mininterval=0.5, maxinterval=10)
+
+
+def rows_of(kernels: list[Kernel]) -> Rows:
+    """The table's form of a run."""
+    rows: Rows = {}
+    for k in kernels:
+        rows.setdefault(k["key"], {})[k["arch"]] = static_table.parse(k["uses"])
+    return rows
+
+
+def summary(kernels: list[Kernel]) -> str:
+    """Counts for each architecture, and the worst of each kind."""
+    lines = [
+        f"{'':8}{'kernels':>9}{'failed':>8}{'spill':>7}{'narrow':>8}{'mma':>7}{'wgmma':>7}{'tcgen05':>9}{'cp.async':>10}{'tma':>5}{'warps/SM':>10}"
+    ]
+    good = [(k, static_table.parse(k["uses"])) for k in kernels if "error" not in k]
+    for arch in sorted({k["arch"] for k in kernels}):
+        mine = [(k, u) for k, u in good if k["arch"] == arch]
+        with_ = {name: sum(name in u.special for _, u in mine) for name in ("mma", "wgmma", "tcgen05", "cp.async", "tma")}
+        warps = sorted(u.blocks * u.warps for _, u in mine) or [0]
+        lines.append(
+            f"sm_{arch:<5}{sum(k['arch'] == arch for k in kernels):>9}{sum(k['arch'] == arch for k in kernels) - len(mine):>8}"
+            f"{sum(u.spill > 0 for _, u in mine):>7}{sum(k['timed'] and is_narrow(k) for k, _ in mine):>8}{with_['mma']:>7}{with_['wgmma']:>7}"
+            f"{with_['tcgen05']:>9}{with_['cp.async']:>10}{with_['tma']:>5}{warps[len(warps) // 2]:>10}"
+        )
+    lines.append(
+        "(spill: registers kept in memory; narrow: below 16 bytes at a time on a timed size; the rest: kernels that use it; warps/SM: median)"
+    )
+    worst = {
+        "most spilled": sorted((p for p in good if p[1].spill), key=lambda p: -p[1].spill),
+        "fewest warps on a multiprocessor": sorted(good, key=lambda p: (p[1].blocks * p[1].warps, p[0]["key"], p[0]["arch"])),
+        "narrowest on timed sizes": sorted(
+            (p for p in good if p[0]["timed"] and is_narrow(p[0])), key=lambda p: min(p[1].load, p[1].store)
+        ),
+    }
+    for title, found in worst.items():
+        lines += [f"{title}:", *(f"  {k['key']} sm_{k['arch']}: {u}" for k, u in found[:8])] if found else [f"{title}: none"]
+    return "\n".join(lines)
+
+
+def verdict(found: Comparison, kernels: list[Kernel], filtered: bool) -> tuple[list[str], list[str]]:
+    """What the comparison says: lines to read, and lines for which the command fails."""
+    notes = [f"{found.compared} kernels compared with the table: {len(found.worse)} regressions, {found.changed} other changes"]
+    for keys, what in ((found.new, "are not in the table"), (found.gone, "of the table are launched no more")):
+        if keys:
+            notes.append(f"{len(keys)} {what} ({', '.join(keys[:3])}{', ...' if len(keys) > 3 else ''})")
+    stale = not filtered and len(found.new) > STALE * len(kernels)
+    return notes, found.worse + [f"the table lacks {len(found.new)} of {len(kernels)} kernels: it checks too little"] * stale
+
+
+def updated(table: Rows, run: Rows, gone: list[str]) -> Rows:
+    """The table with this run's rows in place of its own and without those that no launch has any more."""
+    rows = {key: dict(cells) for key, cells in table.items() if key not in gone}
+    for key, cells in run.items():
+        rows.setdefault(key, {}).update(cells)
+    return rows
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="python -m bench static",
+        description="Compile every launch of the op table for GPUs that need not be here; say what each uses; compare with the committed table. "
+        "Kernels compiled once come from Triton's disk cache, so an interrupted run goes on where it was.",
+    )
+    made.add_argument(
+        "--arch", type=int, nargs="+", choices=sorted(LIMITS), default=sorted(LIMITS), help="compute capabilities (default: all)"
+    )
+    made.add_argument("--op", nargs="+", default=[], metavar="NAME", help="these ops only")
+    made.add_argument("--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL], help="these types only")
+    made.add_argument(
+        "--quick", action="store_true", help="what CI checks: every (op, corner, type) on sm_90, every (op, corner) on the others"
+    )
+    made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
+    made.add_argument(
+        "--out", type=Path, default=Path("out/static.json"), help="where all that was found is written (default: %(default)s)"
+    )
+    made.add_argument(
+        "--table", type=Path, default=static_table.path_for(triton.__version__), help="the committed table (default: %(default)s)"
+    )
+    made.add_argument("--processes", type=int, default=None, help="compilers at a time (default: one for each core)")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Collect, compile, write, compare. Exits with 1 when a kernel does not compile, spills without a reason, or is worse than the table."""
+    given = parser().parse_args(arguments)
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        sys.exit("bench static: TRITON_INTERPRET=1 makes kernels that cannot be compiled; unset it")
+    unknown = [name for name in given.op if name not in registry]
+    if unknown:
+        sys.exit(f"bench static: no op is called {', '.join(unknown)}")
+    start = time.monotonic()
+    launches, failures = collect(given.op, given.dtype)
+    jobs = quick(launches, given.arch) if given.quick else [(i, arch) for arch in given.arch for i in range(len(launches))]
+    print(
+        f"{len(launches)} launches recorded in {time.monotonic() - start:.0f} s; {len(jobs)} (launch, architecture) to report", flush=True
+    )
+    kernels = run(launches, jobs, given.processes)
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps({"triton": triton.__version__, "failures": failures, "kernels": kernels}))
+    print(summary(kernels))
+    table = static_table.load(given.table) if given.table.exists() else None
+    found = static_table.compare(table or {}, rows_of(kernels), [one.key for one in launches], lambda key: _concerned(key, given))
+    if table is None:
+        notes, worse = [f"there is no table {given.table} to compare with" + ("" if given.update else "; make it with --update")], []
+    else:
+        notes, worse = verdict(found, kernels, bool(given.op or given.dtype))
+    wrong = [f"cannot be recorded: {line}" for line in failures]
+    wrong += [f"{k['key']} sm_{k['arch']}: {what}" for k in kernels for what in faults(k)]
+    print("\n".join([*notes, *worse, *wrong, f"{time.monotonic() - start:.0f} s; details in {given.out}"]))
+    if given.update:
+        gone = [] if failures else found.gone  # what could not be recorded is not gone
+        rows = updated(table or {}, rows_of(kernels), gone)
+        static_table.save(given.table, rows, triton.__version__, None if given.op or given.dtype else len(launches))
+        print(f"wrote {given.table}")
+    elif worse:
+        print("to accept what changed: python -m bench static --update, with the same filters, and commit the table")
+    if wrong or (worse and not given.update):
+        sys.exit(f"{len(wrong)} faults, {len(worse)} regressions")
+
+
+def _concerned(key: str, given: argparse.Namespace) -> bool:
+    """Whether a key of the table passes the run's filters."""
+    op, _, dtype = key.split()[:3]
+    return (not given.op or op in given.op) and (not given.dtype or dtype in given.dtype)

@@ -1,0 +1,184 @@
+"""What a change of shapes compiles: an integer is compiled in only where its divisibility decides how wide accesses are."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+import pytest
+
+import tritensor.kernels
+from tests.harness import corners
+from tests.stub.child import on_stub
+from tritensor.array import CudaArray, empty
+from tritensor.cuda import arguments, runtime
+from tritensor.cuda.arguments import Specialization
+from tritensor.cuda.recording import RecordingRuntime
+from tritensor.device import device
+from tritensor.table import Op, registry
+
+GPU = device("cuda", 0)
+SIZES = (1, 3, 15, 16, 17, 31, 32, 48)
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def f(*shape: int, dtype: str = "float32") -> Any:
+    return empty(shape, np.dtype(dtype), GPU)
+
+
+def i(*shape: int) -> Any:
+    return f(*shape, dtype="int64")
+
+
+def last(n: int, c: int, h: int, w: int) -> Any:
+    return f(n, h, w, c).transpose((0, 3, 1, 2))
+
+
+POOL: dict[str, Any] = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
+MAX, AVG = POOL | {"dilation": (1, 1)}, POOL | {"count_include_pad": True}
+CONV: dict[str, Any] = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+
+
+class Sweep(NamedTuple):
+    """64 calls of an op. `most`: kernels that they may compile, forward and backward; they differ in tiles and in what decides widths.
+    `fewer`: specialised on every integer, they would compile more."""
+
+    op: str
+    call: Callable[[int, int], Call]
+    most: int
+    fewer: bool = True
+
+
+SWEEPS = {
+    "max_pool2d, batch": Sweep("max_pool2d", lambda a, b: ((f(a, b, 6, 6),), MAX), 2),
+    "max_pool2d, image": Sweep("max_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), MAX), 3),
+    "avg_pool2d, batch": Sweep("avg_pool2d", lambda a, b: ((f(a, b, 6, 6),), AVG), 2),
+    "avg_pool2d, image": Sweep("avg_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), AVG), 3),
+    "conv2d, image": Sweep("conv2d", lambda a, b: ((f(64, 16, a, b), f(16, 16, 3, 3)), CONV), 40),
+    "matmul, batch": Sweep("matmul", lambda a, b: ((f(a, b, 64, 64), f(b, 64, 64)), {}), 24),
+    "softmax, last dim": Sweep("softmax", lambda a, b: ((f(a, b, 64),), {"dim": 2}), 8, fewer=False),
+    "softmax, middle dim": Sweep("softmax", lambda a, b: ((f(a, b, 64),), {"dim": 1}), 16),
+    "cumsum": Sweep("cumsum", lambda a, b: ((f(a, b, 64),), {"dim": 2, "reverse": False}), 8, fewer=False),
+    "cross_entropy": Sweep("cross_entropy", lambda a, b: ((f(a * b, 64), i(a * b), None), {"reduction": "none"}), 8, fewer=False),
+    "layer_norm": Sweep("layer_norm", lambda a, b: ((f(a, b, 64), f(64), f(64)), {"eps": 1e-5, "axes": 1}), 20),
+    "sum": Sweep("sum", lambda a, b: ((f(a, b, 64),), {"dim": (1,), "keepdim": False}), 17),
+    "var": Sweep("var", lambda a, b: ((f(a, b, 64),), {"dim": (0, 2), "keepdim": False}), 45),
+    "gather": Sweep("gather", lambda a, b: ((f(64, a), i(64, b)), {"dim": 1}), 12),
+    "index_get": Sweep("index_get", lambda a, b: ((f(a, b, 64), i(64), i(64)), {"dims": (0, 1), "front": False}), 9),
+    "embedding": Sweep("embedding", lambda a, b: ((f(a, 64), i(b, 16)), {"padding_idx": None}), 9),
+    "tril": Sweep("tril", lambda a, b: ((f(64, a, 64),), {"diagonal": b}), 1),
+}
+
+
+def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    """One call and its backward, every float input needing a gradient."""
+    assert op.forward is not None
+    attrs = {**op.attrs, **attrs}
+    out = op.forward(*inputs, **attrs)
+    if op.backward is None:
+        return
+    outputs = out if isinstance(out, tuple) else (out,)
+    needs = tuple(isinstance(x, CudaArray) and x.dtype.kind == "f" for x in inputs)
+    grads = tuple(empty(y.shape, y.dtype, GPU) for y in outputs[: op.public])
+    corners.call(op, op.backward, grads[0] if op.public == 1 else grads, inputs, outputs, attrs, needs)
+
+
+def specializations(op: str, calls: list[Call], declared: bool = True) -> list[Specialization]:
+    """What calls would compile, each once; not `declared`: as if no kernel said what decides nothing."""
+    recorder = RecordingRuntime()
+    runtime.use(recorder)
+    plain = arguments._plain_numbers if declared else lambda kernel: frozenset()
+    with mock.patch.object(arguments, "_plain_numbers", plain):
+        for inputs, attrs in calls:
+            run(registry[op], inputs, attrs)
+    return list(recorder.launches)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+@on_stub()
+def test_a_change_of_shapes_compiles_few_kernels(name: str) -> None:
+    sweep = SWEEPS[name]
+    calls = [sweep.call(a, b) for a in SIZES for b in SIZES]
+    found = specializations(sweep.op, calls)
+    assert 0 < len(found) <= sweep.most, f"{len(found)} for 64 calls, not {sweep.most}"
+    without = specializations(sweep.op, calls, declared=False)
+    assert (len(without) > len(found)) is sweep.fewer, f"{len(found)} for 64 calls, {len(without)} with every integer compiled in"
+
+
+def kernels() -> Iterator[Any]:
+    """Every @triton.jit function of the package."""
+    from triton.runtime.jit import JITFunction
+
+    for module in pkgutil.iter_modules(tritensor.kernels.__path__):
+        for value in vars(importlib.import_module(f"tritensor.kernels.{module.name}")).values():
+            if isinstance(value, JITFunction):
+                yield value
+
+
+@on_stub()
+def test_what_kernels_declare_are_their_parameters() -> None:
+    """Triton takes any name; a misspelt one would be compiled in without a word."""
+    declaring = 0
+    for kernel in kernels():
+        names = list(kernel.do_not_specialize)
+        declaring += bool(names)
+        numbers = {p.name for p in kernel.params if not p.is_constexpr}
+        assert set(names) <= numbers, f"{kernel.__name__}: {sorted(set(names) - numbers)} are no run-time parameters of it"
+        assert len(set(names)) == len(names), f"{kernel.__name__}: {names} names one twice"
+    assert declaring > 20
+
+
+def wide() -> list[tuple[str, Call]]:
+    """Calls whose sizes all divide by 16, so that declarations take something away; every kernel that declares anything is among these."""
+    return [
+        ("max_pool2d", ((f(8, 16, 32, 32),), MAX)),
+        ("max_pool2d", ((last(8, 16, 32, 32),), MAX)),
+        ("max_pool2d_gather", ((f(8, 16, 32, 32), i(8, 16, 16, 16)), {k: v for k, v in MAX.items() if k != "ceil_mode"})),
+        ("avg_pool2d", ((f(8, 16, 32, 32),), AVG)),
+        ("conv2d", ((f(8, 32, 16, 16), f(64, 32, 3, 3)), CONV)),
+        ("conv2d", ((last(8, 32, 16, 16), f(64, 32, 3, 3)), CONV)),
+        ("linear", ((f(16, 4096), f(64, 4096), f(64)), {})),
+        ("matmul", ((f(16, 16, 128, 64), f(16, 64, 128)), {})),
+        ("softmax", ((f(16, 64, 512),), {"dim": 1})),
+        ("softmax", ((f(512, 1024, dtype="bfloat16"),), {"dim": 1})),
+        ("cumsum", ((f(512, 1024),), {"dim": 1, "reverse": False})),
+        ("cross_entropy", ((f(512, 1024), f(512, 1024), f(1024)), {"reduction": "mean"})),
+        ("layer_norm", ((f(4096, 1024), f(1024), f(1024)), {"eps": 1e-5, "axes": 1})),
+        ("sum", ((f(16, 32, 64, 128),), {"dim": (1, 3), "keepdim": False})),
+        ("var", ((f(16, 64, 512),), {"dim": (1,), "keepdim": False})),
+        ("gather", ((f(512, 1024), i(512, 256)), {"dim": 1})),
+        ("scatter_add", ((f(512, 1024), i(512, 16), f(512, 16)), {"dim": 1})),
+        ("index_get", ((f(512, 16, 64), i(256), i(256)), {"dims": (0, 1), "front": False})),
+        ("tril", ((f(16, 512, 1024),), {"diagonal": 16})),
+        ("adam_count", ((f(160), f(160, 3)), {"beta1": 0.9, "beta2": 0.99})),
+    ]
+
+
+def unmarked(types: Any) -> Any:
+    return tuple(map(unmarked, types)) if isinstance(types, tuple) else types.removesuffix(":16")
+
+
+@pytest.mark.static
+@on_stub(600)
+def test_what_is_declared_decides_no_width() -> None:
+    """Compiled with and without what a declaration takes away, each kernel has the same accesses, and neither spills."""
+    from tritensor.cuda.kernel_report import report
+
+    seen = set()
+    for op, call in wide():
+        for spec in specializations(op, [call], declared=False):
+            plain = set(spec.kernel.do_not_specialize)
+            types = [unmarked(t) if name in plain else t for name, t in zip(spec.kernel.arg_names, spec.types, strict=True)]
+            less = spec._replace(types=tuple(types))
+            if less == spec:
+                continue
+            seen.add(spec.kernel)
+            before, after = report(spec, 90), report(less, 90)
+            for what in ("loads", "stores", "bulk", "tensor", "spilled"):
+                assert getattr(before, what) == getattr(after, what), f"{op}, {what}: {before}\n{after}"
+    missing = {k.__name__ for k in kernels() if k.do_not_specialize and k not in seen}
+    assert not missing, f"no call here shows what {missing} declare"
