@@ -1,7 +1,8 @@
-"""What an op costs beside its arithmetic: tiny tensors on the CPU, ours beside torch's."""
+"""What an op costs beside its arithmetic: tiny tensors on the CPU and on device cuda, ours beside torch's."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -11,12 +12,25 @@ import tritensor as tt
 from bench.timing import line, paired, torch_or_none
 
 
-def _chain(x, y):
+def chain(x, y):
+    """100 elementwise ops, a sum, and all their gradients."""
     z = x
     for _ in range(50):
         z = z * y
         z = z + y
     z.sum().backward()
+
+
+def _on_device() -> str:
+    """The table of bench/device_host.py: on the GPU where there is one, else on the stub driver."""
+    command = [sys.executable, "-m", "bench.device_host"]
+    if not tt.cuda.is_available():
+        from tests.stub.build import environment
+
+        where = environment(STUB_CHECK=0)
+    else:
+        where = dict(os.environ)
+    return subprocess.run(command, env=where, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def main() -> None:
@@ -35,11 +49,12 @@ def main() -> None:
         "x.mm(y.t()), gradient recorded": (lambda: x.mm(y.t()), lambda: p.mm(q.t())),
         "x[:, 1], gradient recorded": (lambda: x[:, 1], lambda: p[:, 1]),
         "x.view(-1), gradient recorded": (lambda: x.view(-1), lambda: p.view(-1)),
-        "chain of 100 ops, forward and backward": (lambda: _chain(x, y), lambda: _chain(p, q)),
+        "chain of 100 ops, forward and backward": (lambda: chain(x, y), lambda: chain(p, q)),
     }
     print("host cost on tiny float32 tensors (4, 3), one thread, medians of alternating rounds")
     for label, (ours, peer) in cases.items():
         print(line(label, paired(ours, peer if torch else None)))
+    print(_on_device(), end="")
     print("import in a fresh process, median of 7")
     for label, code in {
         "import numpy, triton": "import numpy, triton",

@@ -1,0 +1,92 @@
+"""Host cost of an op on device cuda, floor and parts, beside torch's CPU op: run by `python -m bench host` in a process of its own.
+
+Without a GPU the driver is the C stub of tests/stub, which answers and runs nothing: what is timed is all that Python, tritensor
+and cuda-python do. With one, the queue is drained between rounds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tritensor as tt
+from bench.host import chain
+from bench.timing import line, paired, torch_or_none
+from tritensor.cuda.runtime import runtime
+from tritensor.table import registry
+
+
+def _drained(f, index):
+    """f, and a wait at every 500th call, so that a real GPU's queue does not fill."""
+    left = 500
+
+    def call():
+        nonlocal left
+        f()
+        left -= 1
+        if left == 0:
+            left = 500
+            runtime().synchronize(index)
+
+    return call
+
+
+def main() -> None:
+    torch = torch_or_none()
+    rng = np.random.default_rng(0)
+    a, b = (rng.uniform(0.5, 1.5, (4, 3)).astype(np.float32) for _ in range(2))
+    x, y = (tt.tensor(v, device="cuda").requires_grad_() for v in (a, b))
+    p, q = (torch.from_numpy(v.copy()).requires_grad_() for v in (a, b)) if torch else (None, None)
+    plain, other = x.detach(), y.detach()
+    plain_p, other_q = (p.detach(), q.detach()) if torch else (None, None)
+    dropped, dropped_p = tt.nn.Dropout(0.1), torch.nn.Dropout(0.1) if torch else None
+    x + y, plain.sum()
+    add = registry["add"].forward
+    recipe = next(iter(add.known.values()))
+    pair = (x.array, y.array)
+    kernels = runtime().kernels
+    made, _ = runtime().prepare(*_add_launch())
+    block, pointers = made.block, (x.array.pointer, y.array.pointer, x.array.pointer)
+    shelf = x.array.storage.shelf
+    free = shelf.free
+
+    def reuse():
+        free.append(shelf.allocator.take(shelf))
+
+    cases = {
+        "cuLaunchKernelEx by cuda-python (the floor)": (lambda: kernels.start(made.config, made.loaded.function, block.address, 0), None),
+        "pack three addresses": (lambda: block.pack(block.memory, 0, *pointers), None),
+        "a block from the allocator and back": (reuse, None),
+        "replay: block, launch, array": (lambda: recipe(pair), None),
+        "x + y, nothing recorded": (lambda: plain + other, lambda: plain_p + other_q),
+        "x + y, gradient recorded": (lambda: x + y, lambda: p + q),
+        "x * 2.0, gradient recorded": (lambda: x * 2.0, lambda: p * 2.0),
+        "x.tanh(), gradient recorded": (lambda: x.tanh(), lambda: p.tanh()),
+        "x.sum(), gradient recorded": (lambda: x.sum(), lambda: p.sum()),
+        "x.mm(y.t()), gradient recorded": (lambda: x.mm(y.t()), lambda: p.mm(q.t())),
+        "x.mul_(0.5), in place": (lambda: plain.mul_(0.5), lambda: plain_p.mul_(0.5)),
+        "Dropout, gradient recorded": (lambda: dropped(x), lambda: dropped_p(p)),
+        "chain of 100 ops, forward and backward": (lambda: chain(x, y), lambda: chain(p, q)),
+    }
+    print(f"host cost on device cuda ({tt.cuda.get_device_name(0)}), beside torch's CPU op")
+    for label, (ours, peer) in cases.items():
+        print(line(label, paired(_drained(ours, 0), peer if torch else None)), flush=True)
+
+
+def _add_launch():
+    """What add's corner gives launch() for two (4, 3) tensors."""
+    from tritensor.array import CudaArray
+    from tritensor.cuda.current import here
+    from tritensor.recorder import Recorder
+
+    u, v = (tt.zeros(4, 3, device="cuda").array for _ in range(2))
+    assert isinstance(u, CudaArray)
+    here.recorder = Recorder((u, v))
+    try:
+        registry["add"].forward.function(*here.recorder.inputs)
+        return here.recorder.calls[0]
+    finally:
+        here.recorder = None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,203 @@
+"""What `bench gpu` leaves: a JSON file that is whole at every moment, and the tables that are printed from it."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+PACKAGES = ("tritensor", "triton", "numpy", "ml_dtypes", "cuda-bindings", "cuda-python", "torch")
+_SMI = ("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "temperature.gpu", "power.draw", "power.limit",
+        "clocks_throttle_reasons.active", "driver_version", "pstate")  # fmt: skip
+# Bits of clocks_throttle_reasons.active that slow a kernel (NVML's names); idle and the application's own settings do not count.
+_THROTTLE = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "power brake"}
+
+
+def slug(gpu: str) -> str:
+    """A GPU's name as a file's: NVIDIA H200 is nvidia-h200."""
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+
+
+def clocks() -> dict[str, Any]:
+    """What nvidia-smi says of clocks, temperature, power and throttling now; {"missing": why} where it cannot be asked."""
+    smi = shutil.which("nvidia-smi")
+    if smi is None:
+        return {"missing": "nvidia-smi is not on this machine"}
+    try:
+        done = subprocess.run([smi, f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader,nounits", "-i", "0"],
+                              capture_output=True, text=True, check=True, timeout=20)  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        return {"missing": f"nvidia-smi: {error}"}
+    values = [v.strip() for v in done.stdout.strip().split(",")]
+    found: dict[str, Any] = dict(zip(_SMI, values, strict=False))
+    try:
+        bits = int(str(found.get("clocks_throttle_reasons.active", "0")), 16)
+    except ValueError:
+        bits = 0
+    found["throttled"] = [name for bit, name in _THROTTLE.items() if bits & bit]
+    return found
+
+
+def _git(*args: str) -> str:
+    done = subprocess.run(["git", *args], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def commit() -> dict[str, Any]:
+    """The commit that is measured, and whether files differ from it; the hash is "" outside a checkout."""
+    if shutil.which("git") is None:
+        return {"hash": "", "changed": None}
+    return {"hash": _git("rev-parse", "HEAD"), "changed": bool(_git("status", "--porcelain", "--untracked-files=no"))}
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that matter."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for name in PACKAGES:
+        if name == "tritensor":
+            from tritensor import __version__
+
+            found[name] = __version__
+            continue
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def facts(properties: Any, quick: bool) -> dict[str, Any]:
+    """The head of a report: where, when, with what."""
+    return {
+        "schema": 1,
+        "gpu": properties.name,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "mode": "quick" if quick else "full",
+        "commit": commit(),
+        "versions": versions(),
+        "properties": {k: v for k, v in properties._asdict().items() if isinstance(v, str | int | float | tuple)},
+        "clocks": {"before": clocks()},
+        "command": " ".join(sys.argv),
+    }
+
+
+class Report:
+    """The report on disk. Rows are dicts by key; a row that is there already is updated. Written at most once a second, and by save()."""
+
+    def __init__(self, path: Path, head: dict[str, Any]) -> None:
+        self.path = path
+        self.content: dict[str, Any] = {
+            **head,
+            "roofline": {},
+            "training": {},
+            "host": {},
+            "rows": {},
+            "not_timed": {},
+            "failed": {},
+            "peer_failed": {},
+        }
+        self._saved = 0.0
+
+    @classmethod
+    def resumed(cls, path: Path, head: dict[str, Any]) -> Report:
+        """The report that stands at `path`, to be gone on with; a new one where none does or another GPU or commit made it."""
+        made = cls(path, head)
+        if path.exists():
+            before = json.loads(path.read_text())
+            same = all(before.get(k) == head[k] for k in ("schema", "gpu", "mode", "commit"))
+            if same:
+                made.content.update({k: before[k] for k in ("roofline", "training", "host", "rows")})
+            else:
+                print(f"{path} is of another GPU, mode or commit: it is not gone on with")
+        return made
+
+    def put(self, part: str, key: str, values: dict[str, Any]) -> None:
+        """Add to a row of "training", "host" or "rows"."""
+        self.content[part].setdefault(key, {}).update(values)
+        self._due()
+
+    def fail(self, key: str, error: BaseException, peer: bool = False) -> None:
+        """A row that could not be timed: the error stands in its place. A peer's failure is listed, and is none of the run's."""
+        self.content["peer_failed" if peer else "failed"][key] = f"{type(error).__name__}: {str(error)[:800]}"
+        self._due()
+
+    def leave(self, key: str, why: str) -> None:
+        """A row that was not timed, and why."""
+        self.content["not_timed"][key] = why
+        self._due()
+
+    def _due(self) -> None:
+        if time.monotonic() - self._saved > 1:
+            self.save()
+
+    def save(self) -> None:
+        """Write all of it beside the file and put it in its place, so that a stop at any moment loses nothing."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        beside.write_text(json.dumps(self.content, indent=1) + "\n")
+        os.replace(beside, self.path)
+        self._saved = time.monotonic()
+
+
+def compare(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with its ratios: ours over torch's time, below 1 is faster; `lost_ms`: more than the better of torch's two."""
+    out = dict(row)
+    best = [row[k] for k in ("torch_ms", "compile_ms") if row.get(k)]
+    if row.get("torch_ms"):
+        out["ratio_torch"] = round(row["ms"] / row["torch_ms"], 3)
+    if row.get("compile_ms"):
+        out["ratio_compile"] = round(row["ms"] / row["compile_ms"], 3)
+    if best:
+        out["lost_ms"] = round(row["ms"] - min(best), 5)
+    return out
+
+
+def torch_installed() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def _cell(value: Any, form: str, missing: str = "-") -> str:
+    return missing if value is None else format(value, form)
+
+
+def lines(content: dict[str, Any]) -> list[str]:
+    """The table, the time lost against torch first; what failed and what was left out at the end."""
+    rows = sorted((compare(r) for r in content["rows"].values() if "ms" in r), key=lambda r: -r.get("lost_ms", -1e9))
+    out = [_summary(content), ""]
+    out.append(
+        f"{'op':<20}{'':<4}{'type':<9}{'input':<46}{'ms':>9}{'GB/s':>8}{'TFLOP/s':>9}{'roof':>6}{'torch':>7}{'compile':>8}{'host us':>9}{'lost ms':>9}"
+    )
+    for r in rows:
+        out.append(
+            f"{r['op']:<20}{r['corner'][:3]:<4}{r['dtype']:<9}{r['shape']:<46.45}{r['ms']:>9.4f}{r['gbs']:>8.0f}{r['tflops']:>9.1f}{r['roof']:>6.2f}"
+            f"{_cell(r.get('ratio_torch'), '.2f'):>7}{_cell(r.get('ratio_compile'), '.2f'):>8}{r['host_us']:>9.1f}{_cell(r.get('lost_ms'), '.4f'):>9}"
+        )
+    for name, row in content["training"].items():
+        shown = ", ".join(f"{k} {v}" for k, v in row.items())
+        out.append(f"training: {name}: {shown}")
+    for name, row in content["host"].items():
+        out.append(f"host: {name:<32}{_cell(row.get('host_us'), '.2f'):>8} us, torch {_cell(row.get('torch_host_us'), '.2f')} us")
+    for part, title in (("not_timed", "not timed"), ("peer_failed", "failed in torch"), ("failed", "FAILED")):
+        out += [f"{title}: {key}: {str(why).splitlines()[0]}" for key, why in content[part].items()]
+    return out
+
+
+def _summary(content: dict[str, Any]) -> str:
+    roof = content["roofline"]
+    rates = ", ".join(f"{k} {max(v.values(), default=0):.0f} TFLOP/s" for k, v in roof.get("tflops", {}).items())
+    copy = max(roof.get("copy_gbs", {}).values(), default=0)
+    throttled = content["clocks"].get("after", {}).get("throttled") or content["clocks"]["before"].get("throttled")
+    note = f"; throttled: {', '.join(throttled)}" if throttled else ""
+    return f"{content['gpu']}, {content['date']}, {content['mode']}: copy {copy:.0f} GB/s, {rates}{note}. Ratios are ours over torch's: below 1 is faster"

@@ -1,0 +1,174 @@
+"""What `bench gpu` calls each op with: the record's timed sizes, tensors of 64 MiB, and sizes for ops whose record names none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.table import Op, Sample
+
+LARGE = 64 << 20  # bytes of one tensor from which on the roofline is what counts
+SIDE = 4096  # SIDE x SIDE float32 values are 64 MiB
+_BLOCK = 1 << 18  # random numbers drawn; larger arrays repeat them: a timing does not see it
+
+
+_SIZE_AT = {"standard_normal": 0, "random": 0, "normal": 2, "uniform": 2, "integers": 2}  # the place of `size` in numpy's signatures
+
+
+class Tiled:
+    """Stands in for numpy's generator: draws a block of numbers and repeats it, as float32, so that gigabytes take no time.
+
+    `dry`: only shapes matter; every array is one number, repeated without memory.
+    """
+
+    def __init__(self, seed: int = 0, dry: bool = False) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.dry = dry
+
+    def __getattr__(self, name: str) -> Any:
+        draw = getattr(self._rng, name)
+        place = _SIZE_AT.get(name)
+        if place is None:
+            return draw
+
+        def tiled(*args: Any, **kwargs: Any) -> Any:
+            size = kwargs.pop("size", None)
+            if size is None and len(args) > place:
+                size, args = args[place], args[:place] + args[place + 1 :]
+            if place == 0:  # whatever type is asked for: the row's type is given later
+                args, kwargs = (), {}
+            count = 1 if size is None else int(np.prod(size))
+            found = draw(*args[:2], size=1 if self.dry else min(count, _BLOCK), **kwargs)
+            found = found.astype(np.float32) if found.dtype == np.float64 else found
+            return found[0] if size is None else self.spread(found, size)
+
+        return tiled
+
+    def spread(self, x: np.ndarray, size: Any) -> np.ndarray:
+        """The numbers of x, again and again, in another shape."""
+        return np.broadcast_to(x.reshape(-1)[0], size) if self.dry else np.resize(x, size)
+
+
+class Shape(NamedTuple):
+    """One call to be timed: the sample, and whether it is the op's largest, the one that --quick keeps."""
+
+    sample: Sample
+    largest: bool
+
+
+def shapes(op: Op, dtype: str, side: int = SIDE, dry: bool = False) -> list[Shape]:
+    """What an op is timed on in a type; [] for an op whose record has no sizes and which stands not in EXTRA (views)."""
+    rng: Any = Tiled(dry=dry)
+    found = list(op.sizes(rng)) if op.sizes is not None else []
+    if op.broadcasts and found:
+        flat = next(s for s in found if all(getattr(x, "ndim", 1) == 1 for x in s.inputs))
+        count = side * side * 4 // (2 if dtype in ("float16", "bfloat16") else 4)
+        large = Sample(*(rng.spread(x, count) if isinstance(x, np.ndarray) else x for x in flat.inputs), **flat.attrs)
+        return [*(Shape(s, False) for s in found), Shape(large, True)]
+    if not found and op.name in EXTRA:
+        found = EXTRA[op.name](rng, side)
+    return [Shape(s, True) for s in found]
+
+
+def _square(rng: Any, n: int) -> np.ndarray:
+    return rng.standard_normal((n, n))
+
+
+def _rows(**attrs: Any) -> Callable[[Any, int], list[Sample]]:
+    """A square matrix with the attributes given."""
+    return lambda rng, n: [Sample(_square(rng, n), **attrs)]
+
+
+def _each(*dims: Any, **attrs: Any) -> Callable[[Any, int], list[Sample]]:
+    """A square matrix, once for each value of `dim`."""
+    return lambda rng, n: [Sample(_square(rng, n), dim=dim, **attrs) for dim in dims]
+
+
+def _made(**attrs: Any) -> Callable[[Any, int], list[Sample]]:
+    """A tensor from nothing; an attribute that is a function is given the side."""
+    return lambda rng, n: [Sample(**{k: v(n) if callable(v) and not isinstance(v, type) else v for k, v in attrs.items()})]
+
+
+_F32, _I64 = np.dtype(np.float32), np.dtype(np.int64)
+_POOL = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
+_CONV = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+
+
+def _pooled(rng: Any, n: int) -> tuple[np.ndarray, np.ndarray, int]:
+    """Values and places of a pooled image of side h, each place inside its window, and 2 * h."""
+    h = max(n // 64, 2)
+    row, column = np.meshgrid(np.arange(h), np.arange(h), indexing="ij")
+    places = np.broadcast_to((2 * row * 2 * h + 2 * column).astype(np.int64), (32, 64, h, h))
+    return rng.standard_normal((32, 64, h, h)), np.ascontiguousarray(places), 2 * h
+
+
+def _scattered(rng: Any, n: int) -> list[Sample]:
+    g, places, size = _pooled(rng, n)
+    return [Sample(g, places, size=(size, size), **_POOL, dilation=(1, 1))]
+
+
+def _gathered(rng: Any, n: int) -> list[Sample]:
+    _, places, size = _pooled(rng, n)
+    return [Sample(rng.standard_normal((32, 64, size, size)), places, **_POOL, dilation=(1, 1))]
+
+
+def _spread(rng: Any, n: int) -> list[Sample]:
+    g, _, size = _pooled(rng, n)
+    return [Sample(g, size=(size, size), **_POOL, ceil_mode=False, count_include_pad=True)]
+
+
+def _image(rng: Any, n: int) -> np.ndarray:
+    h = max(n * 7 // 512, 4)  # 56 for a side of 4096
+    return rng.standard_normal((32, 64, h, h))
+
+
+def _indexed(rng: Any, n: int) -> np.ndarray:
+    return rng.integers(0, n, (n,))
+
+
+EXTRA: dict[str, Callable[[Any, int], list[Sample]]] = {
+    "cast": lambda rng, n: [Sample(_square(rng, n), dtype=np.dtype(np.float16))],
+    "conv2d_input": lambda rng, n: [Sample(_image(rng, n), rng.standard_normal((64, 64, 3, 3)), size=_image(rng, n).shape[2:], **_CONV)],
+    "conv2d_weight": lambda rng, n: [Sample(_image(rng, n), _image(rng, n), kernel_size=(3, 3), **_CONV)],
+    "max_pool2d_scatter": _scattered,
+    "max_pool2d_gather": _gathered,
+    "avg_pool2d_spread": _spread,
+    "adam_count": lambda rng, n: [Sample(np.zeros(n), np.zeros((n, 3)), lr=0.01, beta1=0.9, beta2=0.99)],
+    "full": _made(shape=lambda n: (n, n), value=1.5, dtype=_F32),
+    "arange": _made(start=0, end=lambda n: n * n, step=1, dtype=_F32),
+    "linspace": _made(start=0.0, end=1.0, steps=lambda n: n * n, dtype=_F32),
+    "eye": _made(rows=lambda n: n, columns=lambda n: n, dtype=_F32),
+    "rand": _made(shape=lambda n: (n, n), seed=1, offset=0, dtype=_F32),
+    "randn": _made(shape=lambda n: (n, n), seed=1, offset=0, dtype=_F32),
+    "randint": _made(low=0, high=1000, shape=lambda n: (n, n), seed=1, offset=0, dtype=_I64),
+    "randperm": _made(n=lambda n: n * n // 4, seed=1, offset=0, dtype=_I64),
+    "tril": _rows(diagonal=0),
+    "triu": _rows(diagonal=0),
+    "prod": _each((1,), (0,), keepdim=False),
+    "var": _each((1,), (0,), correction=1, keepdim=False),
+    "amax": _each((1,), (0,), keepdim=False),
+    "amin": _each((1,), (0,), keepdim=False),
+    "argmax": _each(1, 0, keepdim=False),
+    "argmin": _each(1, 0, keepdim=False),
+    "max_dim": _each(1, 0, keepdim=False),
+    "min_dim": _each(1, 0, keepdim=False),
+    "any": _each((1,), (0,), keepdim=False),
+    "all": _each((1,), (0,), keepdim=False),
+    "cumsum": _each(1, 0, reverse=False),
+    "flip": _rows(dims=(1,)),
+    "roll": _rows(shifts=(3,), dims=(1,)),
+    "gather": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), dim=d) for d in (1, 0)],
+    "scatter": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), _square(rng, n), dim=1)],
+    "scatter_add": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), _square(rng, n), dim=d) for d in (1, 0)],
+    "index_get": lambda rng, n: [Sample(_square(rng, n), _indexed(rng, n), dims=(0,), front=False)],
+    "index_put": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), _indexed(rng, n), dims=(0,), front=False, accumulate=a) for a in (False, True)],
+    "index_assign": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), _indexed(rng, n), dims=(0,), front=False)],
+    "cat": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), dim=d) for d in (0, 1)],
+    "stack": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), dim=d) for d in (0, 2)],
+    "pad_view": lambda rng, n: [Sample(rng.standard_normal((n // 2, n)), shape=(n, n), index=(slice(0, n // 2), slice(None)))],
+    "pad_diagonal": lambda rng, n: [Sample(rng.standard_normal((n,)), shape=(n, n), offset=0, dim1=0, dim2=1)],
+    "where": lambda rng, n: [Sample(_square(rng, n) > 0, _square(rng, n), _square(rng, n))],
+    "clamp": lambda rng, n: [Sample(_square(rng, n), -0.6, 1.1)],
+}  # fmt: skip
