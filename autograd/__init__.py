@@ -1,6 +1,5 @@
 """Automatic differentiation: `backward`, `grad` of any order, Function, grad modes."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd import engine
@@ -20,16 +19,27 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Sequence[Any] | None = None,
+    grad_variables: Any = None,
+    inputs: Any = None,
 ) -> None:
-    """Add the gradient of the sum of `tensors` to `.grad` of the leaves; see Tensor.backward."""
-    outputs = [tensors] if hasattr(tensors, "array") else list(tensors)
-    grads = [None] * len(outputs) if grad_tensors is None else [grad_tensors] if hasattr(grad_tensors, "array") else list(grad_tensors)
+    """Add the gradient of the sum of `tensors` to `.grad` of the leaves; see Tensor.backward. `grad_variables` is grad_tensors' old name."""
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise TypeError("backward: grad_tensors and grad_variables are two names for one argument; give grad_tensors")
+        grad_tensors = grad_variables
+    outputs = engine.tensors_of("backward", "tensors", tensors)
+    grads = [None] * len(outputs) if grad_tensors is None else engine.tensors_of("backward", "grad_tensors", grad_tensors, or_none=True)
     keep = create_graph if retain_graph is None else retain_graph
-    engine.backward(outputs, grads, keep_graph=keep, create_graph=create_graph, inputs=inputs)
+    engine.backward(
+        outputs,
+        grads,
+        keep_graph=keep,
+        create_graph=create_graph,
+        inputs=None if inputs is None else engine.tensors_of("backward", "inputs", inputs),
+    )
 
 
 def Variable(data: Any, requires_grad: bool = False) -> Any:
     """A leaf on data's memory. Old code wraps tensors in it; a tensor itself does the same since."""
-    t = nodes.make_tensor(data.array)
+    t = nodes.make_tensor(engine.tensors_of("Variable", "data", data)[0].array)
     return t.requires_grad_() if requires_grad else t

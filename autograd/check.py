@@ -16,12 +16,12 @@ from tritensor.table import ops
 
 
 def gradcheck(
-    function: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
+    func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True
 ) -> bool:
-    """Compare the Jacobian of `function(*inputs)` from backward with central differences, entry by entry.
+    """Compare the Jacobian of `func(*inputs)` from backward with central differences, entry by entry.
 
     Args:
-        function: tensors to a tensor or a tuple of them.
+        func: tensors to a tensor or a tuple of them.
         inputs: a tensor or a tuple; those that require grad are checked, and should be float64.
         eps: step of the differences. atol, rtol: |analytic - numeric| <= atol + rtol * |numeric|.
         raise_exception: raise GradError naming the entry, instead of returning False.
@@ -33,11 +33,11 @@ def gradcheck(
     for i in checked:
         if args[i].array.dtype != np.float64:
             raise GradError(f"gradcheck: input {i} is {args[i].dtype.name}; differences need float64, convert with .double()")
-    for o, y in enumerate(_outputs(function, args)):
+    for o, y in enumerate(_outputs(func, args)):
         if y.array.dtype != np.float64:
             continue
         for i in checked:
-            numeric = _numeric(function, args, i, o, eps)
+            numeric = _numeric(func, args, i, o, eps)
             analytic = _analytic(y, args[i]) if y.tracked else np.zeros_like(numeric)
             wrong = ~(np.abs(analytic - numeric) <= atol + rtol * np.abs(numeric))
             if wrong.any():
@@ -50,23 +50,32 @@ def gradcheck(
     return True
 
 
-def gradgradcheck(function: Callable[..., Any], inputs: Any, **options: Any) -> bool:
-    """gradcheck of the gradient of `function`: second derivatives against differences of the first. Options as gradcheck's."""
+def gradgradcheck(
+    func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+    raise_exception: bool = True,
+) -> bool:  # fmt: skip
+    """gradcheck of the gradient of `func`: second derivatives against differences of the first. Options as gradcheck's.
+
+    `grad_outputs` are what the gradient starts from, one tensor for each output; random numbers where they are not given.
+    """
     args = tuple(inputs) if isinstance(inputs, Sequence) else (inputs,)
     checked = [i for i, a in enumerate(args) if getattr(a, "tracked", False)]
     rng = np.random.default_rng(0)
-    with no_grad():
-        weights = [nodes.make_tensor(from_host(rng.standard_normal(y.array.shape), y.device)) for y in _outputs(function, args)]
+    if grad_outputs is not None:
+        weights = [grad_outputs] if hasattr(grad_outputs, "array") else list(grad_outputs)
+    else:
+        with no_grad():
+            weights = [nodes.make_tensor(from_host(rng.standard_normal(y.array.shape), y.device)) for y in _outputs(func, args)]
 
     def first(*xs: Any) -> tuple[Any, ...]:
-        ys = _outputs(function, xs)
+        ys = _outputs(func, xs)
         total = None
         for y, w in zip(ys, weights, strict=True):
             term = ops.sum(ops.mul(y, w), dim=tuple(range(len(y.array.shape))), keepdim=False)
             total = term if total is None else ops.add(total, term)
         return grad(total, [xs[i] for i in checked], create_graph=True, allow_unused=True, materialize_grads=True)
 
-    return gradcheck(first, args, **options)
+    return gradcheck(first, args, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
 
 
 def _outputs(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, is_contiguous
+from tritensor.array import Array, CudaArray
 from tritensor.autograd import node as nodes
-from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.autograd.accumulate import accumulate, add_arrays, call_after, call_before, call_hooks, copy, reshaped
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
 from tritensor.errors import GradError, ShapeError
 from tritensor.table import ops, registry
@@ -58,10 +58,6 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     return ops.reshape(g, shape=shape) if lead else g
 
 
-def _add_arrays(a: Array, b: Array) -> Array:
-    return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
-
-
 def _add_tensors(a: Any, b: Any) -> Any:
     return ops.add(a, b)
 
@@ -80,7 +76,7 @@ def run(
     Returns:
         For each target (or leaf): its gradient and whether its memory is its own, so that a caller may keep it.
     """
-    add = _add_tensors if tensors else _add_arrays
+    add = _add_tensors if tensors else add_arrays
     order = _collect(roots)
     wanted = None if targets is None else set(targets)
     useful = None if wanted is None else _leading(order, wanted)
@@ -144,8 +140,10 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
             elif (held := result.get(e)) is None:
                 own = x is not g and x is not previous and not (on_device and x.storage is g.storage)
                 result[e] = (x, own)
-            else:
+            elif x.shape == held[0].shape:
                 result[e] = (add(held[0], x), True)
+            else:
+                raise reshaped(e, x)
             previous = x
         if not keep_graph:
             n.free()
@@ -162,11 +160,12 @@ def _step(
     tensors: bool,
 ) -> None:
     """Take one node's complete gradient and hand the gradients of its inputs on."""
-    add = _add_tensors if tensors else _add_arrays
+    add = _add_tensors if tensors else add_arrays
     if type(g) is list:  # the gradients of several outputs, those that came
         g = tuple(g)
-    if n.hooks is not None:
-        g = _call_hooks(n.hooks, g, tensors)
+    hooks = n.hooks
+    if hooks is not None:
+        g = call_hooks(hooks, g, tensors)
     if useful is not None and n in useful and n in targets:
         result[n] = (g, False)
     edges = n.edges
@@ -177,9 +176,14 @@ def _step(
     needs = tuple([e is not None for e in edges] if useful is None else [e is not None and e in useful for e in edges])
     if True not in needs:
         return
+    if hooks is not None and hooks.before:
+        g = call_before(hooks, g, tensors)
     found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
     if not keep_graph:
         n.free()
+    if hooks is not None and hooks.after:
+        found = tuple([x if x is None or n.meta is None else _undo_broadcast(n, i, x) for i, x in enumerate(found)])
+        found = call_after(hooks, found, g, tensors)
     _deliver(n, g, found, needs, pending, result, add)
 
 
@@ -214,10 +218,18 @@ def _deliver(
             at = result.get(e)
             if at is None:
                 # A table op returns fresh memory or (a view of) g; a user's Function may return anything, a saved tensor too.
-                own = type(n) is Node and x is not g and x is not previous and getattr(x, "storage", 0) is not getattr(g, "storage", 1)
+                own = (
+                    type(n) is Node
+                    and n.hooks is None
+                    and x is not g
+                    and x is not previous
+                    and getattr(x, "storage", 0) is not getattr(g, "storage", 1)
+                )
                 result[e] = (x, own)
-            else:
+            elif x.shape == at[0].shape:
                 result[e] = (add(at[0], x), True)
+            else:
+                raise reshaped(e, x)
         previous = x
 
 
@@ -235,26 +247,11 @@ def _deliver_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[A
     slots[b.index] = g if slots[b.index] is None else add(slots[b.index], g)
 
 
-def _call_hooks(hooks: list[Any], g: Any, tensors: bool) -> Any:
-    """Run tensor hooks over a gradient; what one returns replaces it."""
-    if type(g) is tuple:
-        raise GradError("hook: the gradient of a node with several outputs is a tuple; register the hook on one of the output tensors")
-    t = g if tensors else nodes.make_tensor(as_array(g))
-    with enable_grad() if tensors else no_grad():
-        for hook in tuple(hooks):
-            got = hook(t)
-            if got is not None:
-                if got.shape != t.shape:
-                    raise ShapeError(f"hook: returned a gradient of shape {tuple(got.shape)} in place of {tuple(t.shape)}")
-                t = got
-    return t if tensors else t.array
-
-
-def _filled(t: Any, value: int) -> Array:
-    """An array like t's with one value everywhere; on a GPU filled there, without a copy from the host."""
+def zeros_like(t: Any) -> Array:
+    """Zeros of t's shape and dtype, C-ordered; on a GPU made there, without a copy from the host."""
     if type(t.array) is CudaArray:
-        return ops.full(shape=t.array.shape, value=value, dtype=t.array.dtype, device=t.device).array
-    return (np.ones if value else np.zeros)(t.array.shape, t.array.dtype)
+        return ops.full(shape=t.array.shape, value=0, dtype=t.array.dtype, device=t.device).array
+    return np.zeros(t.array.shape, t.array.dtype)
 
 
 def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
@@ -297,39 +294,19 @@ def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, 
     found = run([edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph)
     holders = {edge_of(t): t for t in inputs} if inputs is not None else {}
     for edge, (g, own) in found.items():
-        leaf = holders.get(edge, edge)
-        extra = getattr(leaf, "extra", None)
-        if not isinstance(edge, Node) and extra is not None and extra.hooks is not None:
-            replaced = _call_hooks(extra.hooks, g, create_graph)
-            own, g = own and replaced is g, replaced
-        _accumulate(leaf, g, own, create_graph)
+        leaf = holders.get(edge, edge) if holders else edge
+        extra = leaf.extra
+        if isinstance(edge, Node):
+            if extra is not None and extra.retains:
+                continue  # it has kept its gradient already
+        elif not leaf.tracked:
+            continue  # it has stopped asking for one
+        elif extra is not None and extra.hooks is not None:
+            own, g = False, call_hooks(extra.hooks, g, create_graph)  # a hook may have kept it
+        accumulate(leaf, g, own, create_graph)
         if extra is not None and extra.post_hooks is not None:
-            for hook in tuple(extra.post_hooks):
+            for hook in tuple(extra.post_hooks.values()):
                 hook(leaf)
-
-
-def _accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
-    """leaf.grad += g, keeping g's memory itself where it is nobody else's."""
-    if create_graph:
-        leaf.grad = g if leaf.grad is None else ops.add(leaf.grad, g)
-        return
-    g = as_array(g)
-    held = leaf.grad
-    if held is None:
-        if not own or not is_contiguous(g) or (isinstance(g, np.ndarray) and g.base is not None):
-            g = copy(g)
-        leaf.grad = nodes.make_tensor(g)
-    elif held.tracked:
-        leaf.grad = nodes.make_tensor(_add_arrays(held.array, g))
-    elif isinstance(g, CudaArray):
-        registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
-    else:
-        np.add(held.array, g, out=held.array)
-
-
-def copy(x: Array) -> Array:
-    """A C-ordered copy."""
-    return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
 
 def _target(t: Any, who: str) -> Any:
@@ -341,9 +318,22 @@ def _target(t: Any, who: str) -> Any:
     return edge
 
 
+def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[Any]:
+    """A tensor, or several, as a list. Raises TypeError, naming the argument, for anything else."""
+    if hasattr(given, "tracked"):
+        return [given]
+    if given is None or isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{who}: {what} is {given!r}; give a tensor, or a list or tuple of them")
+    found = list(given)
+    for i, t in enumerate(found):
+        if not hasattr(t, "tracked") and not (or_none and t is None):
+            raise TypeError(f"{who}: {what}[{i}] is a {type(t).__name__}; give a tensor{' or None' if or_none else ''}")
+    return found
+
+
 def grad(
     outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-    allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
+    only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Gradients of the sum of `outputs` with respect to `inputs`, returned and not accumulated.
 
@@ -352,6 +342,7 @@ def grad(
         inputs: a tensor or a sequence of them, leaves or not.
         retain_graph: keep the graph for another pass; defaults to `create_graph`.
         create_graph: record the computation, so that the result can be differentiated again, to any order.
+        only_inputs: accepted; nothing is ever accumulated elsewhere.
         allow_unused: give None (or zeros with `materialize_grads`) for an input that does not take part.
 
     Raises:
@@ -359,24 +350,25 @@ def grad(
     """
     if is_grads_batched:
         raise GradError("grad: is_grads_batched is not supported; call grad once per row, or use a loop over grad_outputs")
-    outs = [outputs] if hasattr(outputs, "array") else list(outputs)
-    ins = [inputs] if hasattr(inputs, "array") else list(inputs)
-    gos = [None] * len(outs) if grad_outputs is None else [grad_outputs] if hasattr(grad_outputs, "array") else list(grad_outputs)
+    outs, ins = tensors_of("grad", "outputs", outputs), tensors_of("grad", "inputs", inputs)
+    gos = [None] * len(outs) if grad_outputs is None else tensors_of("grad", "grad_outputs", grad_outputs, or_none=True)
     if len(gos) != len(outs):
         raise GradError(f"grad: {len(outs)} outputs and {len(gos)} grad_outputs; give one (or None) for each")
     keep = create_graph if retain_graph is None else retain_graph
     seeds = [_seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
     targets = [_target(t, "grad") for t in ins]
     found = run([edge_of(t) for t in outs], seeds, targets=targets, keep_graph=keep, tensors=create_graph)
+    for edge, (g, _) in found.items():  # once for each, however often it is listed
+        if not isinstance(edge, Node) and edge.extra is not None and edge.extra.hooks is not None:
+            found[edge] = (call_hooks(edge.extra.hooks, g, create_graph), False)
     result = []
     for i, (t, edge) in enumerate(zip(ins, targets, strict=True)):
         if edge in found:
             g, own = found[edge]
-            if not isinstance(edge, Node) and t.extra is not None and t.extra.hooks is not None:
-                g = _call_hooks(t.extra.hooks, g, create_graph)
             result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
+            found[edge] = (g, False)  # listed again, it gets memory of its own
         elif materialize_grads:
-            result.append(nodes.make_tensor(_filled(t, 0)))
+            result.append(nodes.make_tensor(zeros_like(t)))
         elif allow_unused:
             result.append(None)
         else:

@@ -58,7 +58,8 @@ class _Mode:
         return inner
 
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        # The mode holds while the generator runs and not while its caller does, so it is entered anew for each step.
+        # The mode holds while the generator runs and not while its caller does, so it is entered anew for each step, and for what the
+        # caller throws into it and for its end as well.
         @functools.wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
@@ -66,13 +67,20 @@ class _Mode:
                 with self._clone():
                     item = next(generator)
                 while True:
-                    sent = yield item
-                    with self._clone():
-                        item = generator.send(sent)
+                    try:
+                        sent = yield item
+                    except GeneratorExit:
+                        with self._clone():
+                            generator.close()
+                        raise
+                    except BaseException as raised:
+                        with self._clone():
+                            item = generator.throw(raised)
+                    else:
+                        with self._clone():
+                            item = generator.send(sent)
             except StopIteration as stop:
                 return stop.value
-            finally:
-                generator.close()
 
         return inner
 
@@ -98,30 +106,39 @@ class enable_grad(_Mode):
 
 
 class inference_mode(_Mode):
-    """Like no_grad, and is_inference_mode_enabled() answers True. Results are ordinary tensors that may enter a graph later."""
+    """Like no_grad, and is_inference_mode_enabled() answers True; inference_mode(False) is enable_grad.
 
-    def __init__(self, mode: bool = True) -> None:
-        self._enabled = not mode and state.enabled
-        self._inference = mode
+    Results are ordinary tensors that may enter a graph later.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if callable(mode):  # @inference_mode without parentheses
+            return cls()(mode)
+        made = super().__new__(cls)
+        made._enabled, made._inference = not mode, bool(mode)
+        return made
 
     def _clone(self) -> _Mode:
-        return type(self)(bool(self._inference))
+        return type(self)(self._inference)
 
 
 class set_grad_enabled(_Mode):
-    """Set the mode at once; as a context manager, restore it at the end."""
+    """Set the mode at once; as a context manager, restore at the end the one that was on when it was made."""
 
     def __init__(self, mode: bool) -> None:
         self._enabled = bool(mode)
-        self.__dict__["_before"] = [(state.enabled, state.inference)]
+        self._found = state.enabled
         state.enabled = self._enabled
 
     def __enter__(self) -> None:
         state.enabled = self._enabled
 
+    def __exit__(self, *exc: object) -> None:
+        state.enabled = self._found
+
     def _clone(self) -> _Mode:
         return enable_grad() if self._enabled else no_grad()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        state.enabled, state.inference = self.__dict__["_before"][-1]  # decorating is not entering
+        state.enabled = self._found  # decorating is not entering
         return super().__call__(function)

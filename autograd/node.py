@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import Array, CudaArray
+from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.autograd.names import name_of
 from tritensor.errors import GradError
 from tritensor.table import Op, Partials
 
@@ -23,6 +26,26 @@ def make_tensor(array: Array) -> Any:
 
 def make_output(array: Array, node: Any) -> Any:
     """A Tensor that hangs at a node. Put here by tritensor.tensor.core as well."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+def view_of(x: Any) -> Any:
+    """The same memory as another tensor, a view that must not be written in the graph. Put here by tritensor.tensor.aliasing.views."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+def refuse_dirty(x: Any, who: str) -> None:
+    """Raise GradError for a tensor in the graph that cannot be written, but a Function wrote. Put here by tritensor.tensor.aliasing.views."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+def hang_written(x: Any, node: Any, who: str) -> None:
+    """Hang a tensor that a Function wrote, its base and its views at the Function's node. Put here by tritensor.tensor.aliasing.views."""
+    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+
+
+def hang_result(x: Any, node: Any, several: bool) -> Any:
+    """Hang what a Function made at its node. Put here by tritensor.tensor.aliasing.views."""
     raise GradError("autograd: the tensor floor is not loaded; import tritensor")
 
 
@@ -47,6 +70,20 @@ class Version:
             Version.last = stamp
 
 
+_making = threading.Lock()
+
+
+def version_of(t: Any) -> Version:
+    """The write counter of a tensor, made at its first use; two threads that ask first at once get one."""
+    version: Version | None = t.version
+    if version is None:
+        with _making:
+            version = t.version
+            if version is None:
+                version = t.version = Version()
+    return version
+
+
 class Node:
     """One recorded op. `edges` holds, per input, where its gradient goes: a Node, a leaf tensor, or None.
 
@@ -68,11 +105,11 @@ class Node:
         self.attrs = attrs
         self.meta = meta  # (shape, dtype) of every input, where asked for
         self.sequence = next_sequence()
-        self.hooks: list[Callable[[Any], Any]] | None = None
+        self.hooks: Hooks | None = None
 
     def name(self) -> str:
         """The name shown by `grad_fn`, such as MulBackward0."""
-        return "".join(part.capitalize() for part in self.op.name.split("_")) + "Backward0"
+        return name_of(self)
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -82,9 +119,13 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    def register_hook(self, hook: Callable[[Any, Any], Any]) -> Any:
-        """Call `hook(grad)` with the gradient of this node's output before it goes on; a returned tensor replaces it."""
-        return add_hook(self, hook)
+    def register_hook(self, hook: Callable[[Any, Any], Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)`, two tuples, when this node has run; a returned tuple replaces grad_inputs."""
+        return Handle(hooks_of(self).after, hook)
+
+    def register_prehook(self, hook: Callable[[Any], Any]) -> Handle:
+        """Call `hook(grad_outputs)`, a tuple, before this node runs; a returned tuple replaces it."""
+        return Handle(hooks_of(self).before, hook)
 
     def free(self) -> None:
         """Let go of what was saved; a later backward through this node raises."""
@@ -223,34 +264,6 @@ def next_function(edge: Any) -> tuple[Any, int]:
     if isinstance(edge, Branch):
         return edge.edges[0], edge.index
     return (edge, 0) if isinstance(edge, Node) else (AccumulateGrad(edge), 0)
-
-
-class Handle:
-    """Removes a hook: `handle.remove()`, or at the end of a `with`."""
-
-    __slots__ = ("_hook", "_hooks")
-
-    def __init__(self, hooks: list[Any], hook: Any) -> None:
-        self._hooks = hooks
-        self._hook = hook
-
-    def remove(self) -> None:
-        if self._hook in self._hooks:
-            self._hooks.remove(self._hook)
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
-
-
-def add_hook(owner: Any, hook: Callable[..., Any]) -> Handle:
-    """Append a hook to a node's (or a leaf's extras') list."""
-    if owner.hooks is None:
-        owner.hooks = []
-    owner.hooks.append(hook)
-    return Handle(owner.hooks, hook)
 
 
 def as_array(x: Any) -> Any:

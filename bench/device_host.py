@@ -11,7 +11,7 @@ import numpy as np
 import tritensor as tt
 from bench.host import chain
 from bench.timing import line, paired, torch_or_none
-from tritensor.cuda.runtime import runtime
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.table import registry
 
 
@@ -76,7 +76,7 @@ def _add_launch():
     """What add's corner gives launch() for two (4, 3) tensors."""
     from tritensor.array import CudaArray
     from tritensor.cuda.current import here
-    from tritensor.recorder import Recorder
+    from tritensor.replay.recorder import Recorder
 
     u, v = (tt.zeros(4, 3, device="cuda").array for _ in range(2))
     assert isinstance(u, CudaArray)

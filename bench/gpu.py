@@ -255,7 +255,7 @@ def peer_library() -> Ours | None:
 def why_not() -> str:
     """Why nothing can be timed on this machine; "" where there is a GPU."""
     from tritensor import cuda
-    from tritensor.cuda.runtime import emulated
+    from tritensor.cuda.runtime.serving import emulated
 
     return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else cuda.why()
 

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tritensor.cuda import cubins, runtime
-from tritensor.cuda.recording import RecordingRuntime
+from tritensor.cuda.compiler import cubin_cache
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.errors import LaunchError
 
 Job = tuple[str, Callable[[], object]]
@@ -37,7 +38,7 @@ _arch = 90
 def _enter(arch: int) -> None:
     global _recorder, _arch
     _recorder, _arch = RecordingRuntime((arch // 10, arch % 10)), arch
-    runtime.use(_recorder)
+    serving.use(_recorder)
 
 
 def _one(i: int) -> tuple[int, list[str], str | None]:
@@ -53,7 +54,7 @@ def _one(i: int) -> tuple[int, list[str], str | None]:
     _recorder.launches.clear()
     for spec in specs:
         try:
-            cubins.find(spec, _arch)
+            cubin_cache.find(spec, _arch)
         except LaunchError as error:
             failures.append(f"{name}: {error}")
     return len(specs), failures, stumbled

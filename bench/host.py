@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import os
+import statistics
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +25,62 @@ def chain(x, y):
     z.sum().backward()
 
 
+# What each line times, of (library, x, y, m): x and y are 4 x 3, m is 8 x 8; all want gradients unless the label says "plain".
+# The first eleven are the ones whose geometric mean is printed.
+ELEVEN: dict[str, Callable[..., Any]] = {
+    "x + y, plain": lambda t, x, y, m: x + y,
+    "x + y": lambda t, x, y, m: x + y,
+    "x * 2.0": lambda t, x, y, m: x * 2.0,
+    "x.exp()": lambda t, x, y, m: x.exp(),
+    "chain of 100 ops, forward and backward": lambda t, x, y, m: chain(x, y),
+    "x.relu()": lambda t, x, y, m: x.relu(),
+    "x.sum()": lambda t, x, y, m: x.sum(),
+    "m @ m, 8 x 8": lambda t, x, y, m: m @ m,
+    "x.reshape(3, 4)": lambda t, x, y, m: x.reshape(3, 4),
+    "x.transpose(0, 1)": lambda t, x, y, m: x.transpose(0, 1),
+    "x[1:3]": lambda t, x, y, m: x[1:3],
+}
+MORE: dict[str, Callable[..., Any]] = {
+    "tt.add(x, y)": lambda t, x, y, m: t.add(x, y),
+    "x.view(-1)": lambda t, x, y, m: x.view(-1),
+    "x.t()": lambda t, x, y, m: x.t(),
+    "x.permute(1, 0)": lambda t, x, y, m: x.permute(1, 0),
+    "x.unsqueeze(0)": lambda t, x, y, m: x.unsqueeze(0),
+    "x.unsqueeze(0).squeeze(0)": lambda t, x, y, m: x.unsqueeze(0).squeeze(0),
+    "x.expand(2, 4, 3)": lambda t, x, y, m: x.expand(2, 4, 3),
+    "x.select(0, 1)": lambda t, x, y, m: x.select(0, 1),
+    "x[1]": lambda t, x, y, m: x[1],
+    "x[:, 1]": lambda t, x, y, m: x[:, 1],
+    "x.mm(y.t())": lambda t, x, y, m: x.mm(y.t()),
+    "t.matmul(m, m), 8 x 8": lambda t, x, y, m: t.matmul(m, m),
+    "F.linear(x, y)": lambda t, x, y, m: t.nn.functional.linear(x, y),
+    "x.sum(1)": lambda t, x, y, m: x.sum(1),
+    "x.sum(dim=1, keepdim=True)": lambda t, x, y, m: x.sum(dim=1, keepdim=True),
+    "x.mean()": lambda t, x, y, m: x.mean(),
+    "x.mean(0)": lambda t, x, y, m: x.mean(0),
+    "x.amax(1)": lambda t, x, y, m: x.amax(1),
+    "x > y": lambda t, x, y, m: x > y,
+    "x == 1.0": lambda t, x, y, m: x == 1.0,
+}
+
+
+def lines(cases: dict[str, Callable[..., Any]], seconds: float) -> list[float]:
+    """Print a line for each case; the ratios to torch, where it is installed."""
+    torch: Any = torch_or_none()
+    rng = np.random.default_rng(0)
+    values = [rng.uniform(0.5, 1.5, shape).astype(np.float32) for shape in ((4, 3), (4, 3), (8, 8))]
+    ratios = []
+    for label, case in cases.items():
+        wanted = "plain" not in label
+        ours = [tt.from_numpy(v.copy()).requires_grad_(wanted) for v in values]
+        theirs = [torch.from_numpy(v.copy()).requires_grad_(wanted) for v in values] if torch else []
+        found = paired(lambda c=case, o=ours: c(tt, *o), (lambda c=case, p=theirs: c(torch, *p)) if torch else None, seconds)
+        print(line(label, found), flush=True)
+        if found.ratio is not None:
+            ratios.append(found.ratio)
+    return ratios
+
+
 def _on_device() -> str:
     """The table of bench/device_host.py: on the GPU where there is one, else on the stub driver."""
     command = [sys.executable, "-m", "bench.device_host"]
@@ -33,38 +93,20 @@ def _on_device() -> str:
     return subprocess.run(command, env=where, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def main() -> None:
-    torch = torch_or_none()
-    rng = np.random.default_rng(0)
-    a, b = (rng.uniform(0.5, 1.5, (4, 3)).astype(np.float32) for _ in range(2))
-    x, y = (tt.from_numpy(v).requires_grad_() for v in (a, b))
-    p, q = (torch.from_numpy(v.copy()).requires_grad_() for v in (a, b)) if torch else (None, None)
-    cases = {
-        "numpy add (the floor)": (lambda: np.add(a, b), None),
-        "x + y, gradient recorded": (lambda: x + y, lambda: p + q),
-        "tt.add(x, y), gradient recorded": (lambda: tt.add(x, y), lambda: torch.add(p, q)),
-        "x * 2.0, gradient recorded": (lambda: x * 2.0, lambda: p * 2.0),
-        "x.tanh(), gradient recorded": (lambda: x.tanh(), lambda: p.tanh()),
-        "x.sum(), gradient recorded": (lambda: x.sum(), lambda: p.sum()),
-        "x.mm(y.t()), gradient recorded": (lambda: x.mm(y.t()), lambda: p.mm(q.t())),
-        "x[:, 1], gradient recorded": (lambda: x[:, 1], lambda: p[:, 1]),
-        "x.view(-1), gradient recorded": (lambda: x.view(-1), lambda: p.view(-1)),
-        "chain of 100 ops, forward and backward": (lambda: chain(x, y), lambda: chain(p, q)),
-    }
-    print("host cost on tiny float32 tensors (4, 3), one thread, medians of alternating rounds")
-    for label, (ours, peer) in cases.items():
-        print(line(label, paired(ours, peer if torch else None)))
-    print(_on_device(), end="")
-    print("import in a fresh process, median of 7")
-    for label, code in {
-        "import numpy, triton": "import numpy, triton",
-        "import tritensor": "import tritensor",
-        "import torch": "import torch",
-    }.items():
-        if "torch" in code and torch is None:
-            continue
-        timed = f"import time; s = time.perf_counter(); {code}; print(time.perf_counter() - s)"
-        runs = sorted(
-            float(subprocess.run([sys.executable, "-c", timed], capture_output=True, text=True, check=True).stdout) for _ in range(7)
-        )
-        print(f"{label:<52}{runs[3] * 1e3:>10.1f} ms")
+def main(argv: Sequence[str] | None = None) -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m bench host", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="views, products, reductions and comparisons, too")
+    parser.add_argument("--cpu", action="store_true", help="the CPU's table alone")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each line (default 2)")
+    given = parser.parse_args(argv)
+    print("host cost on tiny float32 tensors (4, 3), gradient recorded, one thread, medians of alternating rounds")
+    ratios = lines(ELEVEN, given.seconds)
+    if ratios:
+        print(f"{'geometric mean of these eleven':<52}{statistics.geometric_mean(ratios):>34.2f} x torch")
+    if given.all:
+        ratios = lines(MORE, given.seconds)
+        if ratios:
+            print(f"{'largest of the rest':<52}{max(ratios):>34.2f} x torch")
+    if not given.cpu:
+        print(_on_device(), end="")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,13 @@ import tritensor  # noqa: F401  (registers the ops)
 from tests.harness import corners
 from tritensor import dtypes
 from tritensor.array import CudaArray, empty
-from tritensor.cuda import runtime
-from tritensor.cuda.arguments import Specialization
-from tritensor.cuda.recording import RecordingRuntime
+from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.device import device
 from tritensor.errors import GradError
-from tritensor.rehearsal import Shapes
-from tritensor.table import Op, Sample, registry
+from tritensor.table import Op, Sample, Spec, registry
+from tritensor.tools.dry_run import Shapes
 
 GPU = device("cuda", 0)
 
@@ -35,6 +34,7 @@ class Launch:
     call: str
     number: int  # the corner's 1st, 2nd ... launch of this kernel in this call
     spec: Specialization
+    typed: bool = True  # whether a pointer of the corner's kernels has the type; asked of timed sizes alone, samples may choose their types
 
     @property
     def key(self) -> str:
@@ -64,17 +64,13 @@ def _inputs(op: Op, sample: Sample, dtype: str) -> tuple[Any, ...]:
     """A sample's inputs on the recorded device, without values: float64 becomes the type under test, then all are promoted as dispatch does."""
     wanted = dtypes.as_dtype(dtype).numpy
     given = [np.asarray(x) if isinstance(x, np.generic) else x for x in sample.inputs]
-    found = [wanted if x.dtype == np.float64 else x.dtype for x in given if isinstance(x, np.ndarray)]
+    specs = [Spec(x.shape, wanted if x.dtype == np.float64 else x.dtype) if isinstance(x, np.ndarray) else x for x in given]
     common = None
-    if op.promote is not None and found:
-        common = reduce(dtypes.promote, found)
-        for x in given:
-            if isinstance(x, bool | int | float):
-                common = dtypes.promote_scalar(common, x)
+    if op.promote is not None and any(isinstance(x, Spec) for x in specs):
+        common = dtypes.result_type(specs)
         if op.promote == "float" and dtypes.of(common).kind not in ("float", "complex"):
             common = dtypes.default_float().numpy
-    kinds = iter(found)
-    return tuple(empty(x.shape, common or next(kinds), GPU) if isinstance(x, np.ndarray) else x for x in given)
+    return tuple(empty(x.shape, common or x.dtype, GPU) if isinstance(x, Spec) else x for x in specs)
 
 
 def _corners(op: Op, sample: Sample, dtype: str) -> Iterator[str]:
@@ -104,47 +100,59 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
     is the recording one.
     """
     recorder = RecordingRuntime()
-    runtime.use(recorder)
+    serving.use(recorder)
     found: dict[tuple[str, str, str, Specialization], Launch] = {}
     failures = []
     for op in registry.values():
         if op.forward is None or (names and op.name not in names):
             continue
         calls = _calls(op)
-        for dtype in _types(op, calls):
+        kinds = _types(op, calls)
+        for dtype in kinds:
             if types and dtype not in types:
                 continue
             for call, sample in calls:
                 recorder.launches.clear()
                 try:
                     for corner in _corners(op, sample, dtype):
-                        _keep(found, recorder.launches, op.name, corner, dtype, call)
+                        typed = kinds != op.dtypes or call.startswith("sample") or _has_type(recorder.launches, op, dtype)
+                        _keep(found, recorder.launches, op.name, corner, dtype, call, typed)
                         recorder.launches.clear()
                 except Exception as error:  # reported with the rest: one bad op must not hide the others
                     failures.append(f"{op.name} {dtype} {call} {sample!r}: {type(error).__name__}: {error}")
     return list(found.values()), failures
 
 
-def _keep(found: dict[Any, Launch], specs: Collection[Specialization], op: str, corner: str, dtype: str, call: str) -> None:
+def _has_type(specs: Collection[Specialization], op: Op, dtype: str) -> bool:
+    """Whether a pointer of these launches has a type, or the one that the op computes in instead: integers become floats in a division."""
+    wanted = {dtypes.as_dtype(dtype)}
+    if op.promote == "float" and not any(d.kind in ("float", "complex") for d in wanted):
+        wanted = {dtypes.default_float()}
+    return not specs or not wanted.isdisjoint(d for spec in specs for d in _pointed(spec.types))
+
+
+def _keep(found: dict[Any, Launch], specs: Collection[Specialization], op: str, corner: str, dtype: str, call: str, typed: bool) -> None:
     """Add the launches of one corner's call that this op has not made in this type before."""
     numbers: dict[str, int] = {}
     for spec in specs:
         name = spec.kernel.__name__
         numbers[name] = numbers.get(name, 0) + 1
-        found.setdefault((op, corner, dtype, spec), Launch(op, corner, dtype, call, numbers[name], spec))
+        found.setdefault((op, corner, dtype, spec), Launch(op, corner, dtype, call, numbers[name], spec, typed))
+
+
+def _pointed(types: Any) -> Iterator[dtypes.DType]:
+    """The types that a launch's pointers and tensor descriptors point to."""
+    for t in types:
+        if isinstance(t, tuple):
+            yield from _pointed(t)
+        else:
+            written = t.removesuffix(":16").removeprefix("tensordesc<").partition("[")[0]
+            yield from (d for d in dtypes.ALL if written == (f"*{d.triton}" if t[0] == "*" else d.triton if "[" in t else None))
 
 
 def element_sizes(types: Any) -> list[int]:
     """Bytes of the elements that a launch's pointers point to, each size once, smallest first."""
-
-    def walk(given: Any) -> Iterator[int]:
-        for t in given:
-            if isinstance(t, tuple):
-                yield from walk(t)
-            else:
-                yield from (d.itemsize for d in dtypes.ALL if f"*{d.triton}" == t.removesuffix(":16"))
-
-    return sorted(set(walk(types)))
+    return sorted({d.itemsize for d in _pointed(types)})
 
 
 FULL = 90  # of the launches checked by `quick`: all on this architecture, one of each (op, corner) on the others

@@ -18,8 +18,8 @@ from bench import forked, static_table
 from bench.launches import Launch, collect, element_sizes, quick
 from bench.static_table import Comparison, Rows, Uses
 from tritensor import dtypes
-from tritensor.cuda.kernel_report import report
-from tritensor.cuda.occupancy import LIMITS
+from tritensor.cuda.compiler.kernel_report import report
+from tritensor.cuda.compiler.occupancy import LIMITS
 from tritensor.errors import LaunchError
 from tritensor.table import registry
 
@@ -51,6 +51,7 @@ def measure(launch: Launch, arch: int) -> Kernel:
         "corner": launch.corner,
         "dtype": launch.dtype,
         "timed": launch.timed,
+        "typed": launch.typed,
         "arch": arch,
     }
     facts["elementwise"] = registry[launch.op].broadcasts
@@ -72,6 +73,8 @@ def faults(k: Kernel) -> list[str]:
     if "error" in k:
         return [k["error"]]
     found = []
+    if not k["typed"]:
+        found.append(f"none of the call's pointers is to {k['dtype']}; draw the op's timed sizes in float64, which becomes the row's type")
     version = static_table.minor(triton.__version__)
     if k["spilled"] and (version, k["op"], k["corner"], k["dtype"], k["arch"]) not in SPILLS:
         found.append(
@@ -111,7 +114,15 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
     for n, kernel in progress(forked.each(compile_first, alike, processes), len(alike)):
         for i, arch in alike[n]:
             one = launches[i]
-            own: Kernel = {"key": one.key, "op": one.op, "corner": one.corner, "dtype": one.dtype, "timed": one.timed, "arch": arch}
+            own: Kernel = {
+                "key": one.key,
+                "op": one.op,
+                "corner": one.corner,
+                "dtype": one.dtype,
+                "timed": one.timed,
+                "typed": one.typed,
+                "arch": arch,
+            }
             own |= {"elementwise": registry[one.op].broadcasts, "pointers": element_sizes(one.spec.types)}
             found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, forked.Died) else (kernel | own)
     return [found[job] for job in jobs]

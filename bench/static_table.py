@@ -9,31 +9,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tritensor.cuda.kernel_report import Report
-from tritensor.cuda.occupancy import occupancy
+from tritensor.cuda.compiler.kernel_report import Report
+from tritensor.cuda.compiler.occupancy import occupancy
 
 RESULTS = Path(__file__).parent / "results"
 TENSOR = {"mma.sync": "mma", "wgmma.mma_async": "wgmma", "tcgen05.mma": "tcgen05"}
+GROWTH = 0.15  # of a loop's instructions, of the share of bytes that move in small pieces: what is more is worse
 UNIT = 8  # registers of a thread: the step in which a multiprocessor hands them out, and so of occupancy
 
 LEGEND = (
     "'op corner type call kernel': {architecture: uses}. size0: the op's first timed size; sample3: its fourth sample. "
-    "'24r 16/8 16x4' is 24 registers, widest load 16 and widest store 8 bytes, 16 blocks of 4 warps on a multiprocessor; then, where "
-    "there is one: spill (bytes), shared (bytes), tm (tensor memory columns), and how many of mma, wgmma, tcgen05, cp.async, tma "
-    "stand in the code."
+    "'24r 2x16+4/8 16x4' is 24 registers, two loads of 16 bytes and one of 4, a store of 8, 16 blocks of 4 warps on a multiprocessor; "
+    "then code (instructions), or loop (those of the hot loop) and in (the loads in it); then, where there is one: spill (bytes), shared "
+    "(bytes), tm (tensor memory columns), and how many of mma, wgmma, tcgen05, cp.async, tma stand in the code."
 )
 
 
 @dataclass(frozen=True)
 class Uses:
-    """What a kernel uses on one architecture: bytes of the widest load and store (0: there is none), spilled and shared bytes,
-    blocks and warps on a multiprocessor, and how many of each special instruction. A kernel that does not compile has only `error`."""
+    """What a kernel uses on one architecture: how many loads and stores of each width in bytes, blocks and warps on a multiprocessor,
+    instructions (of the hot loop, and its loads; without a loop, in all), spilled and shared bytes, and how many of each special
+    instruction. A kernel that does not compile has only `error`."""
 
     registers: int = 0
-    load: int = 0
-    store: int = 0
+    loads: dict[int, int] = field(default_factory=dict)
+    stores: dict[int, int] = field(default_factory=dict)
     blocks: int = 0
     warps: int = 0  # of one block
+    code: int = 0
+    loop: int = 0
+    inner: dict[int, int] = field(default_factory=dict)  # loads in the loop
     spill: int = 0
     shared: int = 0
     tm: int = 0
@@ -43,39 +48,65 @@ class Uses:
     def __str__(self) -> str:
         if self.error:
             return f"error: {self.error}"
-        text = f"{self.registers}r {self.load or '-'}/{self.store or '-'} {self.blocks}x{self.warps}"
-        more = {"spill": self.spill, "shared": self.shared, "tm": self.tm, **self.special}
+        text = f"{self.registers}r {_accesses(self.loads)}/{_accesses(self.stores)} {self.blocks}x{self.warps}"
+        more = {"code": self.code, "loop": self.loop, "in": _accesses(self.inner) if self.inner else 0}
+        more |= {"spill": self.spill, "shared": self.shared, "tm": self.tm, **self.special}
         return text + "".join(f" {k}:{n}" for k, n in more.items() if n)
+
+    @property
+    def load(self) -> int:
+        """Bytes of the widest load (0: there is none)."""
+        return max(self.loads, default=0)
+
+    @property
+    def store(self) -> int:
+        """Bytes of the widest store (0: there is none)."""
+        return max(self.stores, default=0)
+
+
+def _accesses(widths: dict[int, int]) -> str:
+    """'2x16+4': two accesses of 16 bytes and one of 4."""
+    return "+".join(f"{n}x{size}" if n > 1 else str(size) for size, n in sorted(widths.items(), reverse=True)) or "-"
+
+
+def _widths(text: str) -> dict[int, int]:
+    """The inverse of _accesses."""
+    parts = (part.rpartition("x") for part in text.split("+") if part not in ("", "-"))
+    return {int(size): int(n or 1) for n, _, size in parts}
 
 
 def uses(report: Report) -> Uses:
     """The table's cell for a compiled kernel."""
     bulk: dict[str, int] = {}
-    copied = 0
     for name, count in report.bulk.items():
         kind = "tma" if name.startswith("cp.async.bulk") else "cp.async"
         bulk[kind] = bulk.get(kind, 0) + count
-        if kind == "cp.async":  # a load that goes to shared memory
-            copied = max(copied, int(name.split()[1]))
     blocks = occupancy(report.arch, report.registers, report.shared, report.warps, report.tensor_memory).blocks
     return Uses(
-        registers=report.registers, load=max(copied, *map(int, report.loads), 0) // 8, store=max(*map(int, report.stores), 0, 0) // 8,
-        blocks=blocks, warps=report.warps, spill=report.spilled, shared=report.shared, tm=report.tensor_memory,
+        registers=report.registers, loads=_in_bytes(report.loads), stores=_in_bytes(report.stores), blocks=blocks, warps=report.warps,
+        code=0 if report.loop else report.instructions, loop=report.loop, inner=_in_bytes(report.loop_loads),
+        spill=report.spilled, shared=report.shared, tm=report.tensor_memory,
         special={TENSOR[k]: n for k, n in sorted(report.tensor.items())} | dict(sorted(bulk.items())),
     )  # fmt: skip
+
+
+def _in_bytes(bits: dict[str, int]) -> dict[int, int]:
+    return {int(width) // 8: n for width, n in bits.items()}
 
 
 def parse(text: str) -> Uses:
     """The inverse of str(Uses). Raises ValueError for a text that is none."""
     if text.startswith("error: "):
         return Uses(error=text.removeprefix("error: "))
-    found = re.fullmatch(r"(\d+)r (\d+|-)/(\d+|-) (\d+)x(\d+)((?: [a-z0-9.]+:\d+)*)", text)
+    found = re.fullmatch(r"(\d+)r ([\dx+]+|-)/([\dx+]+|-) (\d+)x(\d+)((?: [a-z0-9.]+:[\dx+]+)*)", text)
     if found is None:
         raise ValueError(f"{text!r} is not what the static table holds, such as '24r 16/8 16x4 shared:512'")
-    registers, load, store, blocks, warps = (int(n) if n != "-" else 0 for n in found.groups()[:5])
-    more = {k: int(n) for k, n in (pair.split(":") for pair in found[6].split())}
-    plain = {k: more.pop(k, 0) for k in ("spill", "shared", "tm")}
-    return Uses(registers, load, store, blocks, warps, special=more, **plain)
+    registers, blocks, warps = int(found[1]), int(found[4]), int(found[5])
+    pairs = dict(pair.split(":") for pair in found[6].split())
+    inner = _widths(pairs.pop("in", ""))
+    more = {k: int(n) for k, n in pairs.items()}
+    plain = {k: more.pop(k, 0) for k in ("code", "loop", "spill", "shared", "tm")}
+    return Uses(registers, _widths(found[2]), _widths(found[3]), blocks, warps, inner=inner, special=more, **plain)
 
 
 Rows = dict[str, dict[int, Uses]]  # key of a launch -> architecture -> what it uses there
@@ -119,7 +150,8 @@ def regressions(arch: int, was: Uses, now: Uses) -> list[str]:
 
     - it does not compile, and did
     - it spills more bytes of registers than it did
-    - its widest load or store is narrower
+    - its widest load or store is narrower, or over 15 % more of its bytes go through accesses narrower than that
+    - its hot loop has more loads narrower than the kernel's widest, or is over 15 % longer; without a loop, its code is
     - it lost the tensor-core instruction it used (wgmma for mma counts as lost), TMA copies, or asynchronous copies (unless for TMA)
     - it uses over 20 % more registers and at least 8 more, the unit in which they are handed out: below that compilers wander
     - fewer warps are resident than with 8 more registers than it had: one step down is wandering, two are not. Shared memory and
@@ -132,9 +164,14 @@ def regressions(arch: int, was: Uses, now: Uses) -> list[str]:
     found = []
     if now.spill > was.spill:
         found.append(f"spills {now.spill} bytes, was {was.spill}")
-    for what, before, after in (("load", was.load, now.load), ("store", was.store, now.store)):
+    counted = was.code or was.loop  # a row without instructions has the widest access alone: it was written before the rest was counted
+    for what, was_widths, now_widths in (("load", was.loads, now.loads), ("store", was.stores, now.stores)):
+        before, after = max(was_widths, default=0), max(now_widths, default=0)
         if after < before:
             found.append(f"widest {what} {after} bytes, was {before}")
+        if counted and _narrow(now_widths, before) > _narrow(was_widths, before) + GROWTH:
+            found.append(f"{what}s {_accesses(now_widths)}, was {_accesses(was_widths)}: more bytes below {before} at a time")
+    found += _longer(was, now)
     lost = was.special.keys() - now.special.keys()
     if "cp.async" in lost and "tma" in now.special:
         lost -= {"cp.async"}
@@ -144,6 +181,26 @@ def regressions(arch: int, was: Uses, now: Uses) -> list[str]:
     least = occupancy(arch, min(was.registers + UNIT, 255), was.shared, was.warps, was.tm).warps
     if now.blocks * now.warps < least:
         found.append(f"{now.blocks} blocks of {now.warps} warps on a multiprocessor, was {was.blocks} of {was.warps}")
+    return found
+
+
+def _narrow(widths: dict[int, int], wide: int) -> float:
+    """The share of the bytes that go through accesses narrower than `wide`."""
+    return sum(size * n for size, n in widths.items() if size < wide) / max(1, sum(size * n for size, n in widths.items()))
+
+
+def _longer(was: Uses, now: Uses) -> list[str]:
+    """What is worse about the instructions that run most."""
+    found = []
+    if was.loop and now.loop:
+        before, after = (sum(n for size, n in u.inner.items() if size < was.load) for u in (was, now))
+        if after > before:
+            found.append(
+                f"loads in the loop {_accesses(now.inner)}, was {_accesses(was.inner)}: {after} below {was.load} bytes, was {before}"
+            )
+    for what, before, after, least in (("loop", was.loop, now.loop, 4), ("code", was.code, now.code, 16)):
+        if before and after > (1 + GROWTH) * before and after >= before + least:
+            found.append(f"{what} of {after} instructions, was {before}")
     return found
 
 

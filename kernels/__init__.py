@@ -1,18 +1,26 @@
-"""The ops: one file per op or family. Every file of this folder is imported, and registers what it holds: adding a file adds its ops."""
+"""The ops by family, a folder each. A file's ops are registered when one of them is first asked for: adding a file adds its ops."""
 
-import gc
+from __future__ import annotations
+
 import importlib
 import pkgutil
 
-from tritensor.cuda.lazy_jit import deferred_jit
+from tritensor.kernels.op_index import MODULES
+from tritensor.table import registry
 
-# Records and kernels live as long as the process: the garbage collector, which their number would set off, has nothing to find (20 ms).
-_collecting = gc.isenabled()
-gc.disable()
-try:
+
+def load(module: str) -> None:
+    """Import a file of ops; its kernels are read by Triton when they are first used."""
+    from tritensor.cuda.compiler.deferred_jit import deferred_jit
+
     with deferred_jit():
-        for _file in sorted(m.name for m in pkgutil.iter_modules(__path__)):
-            importlib.import_module(f"{__name__}.{_file}")
-finally:
-    if _collecting:
-        gc.enable()
+        importlib.import_module(module)
+
+
+def load_all() -> None:
+    """Import every file of ops, those that the index does not hold, too."""
+    for file in sorted(m.name for m in pkgutil.walk_packages(__path__, f"{__name__}.")):
+        load(file)
+
+
+registry.loaded_from({name: f"{__name__}.{file}" for file, names in MODULES.items() for name in names.split()}, load, load_all)

@@ -267,10 +267,10 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """A dictionary of parameters that the module holding it knows of; a plain tensor becomes a parameter."""
 
-    def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
         super().__init__()
-        if values is not None:
-            self.update(values)
+        if parameters is not None:
+            self.update(parameters)
 
     def __getitem__(self, key: str) -> Any:
         return self._parameters[key]
@@ -302,9 +302,9 @@ class ParameterDict(Module):
     def pop(self, key: str) -> Any:
         return self._parameters.pop(key)
 
-    def update(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         """Add parameters from a dict or from pairs of name and tensor."""
-        for name, value in values.items() if isinstance(values, Mapping | ParameterDict) else values:
+        for name, value in parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters:
             self[name] = value
 
     def extra_repr(self) -> str:

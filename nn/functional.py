@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.dtypes import as_dtype, bool_, int64
+from tritensor.dtypes import as_dtype, int64
 from tritensor.errors import DTypeError, ShapeError
+from tritensor.nn.padding import pad
+from tritensor.nn.reduction import named, reduced
 from tritensor.table import normal_dim, ops
+from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.inplace import overwrite
-from tritensor.tensor.random import dropout as _dropout
+from tritensor.tensor.functions.random import dropout as _dropout
+from tritensor.tensor.publishing.publish import checked
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out)."""
+    """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
+    if isinstance(weight, Tensor) and weight.array.ndim == 1:
+        y = ops.matmul(input, weight)
+        if bias is None:
+            return y
+        if bias.ndim:
+            raise ShapeError(
+                f"linear: weight {tuple(weight.shape)}, bias {tuple(bias.shape)}: a weight of one output takes a bias of shape ()"
+            )
+        return ops.add(y, bias)
     return ops.linear(input, weight, bias)
 
 
+@checked
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[k] = input1 @ weight[k] @ input2 + bias[k]: (..., n), (..., m), weight (out, n, m) -> (..., out)."""
     left = ops.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight)  # (..., out, 1, m)
@@ -39,6 +53,11 @@ def pair(name: str, what: str, value: int | Sequence[int]) -> tuple[int, int]:
     return found
 
 
+def _stride(name: str, stride: int | Sequence[int] | None, kernel: tuple[int, int]) -> tuple[int, int]:
+    """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
+    return kernel if stride is None or (not isinstance(stride, int) and len(stride) == 0) else pair(name, "stride", stride)
+
+
 def _batched(name: str, input: Tensor) -> tuple[Tensor, bool]:
     """The input as (batch, channels, height, width), and whether it came without a batch."""
     n = input.ndim
@@ -49,6 +68,7 @@ def _batched(name: str, input: Tensor) -> tuple[Tensor, bool]:
     return (input, False) if n == 4 else (input.unsqueeze(0), True)
 
 
+@checked
 def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | str | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1, groups: int = 1,
@@ -82,6 +102,7 @@ def _named_padding(
     return x, (rows // 2, columns // 2)
 
 
+@checked
 def max_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
@@ -90,7 +111,7 @@ def max_pool2d(
     x, single = _batched("max_pool2d", input)
     kernel = pair("max_pool2d", "kernel_size", kernel_size)
     y, indices = ops.max_pool2d(
-        x, kernel_size=kernel, stride=kernel if stride is None else pair("max_pool2d", "stride", stride),
+        x, kernel_size=kernel, stride=_stride("max_pool2d", stride, kernel),
         padding=pair("max_pool2d", "padding", padding), dilation=pair("max_pool2d", "dilation", dilation), ceil_mode=ceil_mode,
     )  # fmt: skip
     if single:
@@ -98,6 +119,7 @@ def max_pool2d(
     return (y, indices) if return_indices else y
 
 
+@checked
 def avg_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
@@ -105,39 +127,14 @@ def avg_pool2d(
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number."""
     x, single = _batched("avg_pool2d", input)
     kernel = pair("avg_pool2d", "kernel_size", kernel_size)
-    if divisor_override is not None and (divisor_override == 0 or ceil_mode):
-        raise ValueError("avg_pool2d: divisor_override must not be 0, and is not supported with ceil_mode=True")
+    if divisor_override == 0:
+        raise ValueError("avg_pool2d: divisor_override is 0; give the number that each window's sum is divided by, or None")
     y = ops.avg_pool2d(
-        x, kernel_size=kernel, stride=kernel if stride is None else pair("avg_pool2d", "stride", stride),
-        padding=pair("avg_pool2d", "padding", padding), ceil_mode=ceil_mode, count_include_pad=count_include_pad or divisor_override is not None,
+        x, kernel_size=kernel, stride=_stride("avg_pool2d", stride, kernel),
+        padding=pair("avg_pool2d", "padding", padding), ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        divisor_override=divisor_override,
     )  # fmt: skip
-    if divisor_override is not None:
-        y = ops.mul(y, kernel[0] * kernel[1] / divisor_override)
     return y.squeeze(0) if single else y
-
-
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Surround with `value` (0): pad is (left, right) of the last dimension, then of the one before it, and so on; negative cuts off."""
-    if mode != "constant":
-        raise ValueError(f"pad: mode {mode!r} is not supported; 'constant' is")
-    if len(pad) % 2 or len(pad) > 2 * input.ndim:
-        raise ShapeError(
-            f"pad: {tuple(pad)} for input {tuple(input.shape)}: give two sizes per dimension, the last dimension first, at most {2 * input.ndim}"
-        )
-    lead = input.ndim - len(pad) // 2
-    sides = [(0, 0)] * lead + [(int(pad[2 * k]), int(pad[2 * k + 1])) for k in reversed(range(len(pad) // 2))]
-    if any(n + before + after < 0 or n < max(-before, 0) + max(-after, 0) for n, (before, after) in zip(input.shape, sides, strict=True)):
-        raise ShapeError(f"pad: {tuple(pad)} takes more off input {tuple(input.shape)} than there is")
-    out = input
-    if any(before < 0 or after < 0 for before, after in sides):
-        out = input[tuple(slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(input.shape, sides, strict=True))]
-    shape = tuple(n + max(before, 0) + max(after, 0) for n, (before, after) in zip(out.shape, sides, strict=True))
-    index = tuple(slice(max(before, 0), max(before, 0) + n) for n, (before, _) in zip(out.shape, sides, strict=True))
-    y = ops.pad_view(out, shape=shape, index=index)
-    if value is None or value == 0:
-        return y
-    inside = ops.pad_view(ops.full(shape=tuple(out.shape), value=True, dtype=bool_.numpy, device=out.device), shape=shape, index=index)
-    return ops.where(inside, y, value)
 
 
 # activations
@@ -162,8 +159,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """log(1 + exp(beta x)) / beta, computed without overflow everywhere: `threshold`, where PyTorch turns to x itself, changes nothing."""
-    return ops.softplus(input) if beta == 1 else ops.div(ops.softplus(ops.mul(input, float(beta))), float(beta))
+    """log(1 + exp(beta x)) / beta, x itself where beta x is above `threshold`."""
+    return ops.softplus(input, beta=float(beta), threshold=float(threshold))
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -201,12 +198,14 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _written(input, y, inplace and y is not input, "dropout_")
 
 
+@checked
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along dim; the input is cast to dtype first where one is given."""
     x = input if dtype is None else input.to(as_dtype(dtype))
     return ops.softmax(x, dim=normal_dim("softmax", _implicit_dim("softmax", x.ndim) if dim is None else dim, x.ndim))
 
 
+@checked
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along dim, computed stably."""
     x = input if dtype is None else input.to(as_dtype(dtype))
@@ -214,6 +213,7 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 # normalisation and embedding
+@checked
 def layer_norm(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
@@ -224,12 +224,15 @@ def layer_norm(
     return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """x / max(|x|_p, eps) along dim."""
+@checked
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """x / max(|x|_p, eps) along dim; written into `out` where it is given."""
     length = input.norm(p, dim, keepdim=True)
-    return ops.div(input, ops.clamp(length, eps, None))
+    y = ops.div(input, ops.clamp(length, eps, None))
+    return y if out is None else write_out(out, y, "normalize")
 
 
+@checked
 def embedding(
     input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
     scale_grad_by_freq: bool = False, sparse: bool = False,
@@ -245,6 +248,7 @@ def embedding(
     return ops.embedding(weight, input, padding_idx=padding_idx)
 
 
+@checked
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 (..., num_classes), 1 at the class and 0 elsewhere; num_classes=-1 is one more than the largest class."""
     if tensor.dtype.kind not in ("int", "uint"):
@@ -260,16 +264,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 
 
 # losses
-def _reduced(name: str, loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return ops.mean(loss, dim=tuple(range(loss.ndim)), keepdim=False)
-    if reduction == "sum":
-        return ops.sum(loss, dim=tuple(range(loss.ndim)), keepdim=False)
-    if reduction != "none":
-        raise ValueError(f"{name}: reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
-    return loss
-
-
 def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         raise ShapeError(
@@ -277,6 +271,13 @@ def _same_shape(name: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+def _weighted(name: str, loss: Tensor, weight: Tensor) -> Tensor:
+    if weight.shape != loss.shape:
+        raise ShapeError(f"{name}: weight {tuple(weight.shape)} and input {tuple(loss.shape)} must have one shape; expand the weight")
+    return ops.mul(loss, weight)
+
+
+@checked
 def cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -285,60 +286,68 @@ def cross_entropy(
 
     "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing.
     """
-    _modern("cross_entropy", size_average, reduce)
+    reduction = named(size_average, reduce, reduction)
     return ops.cross_entropy(input, target, weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=float(label_smoothing))
 
 
+@checked
 def nll_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None,
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """-input[target]: input (batch, classes, ...) of log-probabilities, target (batch, ...) of class numbers."""
-    _modern("nll_loss", size_average, reduce)
+    reduction = named(size_average, reduce, reduction)
     dim = 0 if input.ndim == 1 else 1
     if tuple(target.shape) != (*input.shape[:dim], *input.shape[dim + 1 :]):
         raise ShapeError(
             f"nll_loss: input {tuple(input.shape)} and target {tuple(target.shape)}: target has input's shape without its classes, dim {dim}"
         )
+    if weight is not None and len(weight.array.shape) != 1:
+        raise ShapeError(f"nll_loss: weight {tuple(weight.shape)}: give a vector with a number for each class")
     counted = ops.ne(target, ignore_index)
     safe = ops.where(counted, target, 0)
     loss = -ops.gather(input, safe.unsqueeze(dim), dim=dim).squeeze(dim)
     scale = ops.cast(counted, dtype=input.array.dtype) if weight is None else ops.where(counted, weight[safe], 0.0)
     loss = ops.where(counted, loss * scale, 0.0)
     if reduction == "mean":
-        return _reduced("nll_loss", loss, "sum") / _reduced("nll_loss", scale, "sum")
-    return _reduced("nll_loss", loss, reduction)
+        return reduced("nll_loss", loss, "sum") / reduced("nll_loss", scale, "sum")
+    return reduced("nll_loss", loss, reduction)
 
 
-def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:
-    """(input - target)^2, both of one shape."""
-    _modern("mse_loss", size_average, reduce)
+@checked
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """(input - target)^2, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
+    reduction = named(size_average, reduce, reduction)
     _same_shape("mse_loss", input, target)
-    return ops.mse_loss(input, target, reduction=reduction)
+    if weight is None:
+        return ops.mse_loss(input, target, reduction=reduction)
+    return reduced("mse_loss", _weighted("mse_loss", ops.square(ops.sub(input, target)), weight), reduction, weight)
 
 
-def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:
-    """|input - target|, both of one shape."""
-    _modern("l1_loss", size_average, reduce)
+@checked
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Tensor | None = None
+) -> Tensor:
+    """|input - target|, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
+    reduction = named(size_average, reduce, reduction)
     _same_shape("l1_loss", input, target)
-    return _reduced("l1_loss", ops.abs(ops.sub(input, target)), reduction)
+    loss = ops.abs(ops.sub(input, target))
+    return reduced("l1_loss", loss if weight is None else _weighted("l1_loss", loss, weight), reduction, weight)
 
 
+@checked
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """-(p t log s(x) + (1 - t) log(1 - s(x))), s the sigmoid and p = pos_weight, in the form that does not overflow:
     (1 - t) x + (1 + (p - 1) t) softplus(-x)."""
-    _modern("binary_cross_entropy_with_logits", size_average, reduce)
+    reduction = named(size_average, reduce, reduction)
     _same_shape("binary_cross_entropy_with_logits", input, target)
-    missed = ops.softplus(-input)
+    missed = ops.softplus(-input, beta=1.0, threshold=math.inf)  # exact everywhere
     if pos_weight is not None:
-        missed = missed * ((pos_weight - 1) * target + 1)
+        missed = ops.mul(missed, ops.add(ops.mul(ops.sub(pos_weight, 1), target), 1))
     loss = (1 - target) * input + missed
-    return _reduced("binary_cross_entropy_with_logits", loss if weight is None else loss * weight, reduction)
-
-
-def _modern(name: str, size_average: Any, reduce: Any) -> None:
-    if size_average is not None or reduce is not None:
-        raise ValueError(f"{name}: size_average and reduce were replaced by reduction='mean', 'sum' or 'none'")
+    return reduced("binary_cross_entropy_with_logits", loss if weight is None else ops.mul(loss, weight), reduction)

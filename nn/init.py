@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
+from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.publishing.publish import checked
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -28,20 +29,25 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return gains.get(nonlinearity, 1.0)
 
 
+@checked
 @no_grad()
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform on [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
+@checked
 @no_grad()
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with the given mean and standard deviation."""
     return tensor.normal_(mean, std, generator=generator)
 
 
+@checked
 @no_grad()
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Generator | None = None
+) -> Tensor:
     """Normal, restricted to [a, b]: the inverse of the distribution function at a uniform number between its values at a and b."""
     low, high = (math.erf((end - mean) / (std * math.sqrt(2.0))) for end in (a, b))
     tensor.uniform_(low, high, generator=generator)
@@ -66,22 +72,26 @@ def _fill(tensor: Tensor, values: np.ndarray) -> Tensor:
     return tensor.copy_(as_tensor(np.asarray(values)).to(device=tensor.device, dtype=tensor.dtype))
 
 
+@checked
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Every element `val`."""
     return tensor.fill_(val)
 
 
+@checked
 def ones_(tensor: Tensor) -> Tensor:
     """Every element 1."""
     return constant_(tensor, 1.0)
 
 
+@checked
 def zeros_(tensor: Tensor) -> Tensor:
     """Every element 0."""
     return constant_(tensor, 0.0)
 
 
+@checked
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix."""
@@ -98,13 +108,15 @@ def fans(name: str, tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+@checked
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform on +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     bound = gain * math.sqrt(6.0 / sum(fans("xavier_uniform_", tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+@checked
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans("xavier_normal_", tensor))), generator)
 
@@ -117,19 +129,26 @@ def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) 
     return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
 
 
-def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+@checked
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
+) -> Tensor:
     """Uniform on +-sqrt(3) gain / sqrt(fan) (He et al. 2015); `a` is the slope of the leaky_relu that follows."""
     bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
-def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None) -> Tensor:
+@checked
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
+) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015)."""
     return normal_(tensor, 0.0, _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
 
 
+@checked
 @no_grad()
-def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A (semi-)orthogonal matrix over (first dim, all others), from the QR factors of a normal one (Saxe et al. 2013)."""
     if tensor.ndim < 2:
         raise ShapeError(f"orthogonal_: tensor {tuple(tensor.shape)} must have 2 or more dimensions")

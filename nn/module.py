@@ -13,6 +13,7 @@ from tritensor.errors import DTypeError
 from tritensor.nn import hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
 from tritensor.nn.parameter import Buffer, Parameter
+from tritensor.strides import as_format, preserve_format
 from tritensor.tensor.core import Tensor
 
 
@@ -179,8 +180,8 @@ class Module:
                 if module is not None:
                     yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    def modules(self) -> Iterator[Module]:
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def get_submodule(self, target: str) -> Module:
@@ -194,13 +195,15 @@ class Module:
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return found
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Put `module` where the module called `target` is, such as "layers.0.fc"."""
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` where the module called `target` is, such as "layers.0.fc". Unless strict it may be a new name in a module."""
         path, _, name = target.rpartition(".")
         if not name:
             raise ValueError("set_submodule: the target is empty; name a module below this one")
-        self.get_submodule(target)
-        self.get_submodule(path).add_module(name, module)
+        parent = self.get_submodule(path)
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
+        parent.add_module(name, module)
 
     def _get_member(self, target: str, table: str, what: str) -> Any:
         path, _, name = target.rpartition(".")
@@ -220,8 +223,16 @@ class Module:
         return found
 
     # state
-    def state_dict(self, *, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """Names and values of all parameters and persistent buffers, sharing memory with them; keep_vars=True keeps the parameters themselves."""
+    def state_dict(
+        self, *args: Any, destination: dict[str, Any] | None = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """Names and values of all parameters and persistent buffers, sharing memory with them; keep_vars=True keeps the parameters themselves.
+
+        Older code gives destination, prefix and keep_vars by place.
+        """
+        if args:
+            given: tuple[Any, ...] = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            destination, prefix, keep_vars = given
         found = {} if destination is None else destination
         if self._hooks is not None:
             for hook in list(self._hooks.state_pre.values()):
@@ -307,10 +318,10 @@ class Module:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Any:
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
         """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor). Only floating members are cast.
 
-        `non_blocking` as in Tensor.to. Returns self.
+        `non_blocking` as in Tensor.to. `memory_format` is that of members of as many dimensions as it orders. Returns self.
         """
         for given in args:
             if isinstance(given, bool):
@@ -321,6 +332,7 @@ class Module:
                 device = given
             elif given is not None:
                 dtype = given
+        wanted = as_format("Module.to", memory_format, preserve_format)
         target = None if device is None else as_device(device)
         kind = None if dtype is None else as_dtype(dtype)
         if kind is not None and kind.kind not in ("float", "complex"):
@@ -328,10 +340,11 @@ class Module:
 
         def convert(t: Tensor) -> Tensor:
             cast = kind if kind is not None and t.is_floating_point() else None
-            if target is None and cast is None:
+            laid = wanted if wanted.order is None or t.ndim == len(wanted.order) else preserve_format
+            if target is None and cast is None and laid is preserve_format:
                 return t
             there = t.device if target is None else target
-            return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking)
+            return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking, memory_format=laid)
 
         return self._apply(convert)
 

@@ -7,6 +7,7 @@ from typing import Any
 from tritensor.array import empty
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype, default_float
+from tritensor.tensor.copying import compact
 from tritensor.tensor.core import Tensor, as_tensor
 
 
@@ -25,7 +26,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        found = super().__deepcopy__(memo)
+        found = self._deepcopied(memo, lambda array, _: compact(array))  # a parameter is the memory of its own
         found.grad = None  # the copy of a model starts without gradients
         return found
 

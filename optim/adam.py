@@ -25,6 +25,7 @@ class Adam(Optimizer):
     """
 
     _decoupled = False
+    _like_params = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq")
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
@@ -32,13 +33,16 @@ class Adam(Optimizer):
         fused: bool | None = None, decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
         refuse_differentiable(type(self).__name__, differentiable)
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize}
-        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
+        defaults = {"lr": lr, "betas": tuple(betas), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize}
+        accepted = {"foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused}
+        super().__init__(params, {**defaults, **accepted, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         if not group["eps"] >= 0:
             raise ValueError(f"Invalid epsilon value: {group['eps']}; it must be 0 or more")
+        if len(group["betas"]) != 2:
+            raise ValueError(f"Invalid betas: {group['betas']}; give two numbers")
         for i, beta in enumerate(group["betas"]):
             if not 0 <= beta < 1:
                 raise ValueError(f"Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")

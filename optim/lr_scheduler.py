@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,8 @@ class LRScheduler:
     written into, which the replays of a CUDA graph see if it is on the GPU. To go on from epoch n pass
     last_epoch=n with an optimizer whose groups hold "initial_lr".
     """
+
+    _get_lr_called_within_step = False  # subclasses written for PyTorch ask for it in their get_lr
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -42,19 +45,41 @@ class LRScheduler:
         """The rates that the last step() set, one per group."""
         return self._last_lr
 
-    def step(self) -> None:
-        """Go on by one epoch and set the rates."""
+    def step(self, epoch: int | None = None) -> None:
+        """Go on by one epoch and set the rates; `epoch`, deprecated, jumps to that one."""
         optimizer = self.optimizer
-        if self._step_count == 1 and optimizer._steps == 0 and type(optimizer).step is Optimizer.step:
+        if self._step_count == 1 and optimizer._steps == 0:
             warnings.warn(
                 "lr_scheduler.step() was called before optimizer.step(), so the first rate of the schedule was never used; call optimizer.step() first",
                 stacklevel=2,
             )
         self._step_count += 1
-        self.last_epoch += 1
-        for group, lr in zip(optimizer.param_groups, self.get_lr(), strict=True):
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                warnings.warn("lr_scheduler.step(epoch) is deprecated; call step() once an epoch", stacklevel=2)
+                self.last_epoch = epoch
+                rates = self._get_closed_form_lr()
+        finally:
+            self._get_lr_called_within_step = False
+        for group, lr in zip(optimizer.param_groups, rates, strict=True):
             write_rate(group, lr)
         self._last_lr: list[float] = [read_rate(group) for group in optimizer.param_groups]
+
+    @property
+    def _is_initial(self) -> bool:
+        """Whether this is the constructor's step: a schedule that goes on finds the rates of its epoch already set."""
+        return not hasattr(self, "_last_lr")
+
+    def _get_closed_form_lr(self) -> list[float]:
+        """The rates of `self.last_epoch` from the initial ones; here those that one step leads to, for schedules without such a formula."""
+        return self.get_lr()
+
+    def _scaled(self, factor: float) -> list[float]:
+        return [base * factor for base in self.base_lrs]
 
     def _times(self, factor: float) -> list[float]:
         return [read_rate(group) * factor for group in self.optimizer.param_groups]
@@ -66,6 +91,10 @@ class LRScheduler:
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over another schedule's state."""
         self.__dict__.update(state_dict)
+
+
+class _LRScheduler(LRScheduler):
+    """The base's name in older programs."""
 
 
 class StepLR(LRScheduler):
@@ -80,6 +109,9 @@ class StepLR(LRScheduler):
     def get_lr(self) -> list[float]:
         return self._times(self.gamma if self.last_epoch and self.last_epoch % self.step_size == 0 else 1.0)
 
+    def _get_closed_form_lr(self) -> list[float]:
+        return self._scaled(self.gamma ** (self.last_epoch // self.step_size))
+
 
 class MultiStepLR(LRScheduler):
     """Times gamma at each epoch in milestones."""
@@ -91,6 +123,9 @@ class MultiStepLR(LRScheduler):
     def get_lr(self) -> list[float]:
         return self._times(self.gamma ** self.milestones[self.last_epoch])
 
+    def _get_closed_form_lr(self) -> list[float]:
+        return self._scaled(self.gamma ** sum(count for epoch, count in self.milestones.items() if epoch <= self.last_epoch))
+
 
 class ExponentialLR(LRScheduler):
     """Times gamma every epoch."""
@@ -100,7 +135,10 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._times(self.gamma if self.last_epoch else 1.0)
+        return self._times(1.0 if self._is_initial else self.gamma)
+
+    def _get_closed_form_lr(self) -> list[float]:
+        return self._scaled(self.gamma**self.last_epoch)
 
 
 class LinearLR(LRScheduler):
@@ -117,10 +155,14 @@ class LinearLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._times(self.start_factor)
-        if self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._times(1.0)
         rise = self.end_factor - self.start_factor
         return self._times(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+
+    def _get_closed_form_lr(self) -> list[float]:
+        passed = min(self.total_iters, self.last_epoch) / self.total_iters
+        return self._scaled(self.start_factor + (self.end_factor - self.start_factor) * passed)
 
 
 class LambdaLR(LRScheduler):
@@ -139,8 +181,16 @@ class LambdaLR(LRScheduler):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer and the functions, which are made anew with the schedule."""
-        return {k: v for k, v in super().state_dict().items() if k != "lr_lambdas"}
+        """Everything but the optimizer and the functions; of callable objects their attributes."""
+        kept = [None if isinstance(f, types.FunctionType) else dict(getattr(f, "__dict__", {})) for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": kept}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over another schedule's state; the functions stay, callable objects among them get their attributes."""
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
+        for f, kept in zip(self.lr_lambdas, state_dict.get("lr_lambdas", ()), strict=False):
+            if kept:
+                f.__dict__.update(kept)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -155,10 +205,10 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         t, groups, low = self.last_epoch, self.optimizer.param_groups, self.eta_min
-        if t == 0:
+        if self._is_initial:
             return self._times(1.0)
-        if self._step_count == 1:
-            return [low + (base - low) * (1 + math.cos(math.pi * t / self.T_max)) / 2 for base in self.base_lrs]
+        if self._step_count == 1 and t > 0:
+            return self._get_closed_form_lr()
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate is at eta_min, and no factor leads away from there
             return [
                 read_rate(g) + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
@@ -167,11 +217,16 @@ class CosineAnnealingLR(LRScheduler):
         factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
         return [factor * (read_rate(g) - low) + low for g in groups]
 
+    def _get_closed_form_lr(self) -> list[float]:
+        t, low = self.last_epoch, self.eta_min
+        return [low + (base - low) * (1 + math.cos(math.pi * t / self.T_max)) / 2 for base in self.base_lrs]
 
-class ReduceLROnPlateau:
+
+class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when a metric, given to step(metric), has not become better for `patience` epochs.
 
-    Better than best: by `threshold` relative (threshold_mode="rel") or absolute ("abs"). After a reduction it waits `cooldown` epochs. Rates stop at min_lr.
+    Better means: below best * (1 - threshold) (threshold_mode="rel") or best - threshold ("abs"); in mode "max" above best * (1 + threshold)
+    or best + threshold. After a reduction it waits `cooldown` epochs. Rates stop at min_lr.
     """
 
     def __init__(
@@ -184,45 +239,64 @@ class ReduceLROnPlateau:
             raise ValueError(
                 f"ReduceLROnPlateau: mode is 'min' or 'max' and threshold_mode 'rel' or 'abs', not {mode!r} and {threshold_mode!r}"
             )
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
         groups = len(optimizer.param_groups)
         self.optimizer = optimizer
+        self.default_min_lr = None if isinstance(min_lr, Sequence) else min_lr
         self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * groups
         if len(self.min_lrs) != groups:
             raise ValueError(f"ReduceLROnPlateau: expected {groups} min_lrs, one per parameter group, but got {len(self.min_lrs)}")
         self.mode, self.factor, self.patience, self.cooldown, self.eps = mode, factor, patience, cooldown, eps
         self.threshold, self.threshold_mode = threshold, threshold_mode
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self.mode_worse = math.inf if mode == "min" else -math.inf  # what every metric beats
+        self.last_epoch = 0
+        self._reset()
         self._last_lr = [read_rate(group) for group in optimizer.param_groups]
 
-    def is_better(self, value: float, best: float) -> bool:
-        """Whether value beats best by the threshold."""
-        margin = 0.0 if math.isinf(best) else self.threshold * (abs(best) if self.threshold_mode == "rel" else 1)
-        return value > best + margin if self.mode == "max" else value < best - margin
+    @property
+    def in_cooldown(self) -> bool:
+        return self.cooldown_counter > 0
 
-    def step(self, metrics: Any) -> None:
+    def _reset(self) -> None:
+        """Forget the best metric, and what was counted."""
+        self.best = self.mode_worse
+        self.num_bad_epochs = self.cooldown_counter = 0
+
+    def _is_better(self, value: float, best: float) -> bool:
+        """Whether value beats best by the threshold."""
+        sign = 1.0 if self.mode == "max" else -1.0
+        bound = best * (1.0 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
+        return value > bound if self.mode == "max" else value < bound
+
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Go on by one epoch whose metric was `metrics` (a number or a tensor of one element)."""
         value = float(metrics)
-        self.last_epoch += 1
-        if self.is_better(value, self.best):
+        if epoch is not None:
+            warnings.warn("lr_scheduler.step(metrics, epoch) is deprecated; call step(metrics) once an epoch", stacklevel=2)
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        if self._is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
-        if self.cooldown_counter > 0:
+        if self.in_cooldown:
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
-                now = read_rate(group)
-                lower = max(now * self.factor, low)
-                if now - lower > self.eps:
-                    write_rate(group, lower)
+            self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [read_rate(group) for group in self.optimizer.param_groups]
 
-    def get_last_lr(self) -> list[float]:
-        """The rates that the last step() set, one per group."""
-        return self._last_lr
-
-    state_dict = LRScheduler.state_dict
-    load_state_dict = LRScheduler.load_state_dict
+    def _reduce_lr(self) -> None:
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self.min_lrs):
+            if self.default_min_lr is None:
+                raise RuntimeError(
+                    f"ReduceLROnPlateau: the optimizer has {len(groups)} parameter groups and min_lrs {len(self.min_lrs)}: set min_lrs anew"
+                )
+            self.min_lrs = [self.default_min_lr] * len(groups)
+        for group, low in zip(groups, self.min_lrs, strict=True):
+            now = read_rate(group)
+            lower = max(now * self.factor, low)
+            if now - lower > self.eps:
+                write_rate(group, lower)

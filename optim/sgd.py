@@ -27,6 +27,8 @@ class SGD(Optimizer):
         CaptureError: a first step with momentum in the capture of a CUDA graph; take one before.
     """
 
+    _like_params = ("momentum_buffer",)
+
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov: bool = False,
         *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
@@ -41,6 +43,9 @@ class SGD(Optimizer):
                 "weight_decay": weight_decay,
                 "nesterov": nesterov,
                 "maximize": maximize,
+                "foreach": foreach,
+                "differentiable": differentiable,
+                "fused": fused,
             },
         )
 

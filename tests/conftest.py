@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# Only tests/test_gpu_suite.py sets this, to "emulated": the GPU's tests then run, a few of them, on the emulated device.
+# Only tests/sabotage/test_gpu_suite.py sets this, to "emulated": the GPU's tests then run, a few of them, on the emulated device.
 STAND_IN = "TRITENSOR_GPU_TESTS"
 
 

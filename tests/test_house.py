@@ -14,36 +14,45 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tritensor"
 WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into the package
 
-# Imports go down only. A name stands for the file or the folder; what is not listed is in the last floor but one.
+# Imports go down only, inside functions as well as at the top of a file. An entry stands for a file, or for all files below a folder
+# that no longer entry names; a folder's own name with `/__init__` stands for its public names, which gather what lies below them.
 FLOORS = [
-    ("errors",),
-    ("dtypes",),
-    ("device", "cuda"),
-    ("array", "transfer"),
-    ("words", "recorder", "replay", "lean"),
-    ("registration", "table"),
+    ("errors", "call_site"),
+    ("dtypes", "strides"),
+    ("device", "cuda/current", "cuda/device_errors", "cuda/nvtx"),
+    ("cuda/runtime",),
+    ("cuda/presence", "cuda/launch"),
+    ("cuda/devices",),
+    ("cuda/memory", "cuda/streams"),
+    ("cuda/compiler",),
+    ("cuda/driver", "cuda/emulator"),
+    ("cuda/virtual",),
+    ("cuda/choice",),
+    ("array", "transfer", "random"),
+    ("cuda/random",),
+    ("cuda/__init__",),
+    ("replay",),
+    ("matmul_precision",),
+    ("table",),
     ("autograd",),
     ("dispatch",),
-    ("tensor", "random"),
+    ("tensor",),
+    ("kernels/parts",),
     ("kernels",),
     ("nn",),
     ("optim",),
     ("data", "io", "distributed", "compile"),
-    # utils is PyTorch's spelling of what stands below
-    ("utils", "debug", "rehearsal", "precompile", "doctor", "doctor_probe", "cli", "__main__"),
+    ("utils", "debug"),  # utils is PyTorch's spelling of what stands below
+    ("tools",),
+    ("doctor",),  # `python -m tritensor.doctor`
     ("__init__",),
 ]
 HEIGHT = {name: i for i, names in enumerate(FLOORS) for name in names}
 
-# tritensor.tensor and tritensor.kernels hold the two halves of an op and look each other up at run time; nothing here
-# may import upwards even so. The exceptions, each with its reason:
-UPWARD: dict[tuple[str, str], str] = {
-    ("cuda", "random"): "tritensor.cuda.manual_seed and its like are other names for tritensor.random's, at run time"
-}
-
 LONG_FILES: dict[str, str] = {}  # path: why one file is right
 LONG_FUNCTIONS: dict[str, str] = {}  # path:function: why one function is right
 FILE_LINES = 450
+FOLDER_FILES = 16
 COLUMNS = 160  # the formatter breaks code at 140; an error message may be longer
 FUNCTION_LINES = 60  # the lines of the code itself; docstring not counted
 RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
@@ -67,10 +76,35 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def floor_of(module: str) -> str:
-    """The floor's name for a dotted module inside tritensor."""
-    parts = module.split(".")
-    return parts[1] if len(parts) > 1 else "__init__"
+def module_of(path: Path) -> str:
+    """The dotted name of a source file: tritensor.cuda.launch; a package's is that of its folder."""
+    return "tritensor." + relative(path).removesuffix(".py").replace("/", ".")
+
+
+def floor_of(name: str) -> str | None:
+    """The entry of FLOORS that a file stands under: the longest that its path (without .py) begins with."""
+    parts = name.split("/")
+    found = ("/".join(parts[:n]) for n in range(len(parts), 0, -1))
+    return next((f for f in found if f in HEIGHT), None)
+
+
+def imported_files(path: Path) -> list[tuple[str, int]]:
+    """(file without .py, line) of everything of tritensor that a file imports, anywhere in it."""
+    found = []
+    for n in ast.walk(parsed(path)):
+        if isinstance(n, ast.Import):
+            named = [(a.name, None) for a in n.names]
+        elif isinstance(n, ast.ImportFrom):
+            named = [(n.module or "", a.name) for a in n.names]
+        else:
+            continue
+        for module, name in named:
+            if module.split(".")[0] != "tritensor":
+                continue
+            below = module.split(".")[1:] + ([name] if name else [])
+            options = ["/".join(below), "/".join([*below, "__init__"]), "/".join(below[:-1]), "/".join([*below[:-1], "__init__"])]
+            found += [(o, n.lineno) for o in options if o in NAMES][:1] or [("/".join(below), n.lineno)]
+    return found
 
 
 def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
@@ -92,23 +126,95 @@ def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
     return found
 
 
-FILES = [pytest.param(p, id=relative(p)) for p in sources()]
+SOURCES = sources()
+NAMES = {relative(p).removesuffix(".py") for p in SOURCES}
+FILES = [pytest.param(p, id=relative(p)) for p in SOURCES]
 
 
 @pytest.mark.parametrize("path", FILES)
 def test_imports_go_down(path: Path) -> None:
-    here = floor_of("tritensor." + relative(path).removesuffix(".py").replace("/", "."))
+    name = relative(path).removesuffix(".py")
+    here = floor_of(name)
+    assert here is not None, f"{relative(path)}: has no floor; give it one in tests/test_house.py"
     if here == "__init__":
         return
-    assert here in HEIGHT, f"{relative(path)}: {here!r} has no floor; give it one in tests/test_house.py"
-    for module, line, _ in imports(parsed(path)):
-        if module.split(".")[0] != "tritensor":
+    for file, line in imported_files(path):
+        assert file in NAMES, f"{relative(path)}:{line}: imports the front door, or {file}, which is no file of ours"
+        assert file != "__init__", f"{relative(path)}:{line}: imports the front door; import the file that defines the name"
+        there = floor_of(file)
+        assert there is not None, f"{file}.py has no floor"
+        assert HEIGHT[there] <= HEIGHT[here], f"{relative(path)}:{line}: {here} imports {there} ({file}), which is a floor above"
+
+
+def test_no_family_of_ops_imports_another() -> None:
+    """What two families of ops share stands in kernels/parts/, which imports no family."""
+    found = []
+    for path in SOURCES:
+        here = relative(path).split("/")
+        if here[0] != "kernels" or len(here) < 3:
             continue
-        assert module != "tritensor", f"{relative(path)}:{line}: imports the front door; import the file that defines the name"
-        there = floor_of(module)
-        assert there in HEIGHT, f"{relative(path)}:{line}: {module} is on no floor (a name of the front door?)"
-        if (here, there) not in UPWARD:
-            assert HEIGHT[there] <= HEIGHT[here], f"{relative(path)}:{line}: {here} imports {there}, which is a floor above"
+        for file, line in imported_files(path):
+            there = file.split("/")
+            if there[0] == "kernels" and len(there) > 1 and there[1] not in (here[1], "parts"):
+                found.append(f"{relative(path)}:{line} imports {file}")
+    assert not found, f"move what is shared to kernels/parts/: {found}"
+
+
+def circles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one node (Tarjan, "Depth-first search and linear graph algorithms", 1972)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(v: str) -> None:
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        for w in sorted(edges[v]):
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in stack:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            component = stack[stack.index(v) :]
+            del stack[stack.index(v) :]
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for v in sorted(edges):
+        if v not in index:
+            visit(v)
+    return found
+
+
+def test_no_circle_of_files() -> None:
+    edges = {relative(p).removesuffix(".py"): {f for f, _ in imported_files(p) if f in NAMES} for p in SOURCES}
+    assert not circles(edges), f"files that import one another in a circle: {circles(edges)}"
+
+
+def test_no_circle_of_rooms() -> None:
+    """Folders of one parent, and files beside them, import one another in one direction only."""
+    for folder in {p.parent for p in SOURCES} - {PACKAGE}:
+        base = folder.relative_to(PACKAGE).as_posix() + "/"
+        inside = [p for p in SOURCES if relative(p).startswith(base)]
+        room = {relative(p).removesuffix(".py"): relative(p).removesuffix(".py").removeprefix(base).split("/")[0] for p in inside}
+        edges: dict[str, set[str]] = {r: set() for r in room.values()}
+        for p in inside:
+            here = room[relative(p).removesuffix(".py")]
+            edges[here] |= {room[f] for f, _ in imported_files(p) if f in room} - {here}
+        assert not circles(edges), f"rooms of {base} that import one another in a circle: {circles(edges)}"
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+    assert circles({"a": {"b"}, "b": set(), "c": {"a", "b"}}) == []
+
+
+@pytest.mark.parametrize("folder", sorted({p.parent for p in SOURCES}), ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_no_crowded_folder(folder: Path) -> None:
+    files = [p for p in folder.iterdir() if p.suffix == ".py"]
+    assert len(files) <= FOLDER_FILES, f"{folder.relative_to(PACKAGE)} holds {len(files)} files; make rooms of what belongs together"
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -248,7 +354,7 @@ def test_every_op_is_used() -> None:
     from tritensor.table import registry
 
     reachable = called_ops() | set(tritensor.__all__) | set(dir(tritensor.Tensor))
-    reachable |= {"max_dim", "min_dim"}  # tensor/reductions.py puts these names together
+    reachable |= {"max_dim", "min_dim"}  # tensor/functions/reductions.py puts these names together
     lost = sorted(set(registry) - reachable)
     assert not lost, f"ops that no public name reaches: {lost}"
 

@@ -17,6 +17,7 @@ from tritensor import kernels as kernels
 from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import random as random
+from tritensor import strides as _strides
 from tritensor import utils as utils
 from tritensor.autograd import enable_grad as enable_grad
 from tritensor.autograd import inference_mode as inference_mode
@@ -37,25 +38,31 @@ from tritensor.errors import RegistrationError as RegistrationError
 from tritensor.errors import ShapeError as ShapeError
 from tritensor.io import load as load
 from tritensor.io import save as save
-from tritensor.kernels.matmul import get_float32_matmul_precision as get_float32_matmul_precision
-from tritensor.kernels.matmul import set_float32_matmul_precision as set_float32_matmul_precision
+from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
+from tritensor.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
 from tritensor.random import Generator as Generator
 from tritensor.random import get_rng_state as get_rng_state
 from tritensor.random import initial_seed as initial_seed
 from tritensor.random import manual_seed as manual_seed
 from tritensor.random import seed as seed
 from tritensor.random import set_rng_state as set_rng_state
+from tritensor.strides import channels_last as channels_last
+from tritensor.strides import channels_last_3d as channels_last_3d
+from tritensor.strides import contiguous_format as contiguous_format
+from tritensor.strides import preserve_format as preserve_format
 from tritensor.table import Op as Op
 from tritensor.table import Sample as Sample
 from tritensor.table import Spec as Spec
 from tritensor.table import Work as Work
 from tritensor.table import op as op
 from tritensor.table import ops as ops
-from tritensor.tensor.core import Size as Size
 from tritensor.tensor.core import Tensor as Tensor
-from tritensor.tensor.operators import bind_operators as _bind_operators
 from tritensor.tensor.printing import set_printoptions as set_printoptions
-from tritensor.tensor.publish import public as _public
+from tritensor.tensor.publishing.layout import layout as layout
+from tritensor.tensor.publishing.layout import strided as strided
+from tritensor.tensor.publishing.publish import checked as _checked
+from tritensor.tensor.publishing.publish import public as _public
+from tritensor.tensor.size import Size as Size
 
 __version__ = "0.1.0"
 
@@ -84,22 +91,24 @@ def is_tensor(x: object) -> bool:
     return isinstance(x, Tensor)
 
 
-def numel(input: Tensor) -> _builtins.int:
+@_checked
+def numel(input: "Tensor") -> _builtins.int:
     """How many elements a tensor has."""
     return input.numel()
 
 
-def is_floating_point(input: Tensor) -> _builtins.bool:
+@_checked
+def is_floating_point(input: "Tensor") -> _builtins.bool:
     """Whether a tensor's type is a floating one."""
     return input.is_floating_point()
 
 
 newaxis = None
+memory_format = _strides.MemoryFormat
 
 
 # As in PyTorch, log(0) is -inf and 0/0 is nan without a word; numpy would warn. Only warnings raised in our own modules are silenced.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
-_bind_operators()
 # The types under PyTorch's names, among them `bool`, `int` and `float`, and the functions that the tensor floor published.
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long")})

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.cuda.memory import Storage, allocate
+from tritensor.cuda.memory.storage import Storage, allocate
 from tritensor.device import cpu, device
 from tritensor.errors import DeviceError, ShapeError
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a C-ordered array of `shape`."""
-    strides = []
-    step = 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images, order_of
 
 
 class Layout:
@@ -135,8 +127,11 @@ class CudaArray:
         return self.as_strided(shape, strides, 0)
 
     def view(self, dtype: np.dtype) -> CudaArray:
-        """The same bytes as another element type of the same width."""
-        return CudaArray(self.storage, self.shape, np.dtype(dtype), self.strides, self.offset)
+        """The same bytes as another element type; see `reinterpreted`."""
+        shape, strides = reinterpreted(self, np.dtype(dtype))
+        out = CudaArray(self.storage, shape, np.dtype(dtype), strides)
+        out.pointer = self.pointer
+        return out
 
     def __getitem__(self, index: Any) -> CudaArray:
         """Basic indexing only: a tuple of ints, slices, None and at most one Ellipsis, already checked."""
@@ -219,6 +214,32 @@ def device_of(x: Array) -> device:
     return x.storage.device if isinstance(x, CudaArray) else cpu
 
 
+def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and element strides of x's bytes read as another type: the last dimension shrinks or grows with the width of the elements.
+
+    Raises ShapeError where elements of another width do not lie there whole: the last dimension must be contiguous and hold
+    a whole number of them, and so must every stride and the address.
+    """
+    shape, strides = tuple(x.shape), element_strides(x)
+    old, new = x.dtype.itemsize, dtype.itemsize
+    if old == new:
+        return shape, strides
+    names = f"view: {dtypes.of(x.dtype).name} of shape {shape} and strides {strides} as {dtypes.of(dtype).name}"
+    if not shape:
+        raise ShapeError(f"{names}: a 0-d tensor keeps the width of its element; reshape it to (1,) first")
+    if strides[-1] != 1 and shape[-1] != 1 and 0 not in shape:
+        raise ShapeError(f"{names}: the last dimension must be contiguous; use contiguous()")
+    if new < old:
+        ratio = old // new
+        return (*shape[:-1], shape[-1] * ratio), (*[s * ratio for s in strides[:-1]], 1)
+    ratio = new // old
+    address = x.data_ptr() if isinstance(x, CudaArray) else x.ctypes.data
+    whole = 0 in shape or (all(s % ratio == 0 for s in strides[:-1]) and address % new == 0)
+    if shape[-1] % ratio or not whole:
+        raise ShapeError(f"{names}: the last size, the strides and the address must be multiples of {ratio} elements; use clone()")
+    return (*shape[:-1], shape[-1] // ratio), (*[s // ratio for s in strides[:-1]], 1)
+
+
 def as_strided(x: Array, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Array:
     """A view of any shape, strides and offset in elements, counted from x's first element; the caller keeps it in bounds."""
     if isinstance(x, CudaArray):
@@ -236,13 +257,41 @@ def expand(x: Array, shape: tuple[int, ...]) -> Array:
     return x.expand(shape) if isinstance(x, CudaArray) else np.broadcast_to(x, shape)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype, on: device) -> Array:
-    """An uninitialised C-ordered array."""
+def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[int, ...] | None = None) -> Array:
+    """An uninitialised array: C-ordered, or of strides (in elements) that fill its memory."""
     if on.type == "cpu":
-        return np.empty(shape, dtype)
+        if strides is None:
+            return np.empty(shape, dtype)
+        order = order_of(strides)
+        return np.empty([shape[d] for d in order], dtype).transpose(np.argsort(order))
     if dtypes.of(dtype).triton is None:
         raise _no_kernel_type(dtype, on)
-    return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype)
+    return CudaArray(allocate(math.prod(shape) * dtype.itemsize, on), shape, dtype, strides)
+
+
+def empty_elementwise(shape: tuple[int, ...], dtype: np.dtype, on: device, operands: Sequence[Any]) -> Array:
+    """An uninitialised result of an elementwise op, laid out as its operands are; numbers among them have no say."""
+    layouts = tuple([(x.shape, element_strides(x)) for x in operands if isinstance(x, CudaArray | np.ndarray)])
+    return empty(shape, dtype, on, elementwise(shape, layouts))
+
+
+def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
+    """What numpy made of `arrays` as an array (not one of its scalars), laid out as an op's rule says: x itself where numpy's own order is that."""
+    if type(x) is not np.ndarray:
+        x = np.asarray(x)
+    if rule == OWN or x.ndim < 2:
+        return x
+    if rule == CONTIGUOUS or 0 in x.shape:
+        return x if x.flags.c_contiguous else np.array(x, order="C")
+    given = [a for a in arrays if isinstance(a, np.ndarray)]
+    if x.flags.c_contiguous and all([a.flags.c_contiguous for a in given]):
+        return x
+    strides = (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given]))
+    if all([n == 1 or have == step * x.itemsize for n, have, step in zip(x.shape, x.strides, strides, strict=True)]):
+        return x
+    y = empty(x.shape, x.dtype, cpu, strides)
+    np.copyto(y, x)
+    return y
 
 
 def _no_kernel_type(dtype: np.dtype, on: device) -> DeviceError:

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from tritensor.cuda import compile_log, waits
-from tritensor.cuda.compile_log import Compile as Compile
+from tritensor.cuda.compiler import compile_log
+from tritensor.cuda.compiler.compile_log import Compile as Compile
+from tritensor.cuda.streams import hidden_waits
 
 
 def compiles() -> list[Compile]:
@@ -77,15 +78,15 @@ def sync_trace() -> Iterator[SyncTrace]:
     Blocks may be nested: the outer one sees the inner one's waits as well.
     """
     trace = SyncTrace()
-    outer = waits.listener
+    outer = hidden_waits.listener
 
     def listen(kind: str, line: str) -> None:
         trace._note(kind, line)
         if outer is not None:
             outer(kind, line)
 
-    waits.listener = listen
+    hidden_waits.listener = listen
     try:
         yield trace
     finally:
-        waits.listener = outer
+        hidden_waits.listener = outer

@@ -1,8 +1,9 @@
-"""Element types: their names, numpy and Triton spellings, and the promotion table."""
+"""Element types: their names, numpy and Triton spellings, and how they promote."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ml_dtypes
@@ -73,6 +74,7 @@ _by_numpy = {d.numpy: d for d in ALL}
 _by_name = {d.name: d for d in ALL} | {
     "float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
 }  # fmt: skip
+_PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}  # what `dtype=float` means
 _default = float32
 when_default_changed: list[Callable[[], None]] = []  # called when the default floating type has changed
 
@@ -80,6 +82,20 @@ when_default_changed: list[Callable[[], None]] = []  # called when the default f
 def default_float() -> DType:
     """The floating type of `tensor(1.5)`, `rand(3)` and an integer divided by an integer."""
     return _default
+
+
+def default_complex() -> DType:
+    """The complex type of `tensor(1j)`: complex128 where the default floating type is float64, else complex64."""
+    return complex128 if _default is float64 else complex64
+
+
+def of_number(value: bool | int | float | complex) -> DType:
+    """The type of a tensor made of one Python number: bool, int64, or the default floating or complex type."""
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        return int64
+    return _default if isinstance(value, float) else default_complex()
 
 
 def set_default_float(dtype: Any) -> None:
@@ -108,14 +124,8 @@ def as_dtype(x: Any) -> DType:
     """The DType meant by a DType, a numpy dtype or scalar type, a name, or Python's bool, int, float, complex."""
     if isinstance(x, DType):
         return x
-    if x is float:
-        return _default
-    if x is int:
-        return int64
-    if x is bool:
-        return bool_
-    if x is complex:
-        return complex64 if _default is not float64 else complex128
+    if isinstance(x, type) and x in _PYTHON:
+        return _PYTHON[x]
     if isinstance(x, str):
         name = x.removeprefix("torch.").removeprefix("tritensor.")
         if name in _by_name:
@@ -146,6 +156,8 @@ def _promote(a: DType, b: DType) -> DType | None:
     if a is b:
         return a
     ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
+    if "float8" in (a.kind, b.kind) and {ca, cb} != {2}:
+        return None
     if ca != cb:  # the higher category wins whole: int64 + float16 is float16
         low, high = (a, b) if ca < cb else (b, a)
         if high.kind == "complex" and low is float64:
@@ -155,7 +167,7 @@ def _promote(a: DType, b: DType) -> DType | None:
         signed, unsigned = (a, b) if a.kind == "int" else (b, a)
         size = max(signed.itemsize, 2 * unsigned.itemsize)
         return {2: int16, 4: int32, 8: int64}.get(size)
-    if "float8" in (a.kind, b.kind) and a.kind == b.kind:
+    if a.kind == b.kind == "float8":
         return None
     if a.itemsize == b.itemsize:  # float16 with bfloat16: neither holds the other
         return float32
@@ -166,7 +178,7 @@ _TABLE = {(a.numpy, b.numpy): (p.numpy if (p := _promote(a, b)) else None) for a
 
 
 def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
-    """The common type of two numpy dtypes by the Python array API's table (0-d arrays take part like any other).
+    """The common type of two numpy dtypes as equals.
 
     Mixed kinds take the floating (or complex) one; float16 with bfloat16 gives float32.
     Raises DTypeError for uint64 with a signed integer and for two float8 types: no type holds both.
@@ -177,24 +189,69 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
     return found
 
 
-def promote_scalar(a: np.dtype, value: bool | int | float | complex, op: str = "promote") -> np.dtype:
-    """The type of `array op python_scalar`: scalars are weak, only a higher kind changes the array's type.
+def _outranked(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
+    """The common type where only the category of `weak` counts: a higher one than that of `strong` lifts it."""
+    a, b = _by_numpy[strong], _by_numpy[weak]
+    if _CATEGORY[a.kind] >= _CATEGORY[b.kind]:
+        return strong
+    if b.kind == "complex" and a.kind == "float":  # the precision of the stronger one stays
+        return complex128.numpy if a is float64 else complex64.numpy
+    return promote(strong, weak, op)
 
-    Raises OverflowError when an integer does not fit the integer type of the array.
+
+def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
+    """The type that operands meet in: arrays (anything with shape and dtype), Python numbers, None for one that is left out.
+
+    PyTorch's rule: arrays with dimensions promote among themselves. Arrays without dimensions count against them only when
+    their category (bool, integer, floating, complex) is higher, and numbers only when theirs is higher still.
+    Raises DTypeError where no type holds all, or where there is neither array nor number.
     """
-    d = _by_numpy[a]
-    if type(value) is bool:
-        return a
-    if isinstance(value, int):
-        if d.kind == "bool":
-            return int64.numpy
-        if d.kind in ("uint", "int"):
-            info = np.iinfo(a)
-            if not info.min <= value <= info.max:
-                raise OverflowError(f"{op}: {value} does not fit {d.name} ({info.min} to {info.max}); cast the tensor first")
-        return a
-    if isinstance(value, float):
-        return a if _CATEGORY[d.kind] >= 2 else _default.numpy
-    if d.kind == "complex":
-        return a
-    return complex128.numpy if d is float64 else complex64.numpy
+    wide: np.dtype | None = None
+    single: np.dtype | None = None
+    number: np.dtype | None = None
+    for x in values:
+        dtype = getattr(x, "dtype", None)
+        if dtype is None:
+            if x is not None:
+                kind = of_number(x).numpy
+                number = kind if number is None else promote(number, kind, op)
+        elif x.shape:
+            wide = dtype if wide is None or wide is dtype else promote(wide, dtype, op)
+        else:
+            single = dtype if single is None or single is dtype else promote(single, dtype, op)
+    common = None
+    for weaker in (wide, single, number):
+        if weaker is not None:
+            common = weaker if common is None else _outranked(common, weaker, op)
+    if common is None:
+        raise TypeError(f"{op}: no tensor and no number was given; wrap one with tensor(...)")
+    return common
+
+
+def check_number(dtype: np.dtype, value: bool | int | float | complex, op: str) -> None:
+    """Raise OverflowError for an integer that a computation in the integer type `dtype` cannot hold."""
+    if isinstance(value, int) and _by_numpy[dtype].kind in ("uint", "int"):
+        info = np.iinfo(dtype)
+        if not info.min <= value <= info.max:
+            raise OverflowError(f"{op}: {value} does not fit {of(dtype).name} ({info.min} to {info.max}); cast the tensor first")
+
+
+def as_element(dtype: np.dtype, value: bool | int | float | complex, op: str) -> Any:
+    """A Python number as one that an array of `dtype` can be filled with: truth for bool, whole for integers.
+
+    Raises DTypeError for a complex number that is not real, OverflowError for one outside an integer type's range.
+    """
+    kind = _by_numpy[dtype].kind
+    if isinstance(value, complex) and kind != "complex":
+        if value.imag:
+            raise DTypeError(f"{op}: {value} has an imaginary part, which {of(dtype).name} cannot hold; cast with .to(complex64)")
+        value = value.real
+    if kind == "bool":
+        return bool(value)
+    if kind in ("uint", "int"):
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise OverflowError(f"{op}: {value} does not fit {of(dtype).name}; give a whole number, or cast the tensor first")
+            value = int(value)
+        check_number(dtype, value, op)
+    return value

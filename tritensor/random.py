@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,10 +13,17 @@ from tritensor.cuda.current import here
 from tritensor.device import as_device
 
 _MASK = 0xFFFFFFFFFFFFFFFF
+_new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floor above
+
+
+def install(new_tensor: Callable[[np.ndarray], Any]) -> None:
+    """Tell how an array becomes a tensor. Called once, by the floor above."""
+    global _new_tensor
+    _new_tensor = new_tensor
 
 
 class Generator:
-    """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/philox.py).
+    """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/parts/random_words/philox.py).
 
     The same seed and offset give the same numbers on every device, so a generator belongs to none; `device` is accepted
     for PyTorch's spelling.
@@ -61,9 +68,7 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state as a uint8 tensor of 16 elements: seed, then offset, little-endian."""
-        from tritensor.tensor.core import new_tensor
-
-        return new_tensor(np.array([self.key, self.offset], "<u8").view(np.uint8))
+        return _new_tensor(np.array([self.key, self.offset], "<u8").view(np.uint8))
 
     def set_state(self, state: Any) -> Generator:
         """Continue where `get_state` was called; returns self. Raises ValueError for what it did not give."""
@@ -121,8 +126,8 @@ def set_rng_state(new_state: Any) -> None:
 
 
 @contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """Draws inside the block leave the default generator as it was. `devices` is accepted: one generator serves all."""
+def fork_rng(devices: Any = None, enabled: bool = True, *, device_type: str | None = None) -> Iterator[None]:
+    """Draws inside the block leave the default generator as it was. `devices` and `device_type` are accepted: one generator serves all."""
     key, offset = default_generator.key, default_generator.offset
     try:
         yield

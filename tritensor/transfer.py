@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, empty, from_host, to_host
-from tritensor.cuda import pinned
+from tritensor.array import Array, CudaArray, element_strides, empty, from_host, is_contiguous, to_host
 from tritensor.cuda.current import here, stream_of
-from tritensor.cuda.runtime import runtime
+from tritensor.cuda.memory import pinned
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.device import device
+from tritensor.strides import formatted, order_of, preserve_format
 
 
 def moved(x: Array, on: device, wait: bool = True) -> Array:
-    """A copy of an array on another device, C-ordered.
+    """A copy of an array on another device, laid out as x is; gaps are closed and repeats undone.
 
     Args:
-        x: the array; one on a GPU that is copied without waiting has to be contiguous.
+        x: the array; one on a GPU that is copied without waiting has to be dense.
         on: where to.
         wait: for the copy to be done. Without, a copy from pinned memory (whose values must stay until then) runs while the host
             goes on, one from ordinary memory is taken over by the driver before this returns, and one to the host is valid,
             in pinned memory, when the stream has been waited for.
     """
+    if is_contiguous(x):
+        return _moved(x, on, wait)
+    order = order_of(formatted(tuple(x.shape), element_strides(x), preserve_format))
+    return _moved(x.transpose(order), on, wait).transpose(tuple([order.index(d) for d in range(len(order))]))
+
+
+def _moved(x: Array, on: device, wait: bool) -> Array:
+    """The same for the order of dimensions in which x lies in memory: the copy is C-ordered."""
     if not isinstance(x, CudaArray):
         return from_host(x, on) if wait else _up(x, on)
     if on.type == "cpu":

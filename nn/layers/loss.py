@@ -6,6 +6,7 @@ from typing import Any
 
 from tritensor.nn import functional as F
 from tritensor.nn.module import Module
+from tritensor.nn.reduction import named
 from tritensor.tensor.core import Tensor
 
 
@@ -16,8 +17,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
-        if size_average is not None or reduce is not None:
-            raise ValueError(f"{type(self).__name__}: size_average and reduce were replaced by reduction='mean', 'sum' or 'none'")
+        reduction = named(size_average, reduce, reduction)
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"{type(self).__name__}: reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
         self.reduction = reduction

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from tritensor.autograd.modes import no_grad
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.publishing.publish import checked
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
@@ -15,9 +16,12 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [p.grad for p in listed if p.grad is not None]
 
 
+@checked
 @no_grad()
-def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
-    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf. A 0-d tensor."""
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf. A 0-d tensor. `foreach` changes nothing."""
     p = float(norm_type)
     if not p > 0:
         raise ValueError(f"get_total_norm: norm_type is {norm_type!r}; give a positive number or inf")
@@ -42,6 +46,7 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, e
     return norm
 
 
+@checked
 @no_grad()
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
@@ -59,6 +64,7 @@ def clip_grad_norm_(
     return norm
 
 
+@checked
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of every gradient into [-clip_value, clip_value], in place. `foreach` changes nothing."""

@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from tritensor.errors import ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import checked
 
 
+@checked
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters one after the other, as one 1-d tensor; differentiable."""
     parts = [p.reshape(-1) for p in parameters]
@@ -17,6 +19,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     return ops.cat(*parts, dim=0)
 
 
+@checked
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Give the parameters the values of one vector, in order, through `.data`. Raises ShapeError if the sizes do not add up."""
     if not isinstance(vec, Tensor):

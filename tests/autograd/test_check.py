@@ -54,3 +54,10 @@ def test_fail() -> None:
     assert not gradcheck(Wrong.apply, (x,), raise_exception=False)
     assert gradcheck(Detached.apply, (x,))
     assert not gradgradcheck(Detached.apply, (x,), raise_exception=False)
+
+
+def test_differences_need_float64() -> None:
+    x = tt.ones(2, requires_grad=True)
+    for check in (gradcheck, gradgradcheck):
+        with pytest.raises(RuntimeError, match=r"input 1 is float32; .*double\(\)"):
+            check(lambda a, b: a * b, (inputs()[0][0, :2].detach().requires_grad_(), x))

@@ -15,13 +15,14 @@ import triton.language as tl
 
 import tritensor as tt
 import tritensor.nn.functional as F
+from tritensor import call_site
 from tritensor.array import CudaArray, empty, from_host, to_host
-from tritensor.cuda import callers, device_errors
+from tritensor.cuda import device_errors
+from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime import runtime
-from tritensor.cuda.sanitizer import SanitizerError
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.device import device
-from tritensor.kernels.reporting import first, report, watch
+from tritensor.kernels.parts.indices.error_reports import first, report, watch
 from tritensor.table import registry
 
 GPU = device("cuda", 0)
@@ -242,7 +243,7 @@ def test_calls_that_are_replayed_name_their_own_line_and_value(name: str) -> Non
 
 def as_if_inside(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The same function as if it were part of tritensor, so that its caller is the user's line."""
-    code = call.__code__.replace(co_filename=callers.INSIDE + "inside.py")
+    code = call.__code__.replace(co_filename=call_site.INSIDE + "inside.py")
     return FunctionType(code, call.__globals__)
 
 

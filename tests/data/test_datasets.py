@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.utils.data import ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from tritensor.data.dataset import batch_reader
+from tritensor.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
 
 
 class Squares(Dataset[int]):
@@ -27,7 +28,9 @@ def test_both_spellings_are_one() -> None:
     import tritensor.data
     import tritensor.utils.data
 
-    names = {n for n in vars(tritensor.data) if n[0].isupper() or n in ("random_split", "default_collate")}
+    names = {
+        n for n in vars(tritensor.data) if n[0].isupper() or n in ("random_split", "default_collate", "default_convert", "get_worker_info")
+    }
     assert len(names) >= 14
     for name in names:
         assert getattr(tritensor.utils.data, name) is getattr(tritensor.data, name)
@@ -80,10 +83,36 @@ def test_concat_refuses_streams() -> None:
 def test_subset() -> None:
     part = Subset(Squares(10), [7, 2, 2])
     assert [part[i] for i in range(len(part))] == [49, 4, 4]
-    assert part.gather is None
+    assert part.__getitems__([1, 0]) == [4, 49]
     rows = Subset(Subset(TensorDataset(tt.arange(10) * 10), [9, 8, 7, 6]), [3, 0])
-    assert rows.gather is not None
-    assert rows.gather([1, 0, 1])[0].tolist() == [90, 60, 90]
+    assert rows[[1, 0, 1]][0].tolist() == [90, 60, 90]
+
+
+def test_who_makes_whole_batches() -> None:
+    table = TensorDataset(tt.arange(10) * 10)
+    assert batch_reader(Squares(3)) is None
+    assert batch_reader([1, 2]) is None
+    assert batch_reader(tt.arange(3)) is None, "a tensor's gather is another thing"
+    assert batch_reader(Subset(Squares(10), [1])) is None
+    assert batch_reader(Subset([1, 2], [1])) is None  # type: ignore[arg-type]
+    for data in (table, Subset(table, range(10)), Subset(Subset(table, range(10)), range(10))):
+        whole = batch_reader(data)
+        assert whole is not None
+        assert whole([1, 0, 1])[0].tolist() == [10, 0, 10]
+
+    class Doubled(TensorDataset):
+        def __getitem__(self, index: Any) -> Any:
+            return super().__getitem__(index)[0] * 2
+
+    class Shifted(Subset[Any]):
+        def __getitem__(self, index: Any) -> Any:
+            return super().__getitem__(index)[0] + 1
+
+    assert batch_reader(Doubled(tt.arange(3))) is None
+    assert batch_reader(Subset(Doubled(tt.arange(3)), [1])) is None
+    assert batch_reader(Shifted(table, [1])) is None
+    (batch,) = DataLoader(Doubled(tt.arange(3)), batch_size=3)
+    assert batch.tolist() == [0, 2, 4]
 
 
 @pytest.mark.parametrize(

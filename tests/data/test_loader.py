@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import collections
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ShapeError
 from tritensor.utils.data import (
     BatchSampler,
     DataLoader,
@@ -104,6 +102,55 @@ def test_gather_is_what_collating_gives() -> None:
             assert all(c.tolist() == columns[0].tolist() for c in columns)
 
 
+def test_a_tensor_is_a_dataset_of_its_rows() -> None:
+    assert [b.tolist() for b in DataLoader(tt.arange(3), batch_size=2)] == [[0, 1], [2]]
+    assert [b.tolist() for b in DataLoader(Subset(tt.arange(9.0).reshape(3, 3), [2, 0]), batch_size=2)] == [[[6, 7, 8], [0, 1, 2]]]  # type: ignore[arg-type]
+
+
+def test_any_object_with_getitem_and_len_is_a_dataset() -> None:
+    class Numbers:
+        def __getitem__(self, i: int) -> int:
+            return i * 10
+
+        def __len__(self) -> int:
+            return 4
+
+    assert [b.tolist() for b in DataLoader(Subset(Numbers(), [3, 1]), batch_size=2)] == [[30, 10]]  # type: ignore[arg-type]
+    assert sorted(i for part in tt.data.random_split(Numbers(), [3, 1]) for i in part) == [0, 10, 20, 30]  # type: ignore[arg-type]
+
+
+def test_getitems_reads_many_samples_and_collating_follows() -> None:
+    class Many:
+        asked: ClassVar[list[list[int]]] = []
+
+        def __getitem__(self, i: int) -> int:
+            raise AssertionError("one by one")
+
+        def __getitems__(self, indices: list[int]) -> list[int]:
+            self.asked.append(indices)
+            return [i * 10 for i in indices]
+
+        def __len__(self) -> int:
+            return 5
+
+    assert [b.tolist() for b in DataLoader(Many(), batch_size=2)] == [[0, 10], [20, 30], [40]]
+    assert Many.asked == [[0, 1], [2, 3], [4]]
+    assert list(DataLoader(Subset(Many(), [4, 2]), batch_size=2, collate_fn=sum)) == [60]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"])
+def test_what_the_batches_were_planned_with_stays(name: str) -> None:
+    loader = DataLoader(numbers(4), batch_size=2)
+    with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
+        setattr(loader, name, getattr(loader, name))
+    loader.collate_fn = len
+    assert list(loader) == [2, 2]
+
+
+def test_there_are_no_workers() -> None:
+    assert tt.utils.data.get_worker_info() is None
+
+
 def test_gradients_go_through_a_batch() -> None:
     w = tt.ones(6, 2, requires_grad=True)
     (rows,) = next(iter(DataLoader(TensorDataset(w), sampler=[4, 1, 1], batch_size=3)))
@@ -150,6 +197,8 @@ REFUSED = [
     ({"num_workers": 4}, "num_workers=4: worker processes are not there yet"),
     ({"prefetch_factor": 2}, "prefetch_factor is for worker processes"),
     ({"persistent_workers": True}, "persistent_workers is for worker processes"),
+    ({"multiprocessing_context": "fork"}, "multiprocessing_context is for worker processes"),
+    ({"timeout": -1}, "timeout -1 is negative"),
     ({"batch_size": 0}, "batch_size 0 is not a positive integer"),
     ({"batch_size": 2.0}, "batch_size 2.0 is not a positive integer"),
     ({"batch_size": True}, "batch_size True is not a positive integer"),
@@ -221,6 +270,10 @@ def test_random_sampler_counts() -> None:
     drawn = list(RandomSampler(range(5), replacement=True, num_samples=400))
     assert len(drawn) == 400
     assert min(np.bincount(drawn, minlength=5)) > 40
+    with pytest.raises(TypeError, match="replacement 1 is not True or False"):
+        RandomSampler(range(5), replacement=1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="drop_last 1 is not True or False"):
+        BatchSampler(range(5), 2, 1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_samples -1 is not a count"):
         RandomSampler(range(5), num_samples=-1)
     with pytest.raises(ValueError, match="3 samples asked of an empty dataset"):
@@ -250,46 +303,3 @@ def test_weighted_sampler_follows_its_weights() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             WeightedRandomSampler(weights, count, replacement=False)
-
-
-Point = collections.namedtuple("Point", "x y")
-
-COLLATED = [
-    ([1, 2], tt.int64, [1, 2]),
-    ([1.5, 2.0], tt.float64, [1.5, 2.0]),
-    ([True, False], tt.bool, [True, False]),
-    ([np.float32(1), np.float32(2)], tt.float32, [1, 2]),
-    ([np.arange(2), np.arange(2)], tt.int64, [[0, 1], [0, 1]]),
-]
-
-
-@pytest.mark.parametrize(("batch", "dtype", "values"), COLLATED)
-def test_collate_makes_tensors(batch: list[Any], dtype: Any, values: list[Any]) -> None:
-    found = default_collate(batch)
-    assert (found.dtype, found.tolist()) == (dtype, values)
-
-
-def test_collate_keeps_structure() -> None:
-    found = default_collate([{"a": 1, "b": (tt.zeros(2), "x")}, {"a": 2, "b": (tt.ones(2), "y")}])
-    assert found["a"].tolist() == [1, 2]
-    assert found["b"][0].tolist() == [[0, 0], [1, 1]]
-    assert found["b"][1] == ["x", "y"]
-    point = default_collate([Point(1, [2.0]), Point(3, [4.0])])
-    assert isinstance(point, Point)
-    assert (point.x.tolist(), point.y[0].tolist()) == ([1, 3], [2.0, 4.0])
-
-
-@pytest.mark.parametrize(
-    ("batch", "error", "message"),
-    [
-        ([tt.zeros(2), tt.zeros(3)], ShapeError, r"sample 0 is \(2,\), sample 1 is \(3,\)"),
-        ([np.zeros((2, 2)), np.zeros(2)], ShapeError, r"sample 0 is \(2, 2\), sample 1 is \(2,\)"),
-        ([(1, 2), (3,)], ShapeError, "sample 0 has 2 members, sample 1 has 1"),
-        ([{"a": 1}, {"b": 1}], ShapeError, r"sample 0 has keys \['a'\], sample 1 has \['b'\]"),
-        ([object(), object()], TypeError, "no tensor can hold a object"),
-        ([np.array("a"), np.array("b")], TypeError, "cannot become a tensor"),
-    ],
-)
-def test_collate_refuses(batch: list[Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        default_collate(batch)

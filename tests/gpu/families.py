@@ -10,8 +10,8 @@ import sys
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.gpu.calls import Call, calls
 from tritensor import cuda
-from tritensor.cuda import runtime
-from tritensor.cuda.recording import RecordingRuntime
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.table import Op, registry
 
 
@@ -24,12 +24,12 @@ def _run(call: Call) -> None:
 def launched(op: Op) -> set[str]:
     """The kernels that an op's first samples launch, by module and name. Needs a process without TRITON_INTERPRET."""
     recorder = RecordingRuntime()
-    before = runtime.use(recorder)
+    before = serving.use(recorder)
     try:
         for call in calls(op, sizes=False):
             _run(call)
     finally:
-        runtime.use(before)
+        serving.use(before)
     return {f"{spec.kernel.fn.__module__}.{spec.kernel.fn.__name__}" for spec in recorder.launches}
 
 

@@ -1,10 +1,10 @@
-"""How much the GPU's tests do: in full on the real device, a little where tests/test_gpu_suite.py tries them on the emulated one."""
+"""How much the GPU's tests do: in full on the real device, a little where tests/sabotage/test_gpu_suite.py tries them on the emulated one."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from tritensor.cuda.runtime import emulated
+from tritensor.cuda.runtime.serving import emulated
 
 T = TypeVar("T")
 

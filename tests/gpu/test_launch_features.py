@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.cuda import test_launch_features as features
-from tests.cuda import test_tensor_map as tiles
-from tests.cuda.test_launch_features import by_scratch, first_half, second_half, turned
-from tests.cuda.test_tensor_map import copied, product, sample
+from tests.cuda.compiler import test_launch_features as features
+from tests.cuda.compiler import test_tensor_descriptor as tiles
+from tests.cuda.compiler.test_launch_features import by_scratch, first_half, second_half, turned
+from tests.cuda.compiler.test_tensor_descriptor import copied, product, sample
 from tests.gpu.scale import real, scaled
 from tritensor.array import CudaArray, empty, from_host, to_host
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
-from tritensor.cuda.tensor_map import TensorDescriptor
 from tritensor.device import device
 from tritensor.errors import LaunchError
 

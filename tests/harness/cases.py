@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import zlib
 from collections.abc import Iterator
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from tritensor.errors import GradError
 from tritensor.table import Op, Sample
 from tritensor.tensor.core import Tensor
 
+LONG = 1200  # elements beyond which a sample is there for its long sums, which have no layout
 FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -55,13 +56,9 @@ def promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs as dispatch casts them before it calls the op."""
     if op.promote is None:
         return inputs
-    found = [x.dtype for x in inputs if isinstance(x, np.ndarray)]
-    if not found:
+    if not any(isinstance(x, np.ndarray) for x in inputs):
         return inputs
-    common = reduce(dtypes.promote, found)
-    for x in inputs:
-        if isinstance(x, bool | int | float):
-            common = dtypes.promote_scalar(common, x)
+    common = dtypes.result_type(inputs)
     if op.promote == "float" and dtypes.of(common).kind not in ("float", "complex"):
         common = dtypes.default_float().numpy
     return tuple(x.astype(common) if isinstance(x, np.ndarray) else x for x in inputs)
@@ -186,14 +183,18 @@ def types(op: Op) -> tuple[str, ...]:
 
 
 def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
-    """Layouts worth asking for one sample: all in float32 (or the op's only type), as is and one strided elsewhere."""
+    """Layouts worth asking for one sample: all in float32 (or the op's only type), as is and one strided elsewhere; fewer of a long one."""
     arrays = [x for x in sample.inputs if isinstance(x, np.ndarray)]
     if not arrays:
         return ["plain"]
     full = dtype == "float32" or "float32" not in op.dtypes
+    if any(x.size > LONG for x in arrays):
+        return ["plain", "sliced"] if full else ["plain"]
     layouts = ["plain", "sliced"] if not full else ["plain", "transposed", "sliced", "reversed"]
     if not full or op.mutates:
         return layouts
+    if any(x.ndim > 2 for x in arrays):  # of two dimensions it is transposed
+        layouts.append("rotated")
     if any(broadcasts(x) for x in arrays):
         layouts.append("broadcast")
     if op.broadcasts:

@@ -10,9 +10,10 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, contiguous_strides, from_host
 from tritensor.device import device
+from tritensor.strides import ordered_strides
 
-# as is; reversed axes in memory; every second element of a poisoned buffer; negative steps; stride 0 along the first axis
-STRIDED = ("plain", "transposed", "sliced", "reversed", "broadcast")
+# as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer; negative steps; stride 0 along the first axis
+STRIDED = ("plain", "transposed", "rotated", "sliced", "reversed", "broadcast")
 # other values: no elements, no dimensions (only where inputs broadcast: elsewhere an op's own samples hold them)
 SHAPED = ("empty", "zerodim")
 
@@ -39,6 +40,9 @@ def _plan(shape: tuple[int, ...], layout: str) -> tuple[int, tuple[int, ...], in
     size = math.prod(shape)
     if layout == "transposed":
         return size, tuple(reversed(contiguous_strides(tuple(reversed(shape))))), 0
+    if layout == "rotated":
+        order = (0, *range(2, len(shape)), 1) if len(shape) > 3 else (*range(1, len(shape)), 0) if shape else ()
+        return size, ordered_strides(shape, order), 0
     if layout == "sliced":
         outer = tuple(2 * n + 1 for n in shape)
         strides = contiguous_strides(outer)

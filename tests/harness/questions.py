@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tests.harness import corners
 from tests.harness.asking import Question, question, seeded, tensor
 from tests.harness.cases import Case, is_floating, outputs, poisoned_empty
+from tests.harness.conditioning import gradients_allowed, outputs_allowed
 from tests.harness.derivatives import rule_differentiates, rule_is_derivative
 from tests.harness.layouts import Placed, place
-from tests.harness.tolerance import DEGENERATE, GRADIENT, SATURATED, TABLE, mismatch, tolerance, wide
+from tests.harness.results import layout_rule
+from tests.harness.tolerance import GRADIENT, TABLE, mismatch, tolerance, wide
 from tritensor import dispatch, dtypes
 from tritensor.array import CudaArray, device_of, same_memory, to_host
 from tritensor.autograd.engine import grad
@@ -81,17 +84,14 @@ def _compare(case: Case, got: tuple[Any, ...], want: tuple[np.ndarray, ...], nam
         relative = tolerance(case.op, g.dtype)
         if not exact_types:
             relative = max(relative, TABLE.get(dtypes.of(g.dtype).name, 0.0))
-        if degenerate(case):
-            relative *= DEGENERATE
-        wrong = mismatch(g, w, relative, dtype=exact_types, least=float(degenerate(case)))
+        wrong = mismatch(g, w, relative, dtype=exact_types, extra=functools.partial(_extra, case, i))
         if wrong:
             found.append(f"{names[i] if i < len(names) else i}: {wrong}")
     return found
 
 
-def degenerate(case: Case) -> bool:
-    """Whether equal values along an axis make sums cancel."""
-    return case.layout == "broadcast"
+def _extra(case: Case, i: int) -> np.ndarray | None:
+    return outputs_allowed(case)[i]
 
 
 def _untouched(given: list[Any], names: tuple[str, ...], allowed: set[int] | frozenset[int] = frozenset()) -> list[str]:
@@ -159,8 +159,7 @@ def backward_is_rule(case: Case) -> list[str]:
         wants += [tuple(k == i for k in range(len(case.needs))) for i, n in enumerate(case.needs) if n]
     found = []
     for needs in wants:
-        want = _rule_values(case, given, saved, g, needs)
-        found += _ask_backward(case, corner, given, saved, g, needs, want)
+        found += _ask_backward(case, corner, given, saved, g, needs, _asked(case, given, saved, g, needs))
     return found
 
 
@@ -183,29 +182,44 @@ def _backward_inputs(case: Case) -> tuple[list[Any], list[Any], list[Any]]:
     return given, saved, g
 
 
-def _rule_values(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    """What the rule returns in float64 on the CPU, from exactly the values that the backward is given."""
+class Asked(NamedTuple):
+    """A gradient asked of the rule: the values it is given, on the host in float64, and how it is run."""
+
+    values: list[Any]  # inputs, saved outputs, arriving gradients
+    run: Callable[[list[Any]], tuple[np.ndarray | None, ...]]
+
+    @property
+    def want(self) -> tuple[np.ndarray | None, ...]:
+        return self.run(self.values)
+
+
+def _asked(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...]) -> Asked:
+    """The rule in float64 on the CPU, and exactly the values that the backward is given."""
     op = case.op
+    first, second = len(given), len(given) + len(saved)
 
     def lift(p: Any) -> Any:
         if not isinstance(p, Placed):
             return p
         host = to_host(p.array)
-        return tensor((wide(host) if is_floating(host) else host).copy())
+        return (wide(host) if is_floating(host) else host).copy()
 
-    gradient = tuple(lift(p) for p in g)
-    with no_grad():
-        found = corners.call(
-            op, op.rule, gradient if op.public > 1 else gradient[0], tuple(lift(p) for p in given), tuple(lift(p) for p in saved),
-            case.attrs(cpu), needs,
-        )  # fmt: skip
-    return tuple(None if x is None else np.asarray(x.array) for x in found)
+    def run(values: list[Any]) -> tuple[np.ndarray | None, ...]:
+        tensors = tuple(tensor(x) for x in values)
+        gradient = tensors[second:]
+        with no_grad():
+            found = corners.call(
+                op, op.rule, gradient if op.public > 1 else gradient[0], tensors[:first], tensors[first:second], case.attrs(cpu), needs
+            )  # fmt: skip
+        return tuple(None if x is None else np.asarray(x.array) for x in found)
+
+    return Asked([lift(p) for p in (*given, *saved, *g)], run)
 
 
 def _ask_backward(
-    case: Case, corner: Any, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...], want: tuple[Any, ...]
+    case: Case, corner: Any, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...], asked: Asked
 ) -> list[str]:
-    op = case.op
+    op, want = case.op, asked.want
     gradient, inputs, made = (tuple(p.array if isinstance(p, Placed) else p for p in ps) for ps in (g, given, saved))
     if corner is None:
         gradient, inputs, made = (tuple(tensor(x) for x in xs) for xs in (gradient, inputs, made))
@@ -223,16 +237,16 @@ def _ask_backward(
                     f"gradient of {name}: {'None' if have is None else 'an array'}, the rule gives {'None' if expected is None else 'an array'}"
                 )
             continue
-        found += _one_gradient(case, name, have, expected, case.values[i], given + saved)
+        found += _one_gradient(case, name, have, expected, i, given + saved, asked)
     names = (*(op.inputs[min(i, len(op.inputs) - 1)] for i in range(len(given))), *op.outputs, *["g"] * len(g))
     for i, p in enumerate([*given, *saved, *g]):
         found += [f"backward: {line}" for line in _untouched([p], (names[i],))]
     return found
 
 
-def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, x: np.ndarray, kept: list[Any]) -> list[str]:
+def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, i: int, kept: list[Any], asked: Asked) -> list[str]:
     """Findings on one gradient: device, type, shape, memory of its own, values."""
-    found = []
+    found, x = [], case.values[i]
     if device_of(have) != case.on:
         found.append(f"gradient of {name} is on {device_of(have)}")
     if np.dtype(have.dtype) != x.dtype:
@@ -242,13 +256,26 @@ def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, x: np.
             found.append(f"gradient of {name} shares memory with a saved array")
     if tuple(have.shape) != x.shape and not case.op.broadcasts:
         return [*found, f"gradient of {name} has shape {tuple(have.shape)}, the input {x.shape}"]
-    host = corners.reduced(to_host(have) if tuple(have.shape) == x.shape else wide(to_host(have)), x.shape)
-    expected = corners.reduced(expected, x.shape)
-    relative = (
-        GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0)) * (DEGENERATE if degenerate(case) else 1)
-    )
-    wrong = mismatch(host.astype(x.dtype), expected, relative, dtype=False, least=SATURATED)
+    wrong = _unlike(case, to_host(have), expected, i, asked)
     return [*found, f"gradient of {name}: {wrong}"] if wrong else found
+
+
+def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> str | None:
+    """What differs between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
+    x = case.values[i]
+    relative = GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0))
+    summed = have.shape != expected.shape
+    if summed:
+        have = corners.reduced(wide(have), x.shape)
+
+    def extra() -> np.ndarray | None:
+        added = gradients_allowed(case, asked.run, asked.values)[i]
+        if added is None or not summed:
+            return added
+        return corners.reduced(added, x.shape) + relative * corners.reduced(np.abs(expected), x.shape)
+
+    want = corners.reduced(expected, x.shape) if summed else expected
+    return mismatch(have.astype(x.dtype), want, relative, dtype=False, extra=extra)
 
 
 # and the road that joins them
@@ -269,7 +296,8 @@ def on_the_road(case: Case) -> list[str]:
     pairs = [(o, tensor(h)) for o, h in zip(outs, half, strict=True) if h is not None for _ in range(2)]
     if op.rule is None or not any(case.needs) or not pairs:
         return found
-    want = _rule_values(case, given, saved, g, case.needs)
+    asked = _asked(case, given, saved, g, case.needs)
+    want = asked.want
     wanted = [i for i, need in enumerate(case.needs) if need]
     for create in (False, True):
         label = "create_graph=True, gradient of" if create else "gradient of"
@@ -283,23 +311,21 @@ def on_the_road(case: Case) -> list[str]:
         )
         for i, x in zip(wanted, got, strict=True):
             if want[i] is not None and x is not None:
-                relative = GRADIENT * max(tolerance(op, np.dtype(np.float32)), TABLE["float32"])
-                expected = corners.reduced(want[i], case.values[i].shape)
-                wrong = mismatch(to_host(x.array), expected, relative, dtype=False, least=SATURATED)
+                wrong = _unlike(case, to_host(x.array), want[i], i, asked)
                 found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}"] if wrong else []
             elif want[i] is not None and want[i].any():
                 found.append(f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: None, the rule gives an array")
     return found
 
 
-QUESTIONS: tuple[Question, ...] = (shape_rule, forward, rule_is_derivative, backward_is_rule, rule_differentiates, on_the_road)
+QUESTIONS: tuple[Question, ...] = (shape_rule, forward, rule_is_derivative, backward_is_rule, rule_differentiates, on_the_road, layout_rule)
 
 
 def ask(case: Case) -> list[str]:
     """All findings on a case. Questions 3 and 5 are about mathematics: they are asked once, in float64 on the CPU."""
     if case.on.type != "cpu":
-        return forward(case) + backward_is_rule(case) + on_the_road(case)
-    found = shape_rule(case) + forward(case) + backward_is_rule(case) + on_the_road(case)
+        return forward(case) + backward_is_rule(case) + on_the_road(case) + layout_rule(case)
+    found = shape_rule(case) + forward(case) + backward_is_rule(case) + on_the_road(case) + layout_rule(case)
     if case.dtype == "float64":
         found += rule_is_derivative(case) + rule_differentiates(case)
     return found

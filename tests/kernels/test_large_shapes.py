@@ -9,8 +9,8 @@ import pytest
 
 from tests.kernels.test_specialization import AVG, CONV, MAX, f, i, run
 from tests.stub.child import on_stub
-from tritensor.cuda import runtime
-from tritensor.cuda.recording import RecordingRuntime
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.table import registry
 
 MANY = 20_000_000
@@ -42,7 +42,7 @@ CALLS: dict[str, Any] = {
 def launches(call: Callable[[], tuple[str, tuple[Any, ...], dict[str, Any]]]) -> int:
     """Runs one call forward and backward on a device that records; `launch` refuses a grid that no GPU takes."""
     recorder = RecordingRuntime()
-    runtime.use(recorder)
+    serving.use(recorder)
     op, inputs, attrs = call()
     run(registry[op], inputs, attrs)
     return len(recorder.launches)

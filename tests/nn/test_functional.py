@@ -210,8 +210,6 @@ def test_other_losses():
         F.mse_loss(tensor(x), tt.ones(4))
     with pytest.raises(ValueError, match="reduction is 'average'"):
         F.l1_loss(tensor(x), tensor(y), reduction="average")
-    with pytest.raises(ValueError, match="replaced by reduction"):
-        F.l1_loss(tensor(x), tensor(y), size_average=False)
     with pytest.raises(ShapeError, match="nll_loss: input"):
         F.nll_loss(tensor(x), tt.tensor([1, 2]))
 
@@ -225,3 +223,76 @@ def test_errors_name_the_activation_that_wrote_in_place(name):
     getattr(F, name)(y, inplace=True)
     with pytest.raises(RuntimeError, match=f"exp saved its output y, which {name}_ then overwrote"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_softplus_is_the_identity_above_its_threshold(device):
+    x = tt.tensor([1.0, 1.1, -3.0, 30.0], dtype=tt.float64, device=device, requires_grad=True)
+    y = F.softplus(x, beta=2, threshold=2)
+    close(y.cpu(), [np.log1p(np.exp(2)) / 2, 1.1, np.log1p(np.exp(-6)) / 2, 30], 1e-15)
+    y.sum().backward()
+    close(x.grad.cpu(), [1 / (1 + np.exp(-2)), 1, 1 / (1 + np.exp(6)), 1], 1e-15)
+    assert F.softplus(tt.tensor([20.5, np.nan, 19.5], dtype=tt.float64, device=device)).tolist()[0] == 20.5
+    assert F.softplus(tt.tensor([19.5], dtype=tt.float64, device=device)).item() > 19.5
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("stride", [(), [], None])
+def test_pooling_without_strides(stride, device):
+    x = tensor(rng.standard_normal((2, 3, 4, 6))).to(device)
+    for pool in (F.max_pool2d, F.avg_pool2d):
+        assert pool(x, (2, 3), stride).tolist() == pool(x, (2, 3), (2, 3)).tolist()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_average_pooling_with_a_divisor(device):
+    x = tt.ones(1, 5, 5, device=device, requires_grad=True)
+    y = F.avg_pool2d(x, 3, 2, ceil_mode=True, divisor_override=2)
+    assert y.tolist() == [[[4.5, 4.5], [4.5, 4.5]]]
+    y = F.avg_pool2d(x, 2, 2, 1, ceil_mode=True, divisor_override=4)
+    assert y.tolist() == [[[0.25, 0.5, 0.5], [0.5, 1, 1], [0.5, 1, 1]]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[[0.25] * 5] * 5]
+    with pytest.raises(ValueError, match="divisor_override is 0"):
+        F.avg_pool2d(x, 2, divisor_override=0)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype", [tt.int8, tt.uint8, tt.int16, tt.int32, tt.int64])
+def test_max_pooling_of_integers(dtype, device):
+    x = tt.tensor([[[3, 1, 0], [2, 7, 5]]], device=device).to(dtype)
+    y, where = F.max_pool2d(x - x.max() if dtype.kind == "int" else x, 2, 1, padding=1, return_indices=True)
+    moved = 7 if dtype.kind == "int" else 0
+    assert (y + moved).tolist() == [[[3, 3, 1, 0], [3, 7, 7, 5], [2, 7, 7, 5]]]
+    assert y.dtype == dtype
+    assert where.tolist() == [[[0, 0, 1, 2], [0, 4, 4, 5], [3, 4, 4, 5]]]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_linear_of_one_output(device):
+    x = tensor(rng.standard_normal((2, 4, 3))).to(device)
+    w, b = tensor(rng.standard_normal(3)).to(device), tt.tensor(0.5, device=device)
+    y = F.linear(x, w, b)
+    assert y.shape == (2, 4)
+    close(y.cpu(), x.cpu().numpy() @ w.cpu().numpy() + 0.5)
+    close(F.linear(x[0, 0], w).cpu(), x[0, 0].cpu().numpy() @ w.cpu().numpy())
+    with pytest.raises(ShapeError, match=r"a weight of one output takes a bias of shape \(\)"):
+        F.linear(x, w, tt.ones(3, device=device))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_cross_entropy_smooths_labels(device):
+    x, target, weight = rng.standard_normal((6, 4)), np.array([0, 3, 1, -100, 2, 2]), rng.uniform(0.5, 2, 4)
+    logs = log_softmax(x)
+    kept = target >= 0
+    row = np.flatnonzero(kept)
+    chosen = -(weight[target[kept]] * logs[row, target[kept]])
+    even = -(weight * logs[row]).sum(1) / 4
+    for smoothing in (0.0, 0.1, 1.0):
+        want = ((1 - smoothing) * chosen + smoothing * even).sum() / weight[target[kept]].sum()
+        found = F.cross_entropy(
+            tensor(x).to(device), tt.tensor(target, device=device), tensor(weight).to(device), label_smoothing=smoothing
+        )
+        close(found.cpu(), want)
+    with pytest.raises(ValueError, match=r"label_smoothing 1\.5 is not between 0 and 1"):
+        F.cross_entropy(tensor(x), tt.tensor(target), label_smoothing=1.5)

@@ -28,6 +28,9 @@ def test_clip_by_norm():
     assert clip_grad_norm_(parameters(), 1.0, norm_type=math.inf).item() == 4.0
     assert clip_grad_norm_(parameters(), 1.0, norm_type=1).item() == 7.0
     assert clip_grad_norm_(parameters()[0], 1.0, norm_type=3).item() == pytest.approx(3.0)
+    ps = parameters()
+    clip_grad_norm_(ps, 1.0, norm_type=math.inf)
+    assert [p.grad.tolist() for p in ps[:2]] == [pytest.approx([0.75, 0.0]), pytest.approx([-1.0])]
     assert clip_grad_norm_([], 1.0).item() == 0.0
     assert get_total_norm([tt.tensor([6.0, 8.0])]).item() == 10.0
     bad = parameters()
@@ -57,5 +60,5 @@ def test_one_vector_and_back():
         vector_to_parameters(tt.zeros(2), net.parameters())
     with pytest.raises(ValueError, match="no parameters"):
         parameters_to_vector([])
-    with pytest.raises(TypeError, match="expected a Tensor"):
+    with pytest.raises(TypeError, match="vector_to_parameters: vec is a list; give a tensor"):
         vector_to_parameters([1.0], net.parameters())

@@ -52,6 +52,7 @@ def test_uniform_fills(fill, bound):
         (lambda t: init.normal_(t, 0.0, 3.0), 3.0),
         (lambda t: init.xavier_normal_(t), math.sqrt(2 / (50 * 9 + 40 * 9))),
         (lambda t: init.kaiming_normal_(t, nonlinearity="relu"), math.sqrt(2 / (50 * 9))),
+        (lambda t: init.kaiming_normal_(t, mode="fan_out", nonlinearity="relu"), math.sqrt(2 / (40 * 9))),
     ],
 )
 def test_normal_fills(fill, std):

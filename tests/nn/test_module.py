@@ -313,4 +313,4 @@ def test_set_submodule():
     net.set_submodule("1.0", nn.Tanh())
     assert isinstance(net[1][0], nn.Tanh)
     with pytest.raises(AttributeError, match="has no attribute `7`"):
-        net.set_submodule("7", nn.Tanh())
+        net.set_submodule("7", nn.Tanh(), strict=True)

@@ -1,5 +1,6 @@
 """Learning-rate schedules: the rates they give, chaining, going on, and refusals."""
 
+import collections
 import math
 
 import pytest
@@ -83,7 +84,6 @@ def test_going_on():
     assert schedules.CosineAnnealingLR(third, 10, last_epoch=4).get_last_lr() == pytest.approx(schedule.get_last_lr())
     with pytest.raises(KeyError, match="initial_lr"):
         schedules.StepLR(optimizer(), 1, last_epoch=3)
-    assert "lr_lambdas" not in schedules.LambdaLR(optimizer(), abs).state_dict()
 
 
 def test_plateau():
@@ -96,10 +96,115 @@ def test_plateau():
     assert found == [1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.2, 0.2]
     assert schedule.best == 1.0
     up = schedules.ReduceLROnPlateau(optimizer(), mode="max", threshold=0.1, threshold_mode="abs")
-    assert up.is_better(1.2, 1.0)
-    assert not up.is_better(1.05, 1.0)
+    assert up._is_better(1.2, 1.0)
+    assert not up._is_better(1.05, 1.0)
     up.load_state_dict(schedule.state_dict())
     assert up.best == 1.0
+
+
+def test_plateau_thresholds_of_negative_metrics():
+    """PyTorch's bounds: best * (1 - threshold), whatever best's sign."""
+    for mode, kind, best, better, worse in [
+        ("min", "rel", -1.0, -0.95, -0.85),
+        ("max", "rel", -1.0, -1.05, -1.15),
+        ("min", "abs", -1.0, -1.15, -1.05),
+        ("max", "abs", -1.0, -0.85, -0.95),
+    ]:
+        s = schedules.ReduceLROnPlateau(optimizer(), mode=mode, threshold=0.1, threshold_mode=kind)
+        assert s._is_better(better, best), (mode, kind)
+        assert not s._is_better(worse, best), (mode, kind)
+    down = schedules.ReduceLROnPlateau(optimizer(), factor=0.5, patience=0)
+    assert isinstance(down, schedules.LRScheduler)
+    for metric in (-1.0, -1.0, -1.0):
+        down.step(metric)
+    assert down.get_last_lr() == [1.0], "an equal negative metric is below -1 * (1 - threshold)"
+
+
+def test_plateau_follows_added_groups():
+    opt = optimizer()
+    schedule = schedules.ReduceLROnPlateau(opt, factor=0.5, patience=0)
+    fixed = schedules.ReduceLROnPlateau(opt, patience=0, min_lr=[0.1])
+    opt.add_param_group({"params": [nn.Parameter(tt.zeros(1))], "lr": 3.0})
+    for metric in (1.0, 2.0):
+        schedule.step(metric)
+    assert schedule.get_last_lr() == [0.5, 1.5]
+    fixed.step(1.0)
+    with pytest.raises(RuntimeError, match="2 parameter groups and min_lrs 1"):
+        fixed.step(2.0)
+
+
+def test_a_multi_step_schedule_goes_on_after_a_checkpoint(tmp_path):
+    opt = optimizer()
+    schedule = schedules.MultiStepLR(opt, [2, 4, 4], gamma=0.5)
+    tt.save({"schedule": schedule.state_dict(), "opt": opt.state_dict()}, tmp_path / "x")
+    found = tt.load(tmp_path / "x")
+    assert found == {"schedule": schedule.state_dict(), "opt": opt.state_dict()}
+    assert type(found["schedule"]["milestones"]) is collections.Counter
+    other = optimizer(9.0)
+    again = schedules.MultiStepLR(other, [1])
+    again.load_state_dict(found["schedule"])
+    other.load_state_dict(found["opt"])
+    rates = []
+    for _ in range(5):
+        other.step()
+        again.step()
+        rates += again.get_last_lr()
+    assert rates == [1, 0.5, 0.5, 0.125, 0.125]
+
+
+def test_callable_objects_keep_their_attributes():
+    class Decay:
+        def __init__(self, rate):
+            self.rate = rate
+
+        def __call__(self, epoch):
+            return self.rate**epoch
+
+    saved = schedules.LambdaLR(optimizer(1.0, 1.0), [Decay(0.5), lambda e: 1.0]).state_dict()
+    assert saved["lr_lambdas"] == [{"rate": 0.5}, None]
+    opt = optimizer(1.0, 1.0)
+    schedule = schedules.LambdaLR(opt, [Decay(0.9), lambda e: 1.0])
+    schedule.load_state_dict(saved)
+    opt.step()
+    schedule.step()
+    assert schedule.get_last_lr() == [0.5, 1.0]
+
+
+def test_a_schedule_written_for_pytorch():
+    class WarmUp(schedules._LRScheduler):
+        def __init__(self, optimizer, steps, last_epoch=-1):
+            self.steps = steps
+            super().__init__(optimizer, last_epoch)
+
+        def get_lr(self):
+            assert self._get_lr_called_within_step
+            return [base * min(1.0, (self.last_epoch + 1) / self.steps) for base in self.base_lrs]
+
+    assert rates(lambda o: WarmUp(o, 4), 5) == [0.25, 0.5, 0.75, 1, 1]
+
+
+def test_jumping_to_an_epoch():
+    for make, at_five in [
+        (lambda o: schedules.StepLR(o, 2, gamma=0.5), 0.25),
+        (lambda o: schedules.MultiStepLR(o, [1, 4, 4, 6], gamma=0.5), 0.125),
+        (lambda o: schedules.ExponentialLR(o, 0.5), 1 / 32),
+        (lambda o: schedules.LinearLR(o, 0.25, total_iters=10), 0.625),
+        (lambda o: schedules.CosineAnnealingLR(o, 10), 0.5),
+        (lambda o: schedules.LambdaLR(o, lambda e: e / 10), 0.5),
+    ]:
+        opt = optimizer()
+        schedule = make(opt)
+        opt.step()
+        with pytest.warns(UserWarning, match=r"step\(epoch\) is deprecated"):
+            schedule.step(5)
+        assert (schedule.last_epoch, schedule.get_last_lr()) == (5, pytest.approx([at_five]))
+
+
+def test_going_on_takes_the_rates_as_they_are():
+    for make in (lambda o, e: schedules.ExponentialLR(o, 0.5, last_epoch=e), lambda o, e: schedules.LinearLR(o, 0.5, last_epoch=e)):
+        opt = optimizer()
+        opt.param_groups[0].update(initial_lr=1.0, lr=0.25)
+        assert make(opt, 2).get_last_lr() == [0.25]
 
 
 def test_stepping_the_schedule_first_is_noticed():

@@ -126,6 +126,18 @@ def test_groups():
     assert a.grad is None
 
 
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
+def test_a_group_may_be_empty(kind):
+    p = nn.Parameter(tt.zeros(1))
+    optimizer = kind([{"params": []}, {"params": [p]}], lr=0.5)
+    p.grad = tt.ones(1)
+    optimizer.step()
+    assert p.item() == pytest.approx(-0.5)
+    again = kind([{"params": []}, {"params": [p]}])
+    again.load_state_dict(optimizer.state_dict())
+    assert [g["params"] for g in again.param_groups] == [[], [p]]
+
+
 @pytest.mark.parametrize("kind", [lambda ps: optim.SGD(ps, lr=0.1, momentum=0.9), lambda ps: optim.AdamW(ps, lr=0.1, amsgrad=True)])
 def test_state_dict_goes_on_where_it_was(kind):
     whole = run(kind, steps=6)
@@ -212,7 +224,7 @@ def test_mistakes_are_named():
     p, q = nn.Parameter(tt.zeros(2)), nn.Parameter(tt.zeros(2))
     for make, kind, message in [
         (lambda: optim.SGD([]), ValueError, "empty parameter list"),
-        (lambda: optim.SGD([{"params": []}]), ValueError, "empty parameter list in a parameter group"),
+        (lambda: optim.Adam([p], betas=(0.9,)), ValueError, r"Invalid betas: \(0.9,\)"),
         (lambda: optim.SGD(p), TypeError, "iterable of Tensors or dicts"),
         (lambda: optim.SGD([p, 3]), TypeError, "parameter 1 is int"),
         (lambda: optim.SGD([{"params": {p}}]), TypeError, "a set has none"),

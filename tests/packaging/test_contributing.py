@@ -34,7 +34,7 @@ def test_the_diff_adds_an_op(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     assert "9 passed" in done.stdout
 
-    op = tree / "kernels" / "softsign.py"
+    op = tree / "kernels" / "elementwise" / "softsign.py"
     op.write_text(op.read_text().replace("(1.0 + maths.abs(x)) *", "(1.5 + maths.abs(x)) *"))
     done = asked()
     assert done.returncode == 1

@@ -17,7 +17,7 @@ from bench.gpu_report import Report, facts
 from bench.gpu_rows import caller, corners, host_inputs, placed
 from bench.gpu_training import GPTShape, gpt, time_step, works
 from bench.peers import PEERS, forget_optimizers
-from tritensor.cuda.runtime import Properties
+from tritensor.cuda.runtime.interface import Properties
 from tritensor.table import Sample, registry
 
 RANDOM = {"rand", "randn", "randint", "randperm", "dropout"}  # torch draws other numbers

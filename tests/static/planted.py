@@ -7,15 +7,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+from collections import Counter
 from typing import Any
 
+import numpy as np
 import triton
 import triton.language as tl
 
-from bench import static, static_table
+from bench import launches, static, static_table
 from bench.launches import Launch
-from tritensor.cuda.arguments import Specialization
+from tritensor.cuda.compiler import machine_code
+from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.compiler.compile import compile
+from tritensor.cuda.compiler.kernel_report import disassemble
+from tritensor.tools.dry_run import Shapes
 
 
 # y = x + 1, a tile at a time
@@ -54,11 +61,48 @@ def _product_kernel(c, a, b, n, BLOCK: tl.constexpr, DOT: tl.constexpr):
         tl.store(c + rows * n + cols, total)
 
 
+# y[row] = sum over columns of x[row, column], a tile at a time; EXTRA makes the loop worse
+@triton.jit
+def _rows_kernel(y, x, n, BLOCK: tl.constexpr, EXTRA: tl.constexpr):
+    row = tl.program_id(0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(0, n, BLOCK):
+        v = tl.load(x + row * n + k + i)
+        if EXTRA == "scalar":
+            v *= tl.load(x + k)
+        if EXTRA == "work":
+            v = tl.exp(v) * v + tl.sqrt(v)
+        total += v
+    tl.store(y + row * BLOCK + i, total)
+
+
+# y = x, half of it in single elements
+@triton.jit
+def _halves_kernel(y, x, n, BLOCK: tl.constexpr, NARROW: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    first = tl.load(x + i)
+    second = tl.load(x + n // 3 + i) if NARROW else tl.load(x + n + i)
+    tl.store(y + i, first + second)
+
+
 # does not compile: one shape does not broadcast to the other
 @triton.jit
 def _broken_kernel(y, x, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     tl.store(y + at, tl.load(x + at) + tl.load(x + tl.arange(0, 2 * BLOCK)))
+
+
+@triton.jit(debug=True)
+def _asserting_kernel(y, n):
+    tl.device_assert(n > 0, "nothing to do")
+    tl.store(y, n)
+
+
+@triton.jit
+def _silent_kernel(y, n):
+    tl.device_assert(n > 0, "nothing to do")
+    tl.store(y, n)
 
 
 def _spec(kernel: Any, pointers: int, aligned: bool, warps: int, kind: str = "fp32", **constants: Any) -> Specialization:
@@ -75,12 +119,65 @@ PLANTED = {
     "narrow": (_spec(_copy_kernel, 2, True, 4, BLOCK=1024), _spec(_copy_kernel, 2, False, 4, BLOCK=1024)),
     "spill": (_spec(_hoard_kernel, 2, True, 8, BLOCK=32), _spec(_hoard_kernel, 2, True, 1, BLOCK=64)),
     "tensor": (_spec(_product_kernel, 3, True, 4, "bf16", BLOCK=64, DOT=True), _spec(_product_kernel, 3, True, 4, "bf16", BLOCK=64, DOT=False)),
+    "scalar": (_spec(_rows_kernel, 2, True, 4, BLOCK=512, EXTRA=""), _spec(_rows_kernel, 2, True, 4, BLOCK=512, EXTRA="scalar")),
+    "work": (_spec(_rows_kernel, 2, True, 4, BLOCK=512, EXTRA=""), _spec(_rows_kernel, 2, True, 4, BLOCK=512, EXTRA="work")),
+    "halves": (_spec(_halves_kernel, 2, True, 4, BLOCK=512, NARROW=False), _spec(_halves_kernel, 2, True, 4, BLOCK=512, NARROW=True)),
     "broken": (_spec(_copy_kernel, 2, True, 4, BLOCK=1024), _spec(_broken_kernel, 2, True, 4, BLOCK=1024)),
 }  # fmt: skip
 
 
 def _launch(name: str, spec: Specialization) -> Launch:
     return Launch("add", "forward", "float32", name, 1, spec)
+
+
+class _Single:
+    """Draws as the recorder's generator, but float32 whatever the row is."""
+
+    def __getattr__(self, name: str) -> Any:
+        draw = getattr(Shapes(), name)
+        return lambda *args: np.broadcast_to(np.float32(0.5), np.shape(draw(*args)))
+
+
+def _other_type() -> dict[str, list[str]]:
+    """The faults of softmax's bfloat16 rows on timed sizes, drawn as they should be and in float32."""
+    found = {}
+    for name, generator in (("right", Shapes), ("wrong", _Single)):
+        launches.Shapes = generator  # type: ignore[attr-defined]
+        rows = [one for one in launches.collect(["softmax"], ["bfloat16"])[0] if one.timed]
+        found[name] = [fault for one in rows[:1] for fault in static.faults(static.measure(one, 90))]
+    return found
+
+
+def _decoded() -> list[bool]:
+    """Whether what is read off machine code is what the disassembler shows, on each architecture."""
+    said = []
+    for arch in (80, 90, 100):
+        for spec in (
+            PLANTED["scalar"][1],
+            PLANTED["halves"][1],
+            PLANTED["tensor"][0],
+            _spec(_copy_kernel, 2, False, 4, "bf16", BLOCK=1024),
+        ):
+            cubin = compile(spec, arch).asm["cubin"]
+            found, text = machine_code.read(cubin, arch), disassemble(cubin)
+            code = re.findall(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)([^;]*);", text)
+            real = [(int(at, 16) // 16, name, f"{parts}.", rest) for at, name, parts, rest in code if name != "NOP"]
+            for names, counted in ((("LDG", "LD", "LDGSTS"), found.loads), (("STG", "ST"), found.stores)):
+                widths = [
+                    next((w for w in ("8", "16", "64", "128") if re.search(rf"\.[US]?{w}\.", parts)), "32")
+                    for _, n, parts, _ in real
+                    if n in names
+                ]
+                said.append(dict(Counter(widths)) == counted)
+            jumps = [(int(rest.rpartition("0x")[2], 16) // 16, at) for at, name, _, rest in real if name == "BRA"]
+            first, last = machine_code.hot_loop([(to, at + 1) for to, at in jumps if to < at])
+            said.append(found.loop == sum(first <= at < last for at, *_ in real) and found.instructions == len(real))
+    return said
+
+
+def _asserts() -> list[bool]:
+    """Whether the machine code of a kernel compiled for debugging, and of one that is not, holds an assertion."""
+    return ["__assertfail" in compile(_spec(k, 1, True, 1), 90).asm["ptx"] for k in (_asserting_kernel, _silent_kernel)]
 
 
 def main() -> None:
@@ -102,7 +199,12 @@ def main() -> None:
     survived = static.run(
         [_launch("size0", good), _launch("crash", bad), _launch("sample0", PLANTED["spill"][0])], [(0, 90), (1, 90), (2, 90)], 1
     )
-    print(json.dumps({"planted": found, "crash": [k["uses"] for k in survived]}))
+    static.measure = compile_one
+    print(
+        json.dumps(
+            {"planted": found, "crash": [k["uses"] for k in survived], "type": _other_type(), "asserts": _asserts(), "decoded": _decoded()}
+        )
+    )
 
 
 if __name__ == "__main__":

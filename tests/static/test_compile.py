@@ -119,6 +119,13 @@ def test_planted_kernels_are_seen() -> None:
     assert any("no wgmma any more" in line for line in planted["tensor"]["worse"]), planted["tensor"]
     assert any("does not compile any more" in line and "incompatible" in line for line in planted["broken"]["worse"]), planted["broken"]
     assert "_broken_kernel" in planted["broken"]["faults"][0], planted["broken"]
+    assert found["type"]["right"] == []
+    assert any("none of the call's pointers is to bfloat16" in line for line in found["type"]["wrong"]), found["type"]
+    assert any("loads in the loop" in line and "4 below 16 bytes, was 0" in line for line in planted["scalar"]["worse"]), planted["scalar"]
+    assert any(line.startswith("loop of ") for line in planted["work"]["worse"]), planted["work"]
+    assert any("more bytes below 16 at a time" in line for line in planted["halves"]["worse"]), planted["halves"]
+    assert all(found["decoded"]), found["decoded"]
+    assert found["asserts"] == [True, False]
     first, dead, last = found["crash"]
     assert "died" in dead
     assert "error" not in first + last, "a compiler that dies costs its own kernel alone"

@@ -9,8 +9,8 @@ import pytest
 
 from bench import forked, static, static_table
 from bench.static_table import Uses, compare, parse, regressions
-from tritensor.cuda.kernel_report import Report
-from tritensor.cuda.occupancy import LIMITS, occupancy
+from tritensor.cuda.compiler.kernel_report import Report
+from tritensor.cuda.compiler.occupancy import LIMITS, occupancy
 
 TABLES = sorted(static_table.RESULTS.glob("static-triton-*.json"))
 WAS = "32r 16/16 16x4"
@@ -25,6 +25,12 @@ WAS = "32r 16/16 16x4"
         (WAS, "32r 8/16 16x4", "widest load 8 bytes, was 16"),
         (WAS, "32r 16/2 16x4", "widest store 2 bytes, was 16"),
         (WAS, "32r 16/- 16x4", "widest store 0 bytes"),
+        (WAS + " code:20", "32r 16+4x4/16 16x4 code:20", "loads 16+4x4, was 16: more bytes below 16 at a time"),
+        ("32r 4x16/8x16 16x4 code:20", "32r 4x16/6x16+8x4 16x4 code:20", "stores 6x16+8x4, was 8x16"),
+        ("32r 4x8/2 16x4 loop:40 in:4x8", "32r 4x8+2/2 16x4 loop:41 in:4x8+2", "loads in the loop 4x8+2, was 4x8: 1 below 8 bytes, was 0"),
+        ("32r 4x8/2 16x4 loop:40 in:8+2", "32r 4x8/2 16x4 loop:40 in:8+2x2", "2 below 8 bytes, was 1"),
+        (WAS + " loop:40 in:16", WAS + " loop:47 in:16", "loop of 47 instructions, was 40"),
+        (WAS + " code:200", WAS + " code:231", "code of 231 instructions, was 200"),
         (WAS + " wgmma:8", WAS + " mma:8", "no wgmma any more, had 8"),
         (WAS + " tcgen05:1", WAS, "no tcgen05 any more"),
         (WAS + " tma:2", WAS + " cp.async:8", "no tma any more"),
@@ -44,6 +50,13 @@ def test_what_is_worse(was: str, now: str, said: str) -> None:
     ("was", "now"),
     [
         (WAS, WAS),
+        (WAS + " loop:40 in:16", WAS + " loop:46 in:16"),  # 15 %
+        (WAS + " loop:16", WAS + " loop:19"),  # three instructions
+        (WAS + " code:20", WAS + " code:35"),
+        (WAS + " code:200", WAS + " loop:300"),  # another form of the same
+        ("32r 8x16/8x16 16x4 code:20", "32r 8x16+4/8x16 16x4 code:21"),  # a scalar, once
+        (WAS, "32r 16+4x4/16 16x4 code:20"),  # only the widest is known of what was
+        ("32r 16+4/16 16x4 loop:40 in:16+4", "32r 2x16/16 16x4 loop:40 in:2x16"),
         (WAS, "38r 16/16 16x4"),  # 18 % more
         ("16r 16/16 16x4", "22r 16/16 16x4"),  # many per cent of few registers
         ("96r 16/16 5x4", "104r 16/16 4x4"),  # one step down
@@ -87,11 +100,13 @@ def test_a_report_becomes_a_cell_and_back() -> None:
     report = Report(
         "k", 90, 168, 0, 0, 98304, 8, 0, loads={"32": 3}, stores={"128": 4, "16": 1},
         tensor={"wgmma.mma_async": 8}, bulk={"cp.async 128": 12, "cp.async.bulk.tensor": 2},
+        instructions=500, loop=80, loop_loads={"64": 1, "128": 4},
     )  # fmt: skip
     cell = static_table.uses(report)
-    assert str(cell) == "168r 16/16 1x8 shared:98304 wgmma:8 cp.async:12 tma:2"
+    assert str(cell) == "168r 3x4/4x16+2 1x8 loop:80 in:4x16+8 shared:98304 wgmma:8 cp.async:12 tma:2"
     assert parse(str(cell)) == cell
-    assert static_table.uses(Report("k", 90, 10, 0, 0, 0, 4, 0)) == parse("10r -/- 16x4")
+    assert static_table.uses(Report("k", 90, 10, 0, 0, 0, 4, 0, instructions=9)) == parse("10r -/- 16x4 code:9")
+    assert (parse("8r 2x16+4/- 16x4").load, parse("8r 2x16+4/- 16x4").store) == (16, 0)
     assert parse("error: no: 3") == Uses(error="no: 3")
     with pytest.raises(ValueError, match="is not what the static table holds"):
         parse("32 registers")

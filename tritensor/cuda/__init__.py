@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.cuda import choice as _choice  # noqa: F401  (tells serving whom to ask)
 from tritensor.cuda import nvtx as nvtx
 from tritensor.cuda import presence
 from tritensor.cuda.devices import can_device_access_peer as can_device_access_peer
@@ -13,41 +14,41 @@ from tritensor.cuda.devices import device_of as device_of
 from tritensor.cuda.devices import get_device_properties as get_device_properties
 from tritensor.cuda.devices import index_of as _index
 from tritensor.cuda.devices import set_device as set_device
-from tritensor.cuda.graphs import CUDAGraph as CUDAGraph
-from tritensor.cuda.graphs import graph as graph
-from tritensor.cuda.graphs import graph_pool_handle as graph_pool_handle
-from tritensor.cuda.memory_api import empty_cache as empty_cache
-from tritensor.cuda.memory_api import get_per_process_memory_fraction as get_per_process_memory_fraction
-from tritensor.cuda.memory_api import host_memory_stats as host_memory_stats
-from tritensor.cuda.memory_api import max_memory_allocated as max_memory_allocated
-from tritensor.cuda.memory_api import max_memory_reserved as max_memory_reserved
-from tritensor.cuda.memory_api import mem_get_info as mem_get_info
-from tritensor.cuda.memory_api import memory_allocated as memory_allocated
-from tritensor.cuda.memory_api import memory_reserved as memory_reserved
-from tritensor.cuda.memory_api import memory_snapshot as memory_snapshot
-from tritensor.cuda.memory_api import memory_stats as memory_stats
-from tritensor.cuda.memory_api import memory_summary as memory_summary
-from tritensor.cuda.memory_api import reset_peak_memory_stats as reset_peak_memory_stats
-from tritensor.cuda.memory_api import set_per_process_memory_fraction as set_per_process_memory_fraction
-from tritensor.cuda.memory_api import why_alive as why_alive
+from tritensor.cuda.memory.statistics import empty_cache as empty_cache
+from tritensor.cuda.memory.statistics import get_per_process_memory_fraction as get_per_process_memory_fraction
+from tritensor.cuda.memory.statistics import host_memory_stats as host_memory_stats
+from tritensor.cuda.memory.statistics import max_memory_allocated as max_memory_allocated
+from tritensor.cuda.memory.statistics import max_memory_reserved as max_memory_reserved
+from tritensor.cuda.memory.statistics import mem_get_info as mem_get_info
+from tritensor.cuda.memory.statistics import memory_allocated as memory_allocated
+from tritensor.cuda.memory.statistics import memory_reserved as memory_reserved
+from tritensor.cuda.memory.statistics import memory_snapshot as memory_snapshot
+from tritensor.cuda.memory.statistics import memory_stats as memory_stats
+from tritensor.cuda.memory.statistics import memory_summary as memory_summary
+from tritensor.cuda.memory.statistics import reset_peak_memory_stats as reset_peak_memory_stats
+from tritensor.cuda.memory.statistics import set_per_process_memory_fraction as set_per_process_memory_fraction
+from tritensor.cuda.memory.statistics import why_alive as why_alive
 from tritensor.cuda.random import get_rng_state as get_rng_state
 from tritensor.cuda.random import initial_seed as initial_seed
 from tritensor.cuda.random import manual_seed as manual_seed
 from tritensor.cuda.random import manual_seed_all as manual_seed_all
 from tritensor.cuda.random import seed as seed
 from tritensor.cuda.random import set_rng_state as set_rng_state
-from tritensor.cuda.runtime import emulated as emulated
-from tritensor.cuda.runtime import runtime as _runtime
-from tritensor.cuda.runtime import started as _started
-from tritensor.cuda.streams import Event as Event
-from tritensor.cuda.streams import ExternalStream as ExternalStream
-from tritensor.cuda.streams import Stream as Stream
-from tritensor.cuda.streams import current_stream as current_stream
-from tritensor.cuda.streams import default_stream as default_stream
-from tritensor.cuda.streams import is_current_stream_capturing as is_current_stream_capturing
-from tritensor.cuda.streams import set_stream as set_stream
-from tritensor.cuda.streams import stream as stream
-from tritensor.cuda.streams import synchronize as synchronize
+from tritensor.cuda.runtime.serving import emulated as emulated
+from tritensor.cuda.runtime.serving import runtime as _runtime
+from tritensor.cuda.runtime.serving import started as _started
+from tritensor.cuda.streams.graphs import CUDAGraph as CUDAGraph
+from tritensor.cuda.streams.graphs import graph as graph
+from tritensor.cuda.streams.graphs import graph_pool_handle as graph_pool_handle
+from tritensor.cuda.streams.stream import Event as Event
+from tritensor.cuda.streams.stream import ExternalStream as ExternalStream
+from tritensor.cuda.streams.stream import Stream as Stream
+from tritensor.cuda.streams.stream import current_stream as current_stream
+from tritensor.cuda.streams.stream import default_stream as default_stream
+from tritensor.cuda.streams.stream import is_current_stream_capturing as is_current_stream_capturing
+from tritensor.cuda.streams.stream import set_stream as set_stream
+from tritensor.cuda.streams.stream import stream as stream
+from tritensor.cuda.streams.stream import synchronize as synchronize
 
 
 def is_available() -> bool:
@@ -77,9 +78,9 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     return _runtime().capability(index)
 
 
-def is_bf16_supported() -> bool:
-    """Whether the current GPU computes in bfloat16 (from sm_80 on; an emulated one does). False where there is none."""
-    return is_available() and get_device_capability() >= (8, 0)
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current GPU computes in bfloat16 (from sm_80 on by itself; older ones through float32). False where there is none."""
+    return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
 def init() -> None:
@@ -98,6 +99,6 @@ def open_pack(path: Any) -> Any:
     Packs in ~/.cache/tritensor/packs are found by themselves. Raises LaunchError when the file is missing, torn, no pack, or made
     by another version of Triton.
     """
-    from tritensor.cuda.cubins import open_pack
+    from tritensor.cuda.compiler.cubin_cache import open_pack
 
     return open_pack(path)

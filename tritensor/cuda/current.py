@@ -14,9 +14,9 @@ class _Here(threading.local):
         streams: raw stream handle by GPU; 0, and a GPU that is missing, stand for the default stream.
         context: the GPU whose context is current (-1: none yet).
         place: what the driver's context, stream and pool are set to, as one object to compare (None: to be entered anew).
-        recorder: what writes down the launches of a corner that is being learnt (see tritensor/replay.py), or None.
+        recorder: what writes down the launches of a corner that is being learnt (see tritensor/replay/corner.py), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
-        capture: the graph capture that this thread has begun (see capture.py), or None.
+        capture: the graph capture that this thread has begun (see streams/capture.py), or None.
     """
 
     index = 0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any
 
-from tritensor.cuda.callers import shown, user_frame
+from tritensor.call_site import shown, user_frame
 
 WORDS = 4
 NBYTES = 8 * WORDS

@@ -6,7 +6,8 @@ from typing import Any
 
 from tritensor.cuda import presence
 from tritensor.cuda.current import here
-from tritensor.cuda.runtime import Properties, runtime
+from tritensor.cuda.runtime.interface import Properties
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.device import as_device
 from tritensor.errors import DeviceError
 
@@ -70,8 +71,8 @@ class device_of(device):
 
     __slots__ = ()
 
-    def __init__(self, tensor: Any) -> None:
-        super().__init__(tensor.device if tensor.device.type == "cuda" else None)
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device if obj.device.type == "cuda" else None)
 
 
 def get_device_properties(device: Any = None) -> Properties:

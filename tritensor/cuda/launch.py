@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.cuda.current import here
-from tritensor.cuda.runtime import runtime
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.errors import LaunchError
 
 _GRID = (
@@ -32,7 +32,7 @@ def launch(
     float                     fp32: Triton's rule. A kernel that computes in float64 is given np.float64(value)
     np.float64, np.int64, ..  a scalar of exactly that type (fp64, i64, u32, ...), whatever its value
     None                      None (the parameter behaves as a constexpr: `if bias is not None`)
-    TensorDescriptor          tile loads and stores, `desc.load([i, j])` (see tensor_map.py)
+    TensorDescriptor          tile loads and stores, `desc.load([i, j])` (see compiler/tensor_descriptor.py)
     tuple of these            a tuple, nested as given
     anything, for constexpr   the value itself: ints, strings, dtypes, tuples, @triton.jit functions
     ========================  ==============================================================================

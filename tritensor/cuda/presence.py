@@ -6,7 +6,7 @@ import ctypes
 import os
 from typing import NamedTuple
 
-from tritensor.cuda import runtime
+from tritensor.cuda.runtime import serving
 
 LIBRARY = "libcuda.so.1"
 NEEDED = 12000  # the oldest driver, as cuDriverGetVersion writes versions: cuGetProcAddress_v2 came with 12.0
@@ -89,9 +89,9 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def gpus() -> int:
     """How many devices `cuda:N` there are, emulated ones and those of a runtime put in place by hand included; never raises."""
-    if runtime.emulated():
+    if serving.emulated():
         return 2
-    other = runtime._runtime
+    other = serving._runtime
     if other is not None and getattr(other, "pretends", False):
         return other.device_count()
     return found().gpus

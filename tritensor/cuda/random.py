@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor import random
+
 
 def manual_seed(seed: int) -> None:
     """Seed the default generator, for all devices, the CPU among them."""
-    from tritensor import random
-
     random.manual_seed(seed)
 
 
@@ -19,27 +19,19 @@ def manual_seed_all(seed: int) -> None:
 
 def seed() -> int:
     """Seed the default generator from the operating system's entropy and return that seed."""
-    from tritensor import random
-
     return random.seed()
 
 
 def initial_seed() -> int:
     """The default generator's seed."""
-    from tritensor import random
-
     return random.initial_seed()
 
 
 def get_rng_state(device: Any = "cuda") -> Any:
     """The default generator's state, a uint8 tensor on the CPU, whichever device is named."""
-    from tritensor import random
-
     return random.get_rng_state()
 
 
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     """Put the default generator into a state that `get_rng_state` gave, whichever device is named."""
-    from tritensor import random
-
     random.set_rng_state(new_state)

@@ -19,11 +19,9 @@ T_co = TypeVar("T_co", covariant=True)
 class Dataset(Generic[T_co]):
     """Samples by index: a subclass gives `__getitem__(index)` and `__len__()`.
 
-    A dataset that can fetch a whole batch at once also gives `gather(indices)`, which returns the batch that
-    `default_collate([self[i] for i in indices])` would: DataLoader then calls that.
+    One that reads many samples better than one by one also gives `__getitems__(indices)`, the list of these samples, or
+    `__getbatch__(indices)`, the batch that `default_collate([self[i] for i in indices])` would be: DataLoader then asks that.
     """
-
-    gather: Callable[[Sequence[int]], Any] | None = None
 
     def __getitem__(self, index: Any) -> T_co:
         raise NotImplementedError(f"{type(self).__name__} has no __getitem__(index); a Dataset returns one sample by its index")
@@ -61,7 +59,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
         return tuple(t[index] for t in self.tensors)
 
-    def gather(self, indices: Sequence[int]) -> list[Tensor]:
+    def __getbatch__(self, indices: Sequence[int]) -> list[Tensor]:
         """A batch, by one gather per tensor."""
         where = as_tensor(list(indices))
         return [t[where.to(t.device)] for t in self.tensors]
@@ -102,18 +100,45 @@ class Subset(Dataset[T_co]):
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
-        if dataset.gather is not None:  # an instance attribute: a subset gathers only where its dataset does
-            self.gather = self._gather
 
-    def _gather(self, indices: Sequence[int]) -> Any:
-        assert self.dataset.gather is not None
-        return self.dataset.gather([self.indices[i] for i in indices])
-
-    def __getitem__(self, index: int) -> T_co:
+    def __getitem__(self, index: Any) -> T_co:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
         return self.dataset[self.indices[index]]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[T_co]:
+        """The samples at several places."""
+        return samples_of(self.dataset, [self.indices[i] for i in indices])  # type: ignore[no-any-return]
+
+    def __getbatch__(self, indices: Sequence[int]) -> Any:
+        """A batch, for a dataset that makes whole ones (`batch_reader` has asked)."""
+        whole = batch_reader(self.dataset)
+        assert whole is not None
+        return whole([self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+def samples_of(dataset: Any, indices: Sequence[Any]) -> Any:
+    """A list of samples, by `__getitems__` where the dataset has it."""
+    many = getattr(dataset, "__getitems__", None)
+    return many(indices) if callable(many) else [dataset[i] for i in indices]
+
+
+def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
+    """What makes whole batches of a dataset, or None where only its samples can be asked.
+
+    The class decides, and in it the nearest definition: a subclass that changes how one sample is read has changed the batches, too.
+    """
+    for cls in type(dataset).__mro__:
+        if cls is Subset and batch_reader(dataset.dataset) is None:
+            return None
+        if "__getbatch__" in vars(cls):
+            return dataset.__getbatch__  # type: ignore[no-any-return]
+        if "__getitem__" in vars(cls) or "__getitems__" in vars(cls):
+            return None
+    return None
 
 
 def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:

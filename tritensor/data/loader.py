@@ -8,14 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor import cuda
-from tritensor.data.collate import default_collate, pinned
-from tritensor.data.dataset import IterableDataset
+from tritensor.data.collate import default_collate, default_convert, pinned
+from tritensor.data.dataset import IterableDataset, batch_reader, samples_of
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
 
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # what the batches were planned with
 
-def _as_it_is(sample: Any) -> Any:
-    return sample
+
+def get_worker_info() -> None:
+    """What a worker process knows of itself; None in the main process, and there is no other yet."""
+    return
 
 
 class DataLoader:
@@ -27,19 +30,21 @@ class DataLoader:
         shuffle: a new random order each epoch, set by the generator.
         sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
         num_workers: 0; the batches are made in this process.
-        collate_fn: `(list of samples) -> batch`; `default_collate` where not given.
+        collate_fn: `(list of samples) -> batch`; `default_collate` where not given, `default_convert` for single samples.
         pin_memory: hand out batches in pinned host memory, so that `x.to("cuda", non_blocking=True)` copies while the host goes on;
             without a GPU it warns, and the batches are ordinary ones.
         drop_last: leave out a shorter last batch.
         generator: what sets the order; tritensor's default generator (`manual_seed`) where not given.
-        timeout, worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, pin_memory_device, in_order:
-            they speak of worker processes only; without workers they have no effect, as in PyTorch.
+        timeout, worker_init_fn, pin_memory_device, in_order: they speak of worker processes only; without workers they have no effect.
+        multiprocessing_context, prefetch_factor, persistent_workers: refused without workers, as in PyTorch.
 
-    A dataset with a method `gather(indices)` (TensorDataset, and subsets of it) makes the whole batch in one go.
+    A dataset may offer to read many samples at once (`__getitems__`) or to make the whole batch (`__getbatch__`), as TensorDataset does.
 
     Raises:
-        ValueError: options that exclude each other, or `num_workers` above 0.
+        ValueError: options that exclude each other, or `num_workers` above 0; an attribute that sets the batches is changed afterwards.
     """
+
+    _ready = False
 
     def __init__(
         self,
@@ -64,8 +69,14 @@ class DataLoader:
     ) -> None:
         if num_workers != 0:
             raise ValueError(f"DataLoader: num_workers={num_workers}: worker processes are not there yet; use num_workers=0")
-        for name, given in (("prefetch_factor", prefetch_factor is not None), ("persistent_workers", persistent_workers)):
-            if given:
+        if timeout < 0:
+            raise ValueError(f"DataLoader: timeout {timeout} is negative; give seconds, 0 for none")
+        for name, given in (
+            ("prefetch_factor", prefetch_factor),
+            ("multiprocessing_context", multiprocessing_context),
+            ("persistent_workers", persistent_workers or None),
+        ):
+            if given is not None:
                 raise ValueError(f"DataLoader: {name} is for worker processes, and there are none; leave it out")
         self._pins = bool(pin_memory) and cuda.is_available()
         if pin_memory and not self._pins:
@@ -75,6 +86,7 @@ class DataLoader:
         self.pin_memory = pin_memory
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        self.persistent_workers = persistent_workers
         self.generator = generator
         self._streams = isinstance(dataset, IterableDataset)
         self._check(batch_size, shuffle, sampler, batch_sampler, drop_last)
@@ -90,7 +102,13 @@ class DataLoader:
         self.sampler = sampler
         self.batch_sampler = batch_sampler
         batched = batch_size is not None or batch_sampler is not None
-        self.collate_fn = collate_fn if collate_fn is not None else default_collate if batched else _as_it_is
+        self.collate_fn = collate_fn if collate_fn is not None else default_collate if batched else default_convert
+        self._ready = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._ready and name in _FIXED:
+            raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized; make a new one")
+        super().__setattr__(name, value)
 
     def _check(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
         if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
@@ -115,10 +133,10 @@ class DataLoader:
         if self.batch_sampler is None:
             assert self.sampler is not None
             return (self.collate_fn(self.dataset[i]) for i in self.sampler)
-        gather = getattr(self.dataset, "gather", None)
-        if gather is not None and self.collate_fn is default_collate:
-            return (gather(indices) for indices in self.batch_sampler)
-        return (self.collate_fn([self.dataset[i] for i in indices]) for indices in self.batch_sampler)
+        whole = batch_reader(self.dataset) if self.collate_fn is default_collate else None
+        if whole is not None:
+            return (whole(indices) for indices in self.batch_sampler)
+        return (self.collate_fn(samples_of(self.dataset, indices)) for indices in self.batch_sampler)
 
     def _stream(self) -> Iterator[Any]:
         samples = iter(self.dataset)

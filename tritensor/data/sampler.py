@@ -42,6 +42,8 @@ class RandomSampler(Sampler[int]):
     def __init__(
         self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Generator | None = None
     ) -> None:
+        if not isinstance(replacement, bool):
+            raise TypeError(f"RandomSampler: replacement {replacement!r} is not True or False")
         if num_samples is not None and (not isinstance(num_samples, int) or num_samples < 0):
             raise ValueError(
                 f"RandomSampler: num_samples {num_samples!r} is not a count; give an integer from 0, or None for the dataset's length"
@@ -117,6 +119,8 @@ class BatchSampler(Sampler[list[int]]):
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:
             raise ValueError(f"BatchSampler: batch_size {batch_size!r} is not a positive integer")
+        if not isinstance(drop_last, bool):
+            raise ValueError(f"BatchSampler: drop_last {drop_last!r} is not True or False")
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last

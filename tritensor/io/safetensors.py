@@ -7,10 +7,13 @@ C order, without holes. Specification: the README of the safetensors project. No
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import mmap
 import os
+import reprlib
+import stat
 from collections.abc import Mapping
 from typing import Any, BinaryIO, NamedTuple
 
@@ -78,13 +81,11 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, 
         header["__metadata__"] = dict(metadata)
     for name, t in tensors.items():
         _check_entry(name, t)
-    # Widest types first, so that every array starts at a multiple of its element's size.
+    # The data widest types first, so that every array starts at a multiple of its element's size; the header in the order given.
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    at = 0
-    for name in order:
-        t = tensors[name]
-        header[name] = {"dtype": _NAME_OF[t.dtype.name], "shape": list(t.shape), "data_offsets": [at, at + t.nbytes]}
-        at += t.nbytes
+    ends = dict(zip(order, itertools.accumulate(tensors[name].nbytes for name in order), strict=True))
+    for name, t in tensors.items():
+        header[name] = {"dtype": _NAME_OF[t.dtype.name], "shape": list(t.shape), "data_offsets": [ends[name] - t.nbytes, ends[name]]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little"))
@@ -96,6 +97,8 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, 
 def _check_entry(name: Any, t: Any) -> None:
     if not isinstance(name, str):
         raise TypeError(f"save_file: the name {name!r} is not a string")
+    if any("\ud800" <= c <= "\udfff" for c in name):
+        raise ValueError(f"save_file: the name {name!r} holds half a character, which UTF-8 cannot say; give the tensor another")
     if name == "__metadata__":
         raise ValueError("save_file: '__metadata__' is the format's own name; give the tensor another")
     if not isinstance(t, Tensor):
@@ -119,14 +122,27 @@ def tensor_at(data: Any, entry: Entry, device: Any = None) -> Tensor:
 
 
 def _open(path: Path) -> tuple[dict[str, Entry], dict[str, str], Any]:
-    """Header and data of a file on the disk, the data a private mapping (copied on write)."""
+    """Header and data of a file on the disk, the data a private mapping (copied on write); a pipe is read to its end."""
     label = os.fspath(path)
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            data = _read(file, label)
+        elif found.st_size == 0:
             raise CheckpointError(f"{label}: the file is empty; it was cut off while being written: copy or save it again")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
-    entries, metadata, start = parse(memoryview(mapped), label)
-    return entries, metadata, memoryview(mapped)[start:]
+        else:
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    entries, metadata, start = parse(data, label)
+    return entries, metadata, data[start:]
+
+
+def _read(file: BinaryIO, label: str) -> memoryview:
+    """All that a pipe or a device delivers, as memory that can be written to. What does not open like a checkpoint, and may never
+    end, is refused at once."""
+    opening = file.read(9)
+    if opening[8:] != b"{":
+        _header_end(memoryview(opening), label)
+    return memoryview(bytearray(opening + file.read()))
 
 
 def parse(data: memoryview, label: str) -> tuple[dict[str, Entry], dict[str, str], int]:
@@ -193,7 +209,7 @@ def _entry(name: str, given: Any, label: str) -> Entry:
         )
     dtype, shape, span = given["dtype"], given["shape"], given["data_offsets"]
     if not isinstance(dtype, str) or dtype not in NAMES:
-        raise CheckpointError(f"{label}: {name!r} is of type {dtype!r}, which tensors here cannot hold; they hold {', '.join(NAMES)}")
+        raise CheckpointError(f"{label}: {name!r} is of type {_short(dtype)}, which tensors here cannot hold; they hold {', '.join(NAMES)}")
     if (
         not _counts(shape)
         or not _counts(span)
@@ -218,8 +234,7 @@ def _counts(x: Any) -> bool:
 
 
 def _short(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return reprlib.repr(x)  # of any depth
 
 
 def _check_cover(entries: dict[str, Entry], available: int, label: str) -> None:

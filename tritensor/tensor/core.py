@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor import dispatch, dtypes
+from tritensor import dispatch, dtypes, random
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
-from tritensor.autograd.node import Node, Version
+from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import GradError
+from tritensor.strides import as_format, contiguous_format, matches
 from tritensor.table import Op
+from tritensor.tensor.size import Size, size_of
 from tritensor.tensor.values import Values
 
 
-class Size(tuple[int, ...]):
-    """A shape: a tuple that also answers numel()."""
+class Kin:
+    """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
+    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
 
-    __slots__ = ()
+    __slots__ = ("fresh", "stale", "swept")
 
-    def numel(self) -> int:
-        out = 1
-        for n in self:
-            out *= n
-        return out
-
-    def __repr__(self) -> str:
-        return f"tritensor.Size({list(self)})"
+    def __init__(self) -> None:
+        self.fresh: dict[int, weakref.ref[Tensor]] = {}
+        self.stale: dict[int, weakref.ref[Tensor]] = {}
+        self.swept = 0
 
 
 class Extra:
-    """What few tensors have: hooks, and for views the way from their base, and for bases their live views."""
+    """What few tensors have: hooks, and for views the way from their base, and for bases their live views.
 
-    __slots__ = ("base", "hooks", "path", "post_hooks", "retains", "views")
+    `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
+    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view); "" for most.
+    """
 
-    def __init__(self) -> None:
-        self.hooks: list[Any] | None = None
-        self.post_hooks: list[Any] | None = None
-        self.base: Tensor | None = None
-        self.path: tuple[tuple[Op, dict[str, Any], tuple[Any, ...]], ...] = ()  # (op, attributes, ((shape, dtype),)) from the base
-        self.views: list[weakref.ref[Tensor]] | None = None
-        self.retains = False
+    # Of the class, so that making one (every view has one) sets nothing that a view leaves as it is.
+    hooks: Hooks | None = None
+    post_hooks: dict[int, Any] | None = None
+    base: Tensor | None = None
+    kin: Kin | None = None
+    origin = ""
+    path: tuple[tuple[Op, dict[str, Any], tuple[Any, ...]], ...] = ()  # (op, attributes, ((shape, dtype),)) from the base
+    retains = False
 
 
 class Tensor(Values):
@@ -135,12 +140,12 @@ class Tensor(Values):
     # -- what it is
     @property
     def shape(self) -> Size:
-        return Size(self.array.shape)
+        return size_of(Size, self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
         if dim is None:
-            return Size(self.array.shape)
+            return size_of(Size, self.array.shape)
         if not -self.ndim <= dim < self.ndim:
             raise IndexError(f"size: dim {dim} is out of range for shape {self.array.shape}")
         return self.array.shape[dim]
@@ -193,8 +198,12 @@ class Tensor(Values):
         strides = element_strides(self.array)
         return strides if dim is None else strides[dim]
 
-    def is_contiguous(self) -> bool:
-        return is_contiguous(self.array)
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        """Whether the elements lie without gaps in C order, or in another memory format's order."""
+        if memory_format is contiguous_format:
+            return is_contiguous(self.array)
+        wanted = as_format("is_contiguous", memory_format, contiguous_format)
+        return wanted.order is not None and matches(self.array.shape, element_strides(self.array), wanted)
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -208,7 +217,7 @@ class Tensor(Values):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
             raise TypeError("iteration over a 0-d tensor; use .item() for its value")
-        return iter([self[i] for i in range(self.array.shape[0])])
+        return iter(self.unbind(0))
 
     __hash__ = object.__hash__
 
@@ -277,21 +286,22 @@ class Tensor(Values):
             GradError: no graph, a freed graph, a saved tensor overwritten, or no gradient for a tensor that is no scalar.
         """
         keep = create_graph if retain_graph is None else retain_graph
-        wanted = [inputs] if isinstance(inputs, Tensor) else inputs
+        wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"backward: gradient is a {type(gradient).__name__}; give a tensor of this one's shape, or None")
         engine.backward([self], [gradient], keep_graph=keep, create_graph=create_graph, inputs=wanted)
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
         t = new_tensor(self.array)
-        if self.version is None:
-            self.version = Version()
-        t.version = self.version
+        t.version = version_of(self)
         return t
 
     def detach_(self) -> Tensor:
-        """Cut this tensor itself off its graph."""
-        self.node = None
-        self.tracked = False
+        """Cut this tensor itself off its graph. Raises GradError for a view, which would come back with the next write to its base."""
+        if self.extra is not None and self.extra.base is not None:
+            raise GradError("detach_: a view stays in the graph of its base; use detach()")
+        self.hang_at(None)
         return self
 
     @property
@@ -305,39 +315,39 @@ class Tensor(Values):
             raise TypeError(f"data: {type(value).__name__} is not a tensor; wrap it with tensor(...)")
         self.array = value.array
 
-    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> nodes.Handle:
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
         if not self.tracked:
             raise GradError("register_hook: the tensor does not require grad, so no gradient will come")
-        if self.node is not None:
-            return nodes.add_hook(self.node, hook)
-        return nodes.add_hook(extra_of(self), hook)
+        owner = self.node if self.node is not None else extra_of(self)
+        return Handle(hooks_of(owner).tensor, hook)
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> nodes.Handle:
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call `hook(tensor)` after backward has added to this leaf's `.grad`."""
         if self.node is not None or not self.tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
         extra = extra_of(self)
         if extra.post_hooks is None:
-            extra.post_hooks = []
-        extra.post_hooks.append(hook)
-        return nodes.Handle(extra.post_hooks, hook)
+            extra.post_hooks = {}
+        return Handle(extra.post_hooks, hook)
 
     def retain_grad(self) -> None:
-        """Keep `.grad` of a tensor that is not a leaf."""
+        """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""
         if not self.tracked:
             raise GradError("retain_grad: the tensor does not require grad, so no gradient will come")
         if self.node is None or extra_of(self).retains:
             return
         extra_of(self).retains = True
-        me = weakref.ref(self)
+        keep_grad(self.node, self)
 
-        def keep(g: Tensor) -> None:
-            t = me()
-            if t is not None:
-                t.grad = g if t.grad is None else t.grad + g
-
-        self.register_hook(keep)
+    def hang_at(self, node: Node | None) -> None:
+        """Give this tensor another place in the graph: retain_grad goes there with it, the hooks stay with what it was."""
+        if self.extra is not None and self.extra.retains:
+            forget_grad(self.node, self)
+            if node is not None:
+                keep_grad(node, self)
+        self.node = node
+        self.tracked = node is not None
 
     @property
     def retains_grad(self) -> bool:
@@ -345,20 +355,24 @@ class Tensor(Values):
 
     def became_view_of(self, base: Tensor, op: Op, attrs: dict[str, Any]) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
-        extra = extra_of(self)
+        extra = self.extra = Extra()
         step = (op, attrs, ((base.array.shape, base.array.dtype),))
-        root = base
-        if base.extra is not None and base.extra.base is not None:
-            root, extra.path = base.extra.base, (*base.extra.path, step)
+        above = base.extra
+        if above is not None and above.base is not None:
+            root = extra.base = above.base
+            extra.path = (*above.path, step)
+            extra.origin = above.origin or ("" if state.enabled else "no_grad")
+            above = root.extra
         else:
+            root = extra.base = base
             extra.path = (step,)
-        extra.base = root
-        views = extra_of(root)
-        if views.views is None:
-            views.views = []
-        elif (n := len(views.views)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
-            views.views = [r for r in views.views if r() is not None]
-        views.views.append(weakref.ref(self))
+            if not state.enabled:
+                extra.origin = "no_grad"
+        fresh = (above.kin if above is not None and above.kin is not None else _kin_of(root)).fresh
+        if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
+            for key in [key for key, r in tuple(fresh.items()) if r() is None]:
+                fresh.pop(key, None)
+        fresh[id(self)] = weakref.ref(self)
 
     @property
     def _base(self) -> Tensor | None:
@@ -377,7 +391,8 @@ def new_tensor(array: Array) -> Tensor:
     return t
 
 
-def _new_output(array: Array, node: Node) -> Tensor:
+def new_output(array: Array, node: Node) -> Tensor:
+    """A tensor that hangs at a node."""
     t = new_tensor(array)
     t.node = node
     t.tracked = True
@@ -385,8 +400,9 @@ def _new_output(array: Array, node: Node) -> Tensor:
 
 
 dispatch.install(Tensor, new_tensor)
+random.install(new_tensor)
 nodes.make_tensor = new_tensor  # type: ignore[assignment]
-nodes.make_output = _new_output  # type: ignore[assignment]
+nodes.make_output = new_output  # type: ignore[assignment]
 
 
 def extra_of(t: Tensor) -> Extra:
@@ -394,6 +410,18 @@ def extra_of(t: Tensor) -> Extra:
     if t.extra is None:
         t.extra = Extra()
     return t.extra
+
+
+_making = threading.Lock()
+
+
+def _kin_of(root: Tensor) -> Kin:
+    """The record of a base's views, made at the first; two threads that view it first at once share one."""
+    with _making:
+        extra = extra_of(root)
+        if extra.kin is None:
+            extra.kin = Kin()
+        return extra.kin
 
 
 def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:

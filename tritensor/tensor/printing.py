@@ -1,117 +1,185 @@
-"""How a tensor prints: values, dtype, device, grad_fn; at most the edge items leave the GPU."""
+"""How a tensor prints: values, dtype, device, grad_fn, as PyTorch prints them; at most the edge items leave the GPU."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
+from tritensor.errors import GradError
 from tritensor.tensor.core import Tensor
 
-_options: dict[str, Any] = {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80, "sci_mode": None}
+_PROFILES: dict[str, dict[str, Any]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
+_options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
 
 
 def set_printoptions(
-    precision: int | None = None, threshold: int | None = None, edgeitems: int | None = None, linewidth: int | None = None,
+    precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None, linewidth: int | None = None,
     profile: str | None = None, sci_mode: bool | None = None,
 ) -> None:  # fmt: skip
-    """How tensors print: digits after the point, from how many elements to abbreviate, items kept at each edge, line width.
+    """How tensors print: digits after the point, above how many elements to abbreviate, items kept at each edge, line width.
 
-    `profile` is "default", "short" or "full". `sci_mode` forces scientific notation on or off; None decides by the values.
+    `profile` is "default", "short" or "full". `sci_mode` forces scientific notation on or off; None, also where it is not given, lets
+    the values decide. Raises ValueError for another profile.
     """
     if profile is not None:
-        _options.update({"default": {"precision": 4, "threshold": 1000, "edgeitems": 3}, "short": {"precision": 2, "threshold": 1000, "edgeitems": 2},
-                         "full": {"precision": 4, "threshold": 2**63 - 1, "edgeitems": 3}}[profile])  # fmt: skip
-    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth, "sci_mode": sci_mode}
-    _options.update({k: v for k, v in given.items() if v is not None})
+        if profile not in _PROFILES:
+            raise ValueError(f"set_printoptions: {profile!r} is no profile; give one of {', '.join(map(repr, _PROFILES))}")
+        _options.update(_PROFILES[profile])
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    _options.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)
 
 
+# -- one number
+class _Number:
+    """One form for all real numbers of a tensor: whole with a point, fixed or scientific, and a width that right-aligns most of them."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.precision = _options["precision"]
+        self.scientific, self.whole, self.width = False, True, 1
+        wide = values.reshape(-1).astype(np.float64)
+        counted = wide[np.isfinite(wide) & (wide != 0)]  # zeros, nan and infinities stand as wide as they are
+        if counted.size:
+            size = np.abs(counted)
+            low, high = float(size.min()), float(size.max())
+            self.whole = bool((counted == np.ceil(counted)).all())
+            self.scientific = high / low > 1000.0 or high > 1e8 or (not self.whole and low < 1e-4)
+            if _options["sci_mode"] is not None:
+                self.scientific = _options["sci_mode"]
+            self.width = max(len(self._bare(v)) for v in (counted.min(), counted.max(), *self._nearest_to_zero(counted)))
+
+    @staticmethod
+    def _nearest_to_zero(values: np.ndarray) -> list[float]:
+        """Of each sign: with the extremes these are the longest in any form."""
+        return [float(part.max() if part[0] < 0 else part.min()) for part in (values[values < 0], values[values > 0]) if part.size]
+
+    def _bare(self, value: float) -> str:
+        if self.scientific:
+            return f"{value:.{self.precision}e}"
+        if self.whole:
+            return f"{value:.0f}" + ("." if math.isfinite(value) else "")
+        return f"{value:.{self.precision}f}"
+
+    def __call__(self, value: float) -> str:
+        return self._bare(value).rjust(self.width)
+
+
+class _Complex:
+    """A complex number: real and imaginary part each in a form of their own."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.real, self.imaginary = _Number(values.real), _Number(values.imag)
+        self.width = self.real.width + self.imaginary.width + 1
+
+    def __call__(self, value: complex) -> str:
+        imaginary = (self.imaginary(value.imag) + "j").lstrip()
+        return self.real(value.real) + ("" if imaginary[0] in "+-" else "+") + imaginary
+
+
+class _Plain:
+    """Integers and booleans, all of one width."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        extremes = (values.min(), values.max()) if values.size else ()
+        self.width = max((len(str(v.item())) for v in extremes), default=1)
+
+    def __call__(self, value: object) -> str:
+        return str(value).rjust(self.width)
+
+
+# -- all of them
 def _edges(x: Array, edge: int) -> np.ndarray:
-    """The values at the edges of every long dimension, one more in the middle of each where the dots will stand."""
-    cut: tuple[Any, ...] = ()
-    for size in x.shape:
-        cut += (slice(None),) if size <= 2 * edge else (None,)
-    if isinstance(x, CudaArray):
-        for axis, c in enumerate(cut):
-            if c is None:  # one strided window per edge: a host copy of the pieces, not of the tensor
-                lead = (slice(None),) * axis
-                low, high = (
-                    _edges(x[(*lead, slice(0, edge + 1))], edge + 1),
-                    _edges(x[(*lead, slice(x.shape[axis] - edge, None))], edge + 1),
-                )
-                return np.concatenate([low, high], axis)
-        return to_host(x)
-    for axis, c in enumerate(cut):
-        if c is None:
-            keep = [*range(edge + 1), *range(x.shape[axis] - edge, x.shape[axis])]
-            x = np.take(x, keep, axis)
-    return x
+    """The values at both edges of every dimension that is longer than the two, on the host; those between are left out."""
+    if not isinstance(x, CudaArray):
+        for axis, size in enumerate(x.shape):
+            if size > 2 * edge:
+                x = np.take(x, [*range(edge), *range(size - edge, size)], axis)
+        return np.asarray(x)
+    for axis, size in enumerate(x.shape):
+        if size > 2 * edge:  # a strided window on each edge: the pieces are copied to the host, not the tensor
+            lead = (slice(None),) * axis
+            return np.concatenate([_edges(x[(*lead, part)], edge) for part in (slice(0, edge), slice(size - edge, size))], axis)
+    return to_host(x)
 
 
-def _float_format(values: np.ndarray) -> Any:
-    """One format for all values, as PyTorch chooses it: integers with a point, fixed, or scientific for wide ranges."""
-    precision = _options["precision"]
-    finite = np.abs(values[np.isfinite(values)].astype(np.float64))
-    nonzero = finite[finite != 0]
-    sci = _options["sci_mode"]
-    whole = bool(np.all(nonzero == np.ceil(nonzero))) if nonzero.size else True
-    if sci is None and nonzero.size:
-        low, high = nonzero.min(), nonzero.max()
-        sci = bool(high / low > 1000.0 or high > 1e8 or (not whole and low < 1e-4)) if not whole else bool(high > 1e8)
+def _row(words: list[str], width: int, indent: int) -> str:
+    """One dimension, broken into lines."""
+    fits = max(1, (_options["linewidth"] - indent) // (width + 2))
+    lines = [", ".join(words[i : i + fits]) for i in range(0, len(words), fits)]
+    return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
-    def show(v: Any) -> str:
-        if not np.isfinite(v):
-            return str(float(v))
-        if sci:
-            return f"{float(v):.{precision}e}"
-        return f"{float(v):.0f}." if whole else f"{float(v):.{precision}f}"
 
-    width = max((len(show(v)) for v in values.reshape(-1)), default=0)
-    return lambda v: show(v).rjust(width)
+def _nest(values: Any, cut: tuple[bool, ...], edge: int, show: Any, indent: int) -> str:
+    """Nested lists of as many dimensions as `cut` has flags; a dimension that was cut gets dots in its middle."""
+    if not cut:
+        return str(show(values))
+    if len(cut) == 1:
+        parts = [show(v) for v in values]
+        return _row([*parts[:edge], " ...", *parts[edge:]] if cut[0] else parts, show.width, indent)
+    parts = [_nest(v, cut[1:], edge, show, indent + 1) for v in values]
+    if cut[0]:
+        parts[edge:edge] = ["..."]
+    return "[" + ("," + "\n" * (len(cut) - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+_FORMS: dict[str, Callable[[np.ndarray], Any]] = {"float": _Number, "float8": _Number, "complex": _Complex}
 
 
 def format_values(x: Array, indent: int) -> str:
-    """The bracketed values."""
-    size = int(np.prod(x.shape)) if x.shape else 1
-    summarize = size > _options["threshold"]
-    host = _edges(x, _options["edgeitems"]) if summarize else to_host(x)
-    kind = dtypes.of(x.dtype).kind
-    formatter: Any = {}
-    if kind in ("float", "float8"):
-        host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
-        formatter = {"float_kind": _float_format(host)}
-    elif kind == "bool":
-        width = 5 if host.size and not host.all() else 4
-        formatter = {"bool": lambda v: str(bool(v)).rjust(width)}
-    elif kind in ("int", "uint"):
-        width = max((len(str(v)) for v in host.reshape(-1).tolist()), default=0)
-        formatter = {"int_kind": lambda v: str(v).rjust(width)}
-    if not host.size:
+    """The bracketed values; what follows the first line is indented by `indent`."""
+    if x.size == 0:
         return "[]"
-    return np.array2string(
-        host, separator=", ", prefix=" " * indent, formatter=formatter, threshold=0 if summarize else host.size + 1,
-        edgeitems=_options["edgeitems"], max_line_width=_options["linewidth"],
-    )  # fmt: skip
+    summarize, edge = x.size > _options["threshold"], _options["edgeitems"]
+    if summarize and not edge:
+        return "[...]"
+    host = _edges(x, edge) if summarize else to_host(x)
+    kind = dtypes.of(x.dtype).kind
+    if kind in ("float", "float8") and host.dtype.itemsize < 4:
+        host = host.astype(np.float32)
+    cut = tuple([summarize and size > 2 * edge for size in x.shape])
+    return _nest(host.tolist(), cut, edge, _FORMS.get(kind, _Plain)(host), indent)
 
 
 def _repr(self: Tensor) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
-    opening = "tensor("
-    parts = [self.heading + opening + format_values(self.array, len(opening))]
-    d = self.dtype
-    if self.array.size == 0 and len(self.array.shape) != 1:
-        parts.append(f"size={tuple(self.array.shape)}")
+    opening = "tensor(" if type(self) is Tensor or self.heading else f"{type(self).__name__}("
+    d, default = self.dtype, dtypes.default_float()
+    notes = []
     if self.is_cuda:
-        parts.append(f"device='{self.device}'")
-    if d not in (dtypes.default_float(), dtypes.int64, dtypes.bool_) or (self.array.size == 0 and d is not dtypes.default_float()):
-        parts.append(f"dtype={d}")
-    if self.node is not None:
-        parts.append(f"grad_fn={self.grad_fn!r}")
-    elif self.tracked:
-        parts.append("requires_grad=True")
-    return ", ".join(parts) + ")"
+        notes.append(f"device='{self.device}'")
+    size = self.array.size
+    if len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]:
+        notes.append(f"size={tuple(self.array.shape)}")  # what the brackets do not tell
+    if size == 0:
+        if d is not default:
+            notes.append(f"dtype={d}")
+    elif d not in (default, dtypes.as_dtype(complex if default is dtypes.float64 else "complex64"), dtypes.int64, dtypes.bool_):
+        notes.append(f"dtype={d}")
+    try:
+        if self.node is not None:
+            notes.append(f"grad_fn={self.grad_fn!r}")
+        elif self.tracked:
+            notes.append("requires_grad=True")
+    except GradError:  # a view that lost its place in the graph still shows its values
+        notes.append("grad_fn=<Invalid>")
+    out = opening + format_values(self.array, len(opening))
+    length = len(out) - out.rfind("\n") + 1  # of the last line
+    for note in notes:
+        if length + len(note) + 2 > _options["linewidth"]:
+            out += ",\n" + " " * len(opening) + note
+            length = len(opening) + len(note)
+        else:
+            out += ", " + note
+            length += len(note) + 2
+    return self.heading + out + ")"
 
 
 def _str(self: Tensor) -> str:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, CudaArray, from_host, to_host
-from tritensor.autograd import engine
-from tritensor.device import as_device
+from tritensor.array import Array, CudaArray, to_host
 from tritensor.errors import DeviceError, GradError, ShapeError
+from tritensor.tensor.copying import packed, unpacked, with_storage
 
 
 class Values:
@@ -98,30 +98,41 @@ class Values:
     def __contains__(self, value: Any) -> bool:
         return bool((self == value).any().item())
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        if self.node is not None:
-            raise GradError("pickle: only leaves can be pickled or deep-copied; use .detach() (or .clone() to stay in the graph)")
-        content = (to_host(self.array).tobytes(), self.dtype.name, tuple(self.array.shape), str(self.device))
-        return _rebuild, (type(self), *content, self.tracked, getattr(self, "__dict__", {}))
+    def __copy__(self) -> Any:
+        """Another leaf on the same memory; writes are counted for both."""
+        t: Any = type(self).__new__(type(self))
+        shared: Any = self.detach()  # type: ignore[attr-defined]
+        t.array, t.version, t.tracked = shared.array, shared.version, self.tracked
+        if hasattr(self, "__dict__"):
+            t.__dict__.update(self.__dict__)
+        return t
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _rebuild, (type(self), packed(self.array), self.tracked, getattr(self, "__dict__", {}))
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
+        """A copy with the memory that this tensor is a window on: views copied together stay views of one memory."""
+        return self._deepcopied(memo, with_storage)
+
+    def _deepcopied(self, memo: dict[Any, Any], array_of: Any) -> Any:
+        """This leaf on `array_of(array, memo)`, with copies of its gradient and attributes."""
+        if id(self) in memo:
+            return memo[id(self)]
         if self.node is not None:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
         t: Any = type(self).__new__(type(self))
-        t.array = engine.copy(self.array)
-        t.tracked = self.tracked
-        if self.grad is not None:
-            t.grad = self.grad.__deepcopy__(memo)
-        if hasattr(self, "__dict__"):
-            t.__dict__.update(self.__dict__)
         memo[id(self)] = t
+        t.array, t.tracked = array_of(self.array, memo), self.tracked
+        t.grad = copy.deepcopy(self.grad, memo)
+        if hasattr(self, "__dict__"):
+            t.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return t
 
 
-def _rebuild(cls: Any, data: bytes, dtype: str, shape: tuple[int, ...], where: str, tracked: bool, attributes: dict[str, Any]) -> Any:
-    """Unpickle: from contiguous bytes, dtype, shape, device."""
+def _rebuild(cls: Any, content: tuple[Any, ...], tracked: bool, attributes: dict[str, Any]) -> Any:
+    """Unpickle."""
     t = cls.__new__(cls)
-    t.array = from_host(np.frombuffer(data, dtypes.as_dtype(dtype).numpy).reshape(shape), as_device(where))
+    t.array = unpacked(*content)
     t.tracked = tracked
     if attributes:
         t.__dict__.update(attributes)

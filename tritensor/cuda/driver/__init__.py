@@ -1,3 +1,1 @@
 """The CUDA driver through cuda-python: calls, devices, memory, streams, kernels, and the runtime made of them."""
-
-from tritensor.cuda.driver.runtime import DriverRuntime as DriverRuntime

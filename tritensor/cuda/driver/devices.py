@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
-from tritensor.cuda.runtime import Properties
+from tritensor.cuda.runtime.interface import Properties
 from tritensor.errors import DeviceError
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.cuda.arguments import DESCRIPTOR, Specialization, check_options
+from tritensor.cuda.compiler.arguments import DESCRIPTOR, Specialization, check_options
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.tensor_maps import NBYTES, TensorMaps, form_of
-from tritensor.cuda.tensor_map import TensorDescriptor
 from tritensor.errors import LaunchError
 
 _STATIC_SHARED = 48 * 1024  # bytes of shared memory a kernel may have without asking
@@ -251,7 +251,7 @@ class Kernels:
         return found
 
     def _load(self, spec: Specialization, index: int) -> Loaded:
-        from tritensor.cuda.cubins import find
+        from tritensor.cuda.compiler.cubin_cache import find
 
         self.devices.enter(index)  # a module is loaded into the context that is current
         properties = self.devices.properties(index)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.allocator import CachingAllocator, Shelf
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import GONE, Driver
 from tritensor.cuda.driver.devices import Devices
-from tritensor.cuda.memory import Storage
+from tritensor.cuda.memory.caching_allocator import CachingAllocator, Shelf
+from tritensor.cuda.memory.storage import Storage
 from tritensor.device import gpu
 
 # Blocks that streams other than their own have used: address -> those streams. Addresses of all GPUs are distinct.

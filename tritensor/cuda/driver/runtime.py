@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda import device_errors, waits
-from tritensor.cuda.allocator import CachingAllocator
-from tritensor.cuda.arguments import Specialization, arrays_of, specialize
-from tritensor.cuda.capture import refusal
+from tritensor.cuda import device_errors
+from tritensor.cuda.compiler.arguments import Specialization, arrays_of, specialize
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.kernels import Kernels, Launch
 from tritensor.cuda.driver.memory import Memory, PinnedWords
 from tritensor.cuda.driver.streams import StreamCalls
-from tritensor.cuda.memory import Storage
+from tritensor.cuda.memory.caching_allocator import CachingAllocator
+from tritensor.cuda.memory.storage import Storage
 from tritensor.cuda.presence import gpus, reason
-from tritensor.cuda.runtime import Properties
+from tritensor.cuda.runtime.interface import Properties
+from tritensor.cuda.streams import hidden_waits
+from tritensor.cuda.streams.capture import refusal
 from tritensor.device import gpu
 from tritensor.errors import DeviceError
 
@@ -125,7 +126,7 @@ class DriverRuntime(StreamCalls):
             here.capture.refuse_write(index)
         stream = self.memory.copy_to_device(storage, offset, source)
         if wait:
-            waits.note("copy to device")
+            hidden_waits.note("copy to device")
             self._wait(index, stream)
 
     def copy_to_host(self, into: np.ndarray, storage: Storage, offset: int, wait: bool = True) -> None:
@@ -136,7 +137,7 @@ class DriverRuntime(StreamCalls):
             here.capture.refuse_read(index)
         stream = self.memory.copy_to_host(into, storage, offset)
         if wait:
-            waits.note("copy to host")
+            hidden_waits.note("copy to host")
             self._wait(index, stream)
 
     def _wait(self, index: int, stream: int) -> None:
@@ -174,7 +175,7 @@ class DriverRuntime(StreamCalls):
                 "waits for the whole GPU, which would break off the capture that another thread has begun there",
                 "wait for streams or events instead, or for the other thread",
             )
-        waits.note("synchronize")
+        hidden_waits.note("synchronize")
         self.driver.call("cuCtxSynchronize")
         self.check_errors(index)
 

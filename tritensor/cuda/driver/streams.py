@@ -6,10 +6,10 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tritensor.cuda import waits
-from tritensor.cuda.allocator import CachingAllocator
 from tritensor.cuda.driver.calls import GONE, Driver
 from tritensor.cuda.driver.devices import Devices
+from tritensor.cuda.memory.caching_allocator import CachingAllocator
+from tritensor.cuda.streams import hidden_waits
 from tritensor.errors import CaptureError
 
 # PyTorch's names for what a capture forbids to the threads of the process.
@@ -61,7 +61,7 @@ class StreamCalls:
     def stream_synchronize(self, index: int, stream: int) -> None:
         """Wait for a stream; an error that a kernel reported is raised."""
         self.enter(index)
-        waits.note("stream synchronize")
+        hidden_waits.note("stream synchronize")
         self.driver.call("cuStreamSynchronize", stream)
         self.check_errors(index)
 
@@ -110,7 +110,7 @@ class StreamCalls:
     def event_synchronize(self, index: int, event: int) -> None:
         """Wait for an event; an error that a kernel reported is raised."""
         self.enter(index)
-        waits.note("event synchronize")
+        hidden_waits.note("event synchronize")
         self.driver.call("cuEventSynchronize", event)
         self.check_errors(index)
 

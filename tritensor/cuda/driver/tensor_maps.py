@@ -6,8 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.driver.calls import Driver
-from tritensor.cuda.tensor_map import TensorDescriptor
 from tritensor.errors import LaunchError
 
 NBYTES = 128  # of a map, and what its address must divide by

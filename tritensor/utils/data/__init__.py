@@ -13,4 +13,6 @@ from tritensor.data import SubsetRandomSampler as SubsetRandomSampler
 from tritensor.data import TensorDataset as TensorDataset
 from tritensor.data import WeightedRandomSampler as WeightedRandomSampler
 from tritensor.data import default_collate as default_collate
+from tritensor.data import default_convert as default_convert
+from tritensor.data import get_worker_info as get_worker_info
 from tritensor.data import random_split as random_split

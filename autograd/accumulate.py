@@ -1,0 +1,131 @@
+"""What a complete gradient meets: hooks that look at it, and the leaf that adds it to its `.grad`."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, is_contiguous
+from tritensor.autograd import node as nodes
+from tritensor.autograd.hooks import Hooks
+from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.autograd.node import Version, as_array
+from tritensor.errors import GradError, ShapeError
+from tritensor.table import ops, registry
+
+# Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
+_accumulating = threading.Lock()
+
+
+def add_arrays(a: Array, b: Array) -> Array:
+    return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
+
+
+def copy(x: Array) -> Array:
+    """A C-ordered copy."""
+    return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
+
+
+def reshaped(leaf: Any, g: Array) -> ShapeError:
+    return ShapeError(
+        f"backward: a gradient of shape {tuple(g.shape)} for a leaf of shape {tuple(leaf.array.shape)}, which changed its shape in place "
+        "after it was used; compute the loss again"
+    )
+
+
+def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
+    """leaf.grad += g, keeping g's memory itself where it is nobody else's."""
+    with _accumulating:
+        held = leaf._grad
+        if create_graph:
+            leaf._grad = g if held is None else ops.add(held, g)
+            return
+        g = as_array(g)
+        if g.shape != leaf.array.shape:
+            raise reshaped(leaf, g)
+        if held is None:
+            if not own or not is_contiguous(g) or (isinstance(g, np.ndarray) and g.base is not None):
+                g = copy(g)
+            leaf._grad = nodes.make_tensor(g)
+        elif held.tracked:
+            leaf._grad = nodes.make_tensor(add_arrays(held.array, g))
+        else:
+            if isinstance(g, CudaArray):
+                registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
+            else:
+                np.add(held.array, g, out=held.array)
+            if held.version is None:
+                held.version = Version()
+            held.version.bump("backward")  # a graph may have saved the gradient
+
+
+def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
+    """Run tensor hooks over a gradient, an array or a tensor; what one returns replaces it. What comes out is kept where it is asked for.
+
+    A hook that is removed or added while they run is so from the next gradient on.
+    """
+    if not hooks.tensor and not hooks.keepers:
+        return g
+    t = g if tensors else nodes.make_tensor(as_array(g))
+    with enable_grad() if tensors else no_grad():
+        for hook in tuple(hooks.tensor.values()):
+            got = hook(t)
+            if got is not None:
+                _check(got, t)
+                t = got
+        for keeper in hooks.keepers:
+            tensor = keeper()
+            if tensor is not None:
+                tensor._grad = ops.copy(t) if tensor._grad is None else ops.add(tensor._grad, t)
+    return t if tensors else t.array
+
+
+def _check(got: Any, t: Any) -> None:
+    if not hasattr(got, "array"):
+        raise TypeError(f"hook: returned a {type(got).__name__} in place of a gradient; return a tensor, or None to leave it as it is")
+    if got.array.shape != t.array.shape:
+        raise ShapeError(f"hook: returned a gradient of shape {tuple(got.array.shape)} in place of {tuple(t.array.shape)}")
+    if got.array.dtype != t.array.dtype:
+        raise GradError(f"hook: returned a gradient of {got.dtype.name} in place of {t.dtype.name}; convert it with .to(...)")
+
+
+def call_before(hooks: Hooks, g: Any, tensors: bool) -> Any:
+    """Run a node's pre-hooks over the gradients of its outputs, `hook(grad_outputs)`."""
+    given = g if type(g) is tuple else (g,)
+    wrapped = _wrapped(given, tensors)
+    with enable_grad() if tensors else no_grad():
+        for hook in tuple(hooks.before.values()):
+            got = hook(wrapped)
+            if got is not None:
+                wrapped = _replaced(got, wrapped, "prehook")
+    out = wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
+    return out if type(g) is tuple else out[0]
+
+
+def call_after(hooks: Hooks, found: tuple[Any, ...], g: Any, tensors: bool) -> tuple[Any, ...]:
+    """Run a node's hooks over the gradients of its inputs, `hook(grad_inputs, grad_outputs)`."""
+    above = _wrapped(g if type(g) is tuple else (g,), tensors)
+    wrapped = _wrapped(found, tensors)
+    with enable_grad() if tensors else no_grad():
+        for hook in tuple(hooks.after.values()):
+            got = hook(wrapped, above)
+            if got is not None:
+                wrapped = _replaced(got, wrapped, "hook")
+    return wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
+
+
+def _wrapped(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
+    return given if tensors else tuple([None if x is None else nodes.make_tensor(as_array(x)) for x in given])
+
+
+def _replaced(got: Any, before: tuple[Any, ...], who: str) -> tuple[Any, ...]:
+    """What a node's hook returned, checked against what it was given."""
+    got = got if isinstance(got, tuple) else (got,)
+    if len(got) != len(before):
+        raise GradError(f"{who}: returned {len(got)} gradients in place of {len(before)}; return one for each, None where there is none")
+    for new, old in zip(got, before, strict=True):
+        if new is not None and old is not None:
+            _check(new, old)
+    return got

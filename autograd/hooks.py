@@ -1,0 +1,65 @@
+"""Hooks on gradients: where a tensor or a node keeps them, and the handles that remove them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+_next_id = count().__next__
+
+
+class Hooks:
+    """The hooks of one gradient, in the order in which they run.
+
+    `tensor` see the gradient of a tensor, then `keepers` (weak references to tensors) store it as `.grad`, then `before` and `after`
+    stand on either side of the node that takes it. Each is a dictionary by the number of its handle: equal hooks stay two hooks.
+    """
+
+    __slots__ = ("after", "before", "keepers", "tensor")
+
+    def __init__(self) -> None:
+        self.tensor: dict[int, Callable[..., Any]] = {}
+        self.keepers: list[weakref.ref[Any]] = []
+        self.before: dict[int, Callable[..., Any]] = {}
+        self.after: dict[int, Callable[..., Any]] = {}
+
+
+class Handle:
+    """Removes its own hook, once: `handle.remove()`, or at the end of a `with`."""
+
+    __slots__ = ("_calls", "id")
+
+    def __init__(self, calls: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self.id = _next_id()
+        self._calls = calls
+        calls[self.id] = hook
+
+    def remove(self) -> None:
+        self._calls.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+def hooks_of(owner: Any) -> Hooks:
+    """The hooks of a node, or of a leaf's extras, made at their first use."""
+    if owner.hooks is None:
+        owner.hooks = Hooks()
+    found: Hooks = owner.hooks
+    return found
+
+
+def keep_grad(owner: Any, tensor: Any) -> None:
+    """Let the gradient that arrives at a node stay in `.grad` of the tensor that hangs there."""
+    hooks_of(owner).keepers.append(weakref.ref(tensor))
+
+
+def forget_grad(owner: Any, tensor: Any) -> None:
+    """Undo keep_grad: the tensor hangs elsewhere now."""
+    if owner is not None and owner.hooks is not None:
+        owner.hooks.keepers = [r for r in owner.hooks.keepers if r() is not tensor]

@@ -1,0 +1,1 @@
+"""Two-dimensional convolution: the op, its kernels, its side on the CPU."""

@@ -1,0 +1,1 @@
+"""Ops that make arrays from numbers."""

@@ -1,0 +1,243 @@
+"""Ops that make arrays from numbers: full, arange, linspace, eye; and the triangles tril and triu."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.device import device as Device
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.filling import filled, refuse_negative_size
+from tritensor.kernels.parts.float8 import moved_as_bytes
+from tritensor.table import Sample, Spec, op, ops, registry
+
+BLOCK = 1024
+
+
+def _full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: np.ndarray | None = None) -> np.ndarray:
+    if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):
+        return np.zeros(shape, dtype)
+    with np.errstate(over="ignore"):  # a number that is too large for the type is inf
+        if out is None:
+            return np.full(shape, value, dtype)
+        out[...] = np.full((), value, dtype)
+    return out
+
+
+def _full_forward(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: CudaArray | None = None) -> CudaArray:
+    if out is not None and not out.is_contiguous():
+        one = filled((), dtype, device, value)
+        spread = CudaArray(one.storage, shape, dtype, (0,) * len(shape), one.offset)
+        return registry["copy"].forward(spread, out=out)  # type: ignore[misc]
+    return filled(shape, dtype, device, value, out)
+
+
+def _full_shape(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> Spec:
+    refuse_negative_size("full", shape)
+    return Spec(shape, dtype)
+
+
+def _full_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(shape=(3, 5), value=1.5, dtype=np.dtype(np.float32)),
+        Sample(shape=(1100,), value=-7, dtype=np.dtype(np.int64)),
+        Sample(shape=(), value=0.1, dtype=np.dtype(np.float64)),
+        Sample(shape=(5,), value=0.1, dtype=dtypes.bfloat16.numpy),
+        Sample(shape=(5,), value=True, dtype=np.dtype(np.bool_)),
+        Sample(shape=(2,), value=math.inf, dtype=np.dtype(np.float16)),
+        Sample(shape=(0, 3), value=2, dtype=np.dtype(np.float32)),
+    ]
+
+
+op(
+    "full", _full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
+    doc="An array of one value.",
+)  # fmt: skip
+
+
+# arange: y[i] = start + i * step, computed in float64 for floating types and exactly in int64 for integers
+@triton.jit
+def _arange_kernel(y, start, step, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    value = start + i.to(step.dtype) * step
+    tl.store(y + i, value.to(y.dtype.element_ty), mask=i < n)
+
+
+def arange_count(start: Any, end: Any, step: Any) -> int:
+    """How many numbers start, start + step, ... lie before end."""
+    return max(math.ceil((end - start) / step), 0)
+
+
+def _arange(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> np.ndarray:
+    if type(start) is type(end) is type(step) is int and dtype.kind in "iu":
+        return np.arange(start, end, step, dtype=dtype)
+    wide: Any = np.float64 if dtypes.is_float(dtype) else np.int64
+    return (wide(start) + np.arange(arange_count(start, end, step), dtype=wide) * wide(step)).astype(dtype, copy=False)
+
+
+def _arange_forward(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> CudaArray:
+    wide = np.float64 if dtypes.is_float(dtype) else np.int64
+    y = allocate((arange_count(start, end, step),), dtype, device)
+    launch(_arange_kernel, (triton.cdiv(y.size, BLOCK),), y, wide(start), wide(step), y.size, BLOCK=BLOCK)
+    return y
+
+
+def _arange_shape(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> Spec:
+    if step == 0:
+        raise ValueError("arange: step is 0; give a positive or negative one")
+    if not all(map(math.isfinite, (start, end, step))):
+        raise ValueError(f"arange: from {start} to {end} by {step}: all three must be finite")
+    return Spec((arange_count(start, end, step),), dtype)
+
+
+def _arange_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(start=0, end=7, step=1, dtype=np.dtype(np.int64)),
+        Sample(start=0.5, end=-2.0, step=-0.25, dtype=np.dtype(np.float32)),
+        Sample(start=3, end=1030, step=1, dtype=np.dtype(np.float64)),
+        Sample(start=3, end=1, step=1, dtype=np.dtype(np.int32)),
+    ]
+
+
+op(
+    "arange", _arange, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
+    doc="start, start + step, ... before end.",
+)  # fmt: skip
+
+
+# linspace: y[i] = start + i * d for the first half, end - (n - 1 - i) * d for the second, d = (end - start) / (n - 1)
+@triton.jit
+def _linspace_kernel(y, start, end, step, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    up = start + i.to(tl.float64) * step
+    down = end - (n - 1 - i).to(tl.float64) * step
+    tl.store(y + i, tl.where(2 * i < n, up, down).to(y.dtype.element_ty), mask=i < n)
+
+
+def _linspace(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    i = np.arange(steps, dtype=np.float64)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    value = np.where(2 * i < steps, start + i * step, end - (steps - 1 - i) * step)
+    return (value if dtypes.is_float(dtype) else np.trunc(value)).astype(dtype)
+
+
+def _linspace_forward(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> CudaArray:
+    y = allocate((steps,), dtype, device)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    launch(_linspace_kernel, (triton.cdiv(steps, BLOCK),), y, np.float64(start), np.float64(end), np.float64(step), steps, BLOCK=BLOCK)
+    return y
+
+
+def _linspace_shape(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> Spec:
+    if steps < 0:
+        raise ShapeError(f"linspace: steps {steps} is negative")
+    return Spec((steps,), dtype)
+
+
+def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(start=0.0, end=1.0, steps=7, dtype=np.dtype(np.float32)),
+        Sample(start=3.0, end=-2.0, steps=1030, dtype=np.dtype(np.float64)),
+        Sample(start=2.0, end=5.0, steps=1, dtype=np.dtype(np.float32)),
+        Sample(start=0.0, end=1.0, steps=0, dtype=np.dtype(np.float32)),
+    ]
+
+
+op(
+    "linspace", _linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
+    doc="`steps` numbers from start to end, both included, equally far apart.",
+)  # fmt: skip
+
+
+# eye: y[i, j] = 1 where i = j
+@triton.jit
+def _eye_kernel(y, n, columns, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    tl.store(y + i, (i // columns == i % columns).to(y.dtype.element_ty), mask=i < n)
+
+
+def _eye(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    return np.eye(rows, columns, dtype=dtype)
+
+
+def _eye_forward(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> CudaArray:
+    y = allocate((rows, columns), dtype, device)
+    launch(_eye_kernel, (triton.cdiv(y.size, BLOCK),), y, y.size, columns, BLOCK=BLOCK)
+    return y
+
+
+def _eye_shape(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> Spec:
+    refuse_negative_size("eye", (rows, columns))
+    return Spec((rows, columns), dtype)
+
+
+def _eye_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rows=3, columns=5, dtype=np.dtype(np.float32)),
+        Sample(rows=41, columns=33, dtype=np.dtype(np.int64)),
+        Sample(rows=0, columns=3, dtype=np.dtype(np.float32)),
+    ]
+
+
+op(
+    "eye", _eye, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
+    doc="Ones on the diagonal, zeros elsewhere.",
+)  # fmt: skip
+
+
+# tril: y[..., i, j] = x[..., i, j] where j - i <= diagonal, else 0; triu: where j - i >= diagonal
+@triton.jit(do_not_specialize=["rows", "diagonal"])
+def _triangle_kernel(x, y, n, rows, columns, diagonal, UPPER: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    above = i % columns - i // columns % rows
+    keep = above >= diagonal if UPPER else above <= diagonal
+    tl.store(y + i, tl.load(x + i, mask=(i < n) & keep, other=0), mask=i < n)
+
+
+def _triangle(x: CudaArray, diagonal: int, upper: bool) -> CudaArray:
+    x = dense(x)
+    y = allocate(x.shape, x.dtype, x.device)
+    launch(_triangle_kernel, (triton.cdiv(x.size, BLOCK),), x, y, x.size, x.shape[-2], x.shape[-1], diagonal, UPPER=upper, BLOCK=BLOCK)
+    return y
+
+
+def _triangle_shape(x: Any, *, diagonal: int) -> Spec:
+    if len(x.shape) < 2:
+        raise ShapeError(f"tril/triu: x {tuple(x.shape)} has fewer than two dimensions")
+    return Spec(x.shape, x.dtype)
+
+
+def _triangle_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((4, 5)), diagonal=0),
+        Sample(rng.standard_normal((2, 5, 3)), diagonal=-1),
+        Sample(rng.standard_normal((33, 35)), diagonal=2),
+        Sample(np.zeros((0, 3)), diagonal=0),
+    ]
+
+
+def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
+    def reference(x: np.ndarray, *, diagonal: int) -> np.ndarray:
+        return of(x, diagonal)
+
+    op(
+        name, reference, shape=_triangle_shape, samples=_triangle_samples,
+        forward=moved_as_bytes(lambda x, *, diagonal: _triangle(x, diagonal, upper)),
+        rule=lambda g, diagonal: getattr(ops, name)(g, diagonal=diagonal),
+        backward=lambda g, diagonal: _triangle(g, diagonal, upper),
+        reference_backward=lambda g, diagonal: of(g, diagonal),
+        dtypes=("float16", "bfloat16", "float32", "float64", "int64", "bool"), doc=doc,
+    )  # fmt: skip
+
+
+_register_triangle("tril", np.tril, False, "The lower triangle of the last two dimensions, zeros above it.")
+_register_triangle("triu", np.triu, True, "The upper triangle of the last two dimensions, zeros below it.")

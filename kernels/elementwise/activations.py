@@ -1,0 +1,288 @@
+"""Activations: sigmoid, relu, leaky_relu, gelu, silu, softplus, elu."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor.array import CudaArray
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.blocks import blocked, evaluate, like, run_blocked, zeroed
+from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, numpy_gradient, shape_rule, work
+from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
+from tritensor.kernels.parts.special import gelu32, gelu32_gradient, normal_tail
+from tritensor.table import FLOATS, Sample, Spec, op
+
+_WIDE = Domain(-5.0, 5.0)
+_BENT = Domain(-2.0, 2.0, (0.0,))
+_SLOPE = 2.0 * math.sqrt(2.0 / math.pi)  # of the tanh form of gelu: sigmoid(2u) = (1 + tanh(u)) / 2
+_CUBIC = 0.044715 * _SLOPE
+_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
+
+
+# y = 1 / (1 + exp(-x)); dy/dx = y (1 - y)
+@triton.jit
+def _sigmoid(x):
+    return maths.div(maths.ones(x), 1.0 + maths.exp(-x))
+
+
+@triton.jit
+def _sigmoid_grad(g, y):
+    return g * (y * (1.0 - y))
+
+
+def _sigmoid_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.divide(1, out, out=out)
+
+
+# y = max(x, 0); the gradient at 0 is 0, a NaN stays
+@triton.jit
+def _relu(x):
+    return maths.where(x <= 0, maths.zeros(x), x)
+
+
+@triton.jit
+def _relu_grad(g, y):
+    return maths.where(y <= 0, maths.zeros(g), g)
+
+
+def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+    """max(x, 0)."""
+    return np.maximum(x, x.dtype.type(0), out=out)
+
+
+def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return zeroed(g, y <= 0)
+
+
+# y = x where x > 0 else slope x
+@triton.jit
+def _leaky_relu(x, negative_slope):
+    return maths.where(x > 0, x, x * negative_slope)
+
+
+@triton.jit
+def _leaky_relu_grad(g, x, negative_slope):
+    return maths.where(x > 0, g, g * negative_slope)
+
+
+def _leaky_relu_block(x: np.ndarray, out: np.ndarray, negative_slope: float) -> None:
+    np.multiply(x, x.dtype.type(negative_slope), out=out)
+    (np.maximum if negative_slope <= 1 else np.minimum)(x, out, out=out)
+
+
+def _leaky_relu_reference(x: np.ndarray, *, negative_slope: float = 0.01, out: np.ndarray | None = None) -> np.ndarray:
+    """x where it is positive, else negative_slope * x."""
+    if out is None:
+        out = like(x)
+    run_blocked(_leaky_relu_block, x, out, negative_slope)
+    return out
+
+
+# y = x sigmoid(x); dy/dx = s (1 + x (1 - s))
+@triton.jit
+def _silu(x):
+    return maths.div(x, 1.0 + maths.exp(-x))
+
+
+@triton.jit
+def _silu_grad(g, x):
+    s = maths.sigmoid(x)
+    return g * (s * (1.0 + x * (1.0 - s)))
+
+
+def _silu_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    out += 1
+    np.divide(x, out, out=out)
+
+
+# y = log(1 + exp(beta x)) / beta, x itself where beta x > threshold; dy/dx = sigmoid(beta x), 1 there
+@triton.jit
+def _softplus(x, beta, threshold):
+    z = beta * x
+    y = maths.maximum(z, maths.zeros(z)) + maths.log1p(maths.exp(-maths.abs(z)))
+    return maths.where(z > threshold, x, maths.div(y, beta))
+
+
+@triton.jit
+def _softplus_grad(g, x, beta, threshold):
+    z = beta * x
+    return maths.where(z > threshold, g, g * maths.sigmoid(z))
+
+
+def _softplus_block(x: np.ndarray, out: np.ndarray, beta: float, threshold: float) -> None:
+    z = x if beta == 1 else x * beta
+    np.abs(z, out=out)
+    np.negative(out, out=out)
+    np.exp(out, out=out)
+    np.log1p(out, out=out)
+    out += np.maximum(z, 0)
+    if beta != 1:
+        out /= beta
+    if x.size and not np.maximum.reduce(z, axis=None) <= threshold:  # NaN counts as above: it hides the others
+        np.copyto(out, x, where=z > threshold)
+
+
+def _softplus_reference(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0, out: np.ndarray | None = None) -> np.ndarray:
+    """log(1 + exp(beta x)) / beta, x where beta x is above the threshold."""
+    if out is None:
+        out = np.empty(x.shape, x.dtype)
+    run_blocked(_softplus_block, x, out, beta, threshold)
+    return out
+
+
+# y = x where x > 0 else alpha (exp(x) - 1)
+@triton.jit
+def _elu(x, alpha):
+    return maths.where(x > 0, x, alpha * maths.expm1(x))
+
+
+@triton.jit
+def _elu_grad(g, x, alpha):
+    low = maths.where(x < 0, x, maths.zeros(x))  # so that no exponential overflows, and at 0 the slope's slope is 0, as PyTorch has it
+    return maths.where(x <= 0, g * (alpha * maths.exp(low)), g)
+
+
+def _elu_block(x: np.ndarray, out: np.ndarray, alpha: float) -> None:
+    low = np.minimum(x, 0)
+    np.expm1(low, out=low)
+    low *= alpha
+    np.maximum(x, 0, out=out)
+    out += low
+
+
+def _elu_reference(x: np.ndarray, *, alpha: float = 1.0, out: np.ndarray | None = None) -> np.ndarray:
+    """x where it is positive, else alpha * (exp(x) - 1)."""
+    if out is None:
+        out = like(x)
+    run_blocked(_elu_block, x, out, alpha)
+    return out
+
+
+# y = x P(X <= x) for a standard normal X; dy/dx = P + x p(x). Below 0 P comes from erfc: 1 + erf would cancel.
+@triton.jit
+def _gelu(x):
+    return maths.maximum(x, -40.0) * maths.normal_cdf(x)  # at minus infinity 0, not infinity times 0
+
+
+@triton.jit
+def _gelu_grad(g, x):
+    return g * (maths.normal_cdf(x) + x * (0.3989422804014327 * maths.exp(-0.5 * x * x)))
+
+
+# y = x (1 + tanh(u)) / 2 = x sigmoid(2u), 2u = x (c + d x^2)
+@triton.jit
+def _gelu_tanh(x):
+    return maths.div(x, 1.0 + maths.exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)))
+
+
+@triton.jit
+def _gelu_tanh_grad(g, x):
+    s = maths.div(maths.ones(x), 1.0 + maths.exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)))
+    return g * (s + x * (s * (1.0 - s)) * (1.5957691216057308 + 0.21406444881780074 * x * x))
+
+
+def _gelu_block(x: np.ndarray, out: np.ndarray) -> None:
+    if x.dtype == np.float32:
+        gelu32(x, out)
+        return
+    # max(x, 0) - |x| P(X > |x|): one formula for both signs, without cancellation
+    t, tail = normal_tail(x)
+    tail *= t
+    np.subtract(np.maximum(x, 0), tail, out=out, casting="same_kind")
+
+
+def _gelu_tanh_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.multiply(x, x, out=out)
+    out *= -_CUBIC
+    out -= _SLOPE
+    out *= x
+    np.exp(out, out=out)
+    out += 1
+    np.divide(x, out, out=out)
+
+
+_GELU = {"none": (_gelu, _gelu_grad, _gelu_block), "tanh": (_gelu_tanh, _gelu_tanh_grad, _gelu_tanh_block)}
+_FORWARD = {name: forward_of(formulas[0], "gelu", ("x",), {}, "same") for name, formulas in _GELU.items()}
+_BACKWARD = {name: backward_of(formulas[1:2])[0] for name, formulas in _GELU.items()}
+_NUMPY = {name: numpy_gradient(formulas[1], False) for name, formulas in _GELU.items()}
+_RULE = {name: maths.twin(formulas[1], maths.on_tensors) for name, formulas in _GELU.items()}
+
+
+def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:
+    """x times the normal distribution function of x, exact ("none") or through tanh ("tanh")."""
+    if out is None:
+        out = like(x)
+    run_blocked(_GELU[approximate][2], x, out)
+    return out
+
+
+_floating = shape_rule("gelu", ("x",), "same", ("float",))
+
+
+def _gelu_shape(x: Any, *, approximate: str = "none") -> Spec:
+    if approximate not in _GELU:
+        raise ValueError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
+    return _floating(x)
+
+
+def _gelu_forward(x: CudaArray, *, approximate: str = "none", out: CudaArray | None = None) -> CudaArray:
+    return _FORWARD[approximate](x, out=out)
+
+
+def _gelu_rule(g: Any, x: Any, approximate: str) -> Any:
+    return _RULE[approximate](g, x)
+
+
+def _gelu_backward(g: CudaArray, x: CudaArray, approximate: str) -> CudaArray:
+    return _BACKWARD[approximate](g, x)
+
+
+def _gelu_reference_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
+    if approximate == "none" and x.dtype != np.float64:
+        return evaluate(gelu32_gradient, (g, x))
+    return _NUMPY[approximate](g, x)
+
+
+def _gelu_samples(rng: np.random.Generator) -> list[Sample]:
+    plain = sample_calls((_WIDE,), False, FLOATS, None)(rng)
+    return [Sample(*s.inputs, approximate=form, smooth=s.smooth) for form in _GELU for s in plain]
+
+
+_REAL = ("float",)
+elementwise("sigmoid", _sigmoid, _sigmoid_grad, blocked(_sigmoid_block), kinds=_REAL, domain=_WIDE)
+elementwise(
+    "relu",
+    _relu,
+    _relu_grad,
+    _relu_reference,
+    promote="same",
+    kinds=("uint", "int", "float"),
+    domain=_BENT,
+    reference_backward=(_relu_numpy,),
+)
+elementwise(
+    "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT,
+    extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), negative_slope=s) for s in (0.25, 2.0)],
+)  # fmt: skip
+elementwise("silu", _silu, _silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)
+elementwise(
+    "softplus", _softplus, _softplus_grad, _softplus_reference, kinds=_REAL, attributes=("beta", "threshold"), domain=_WIDE,
+    extra=lambda rng: [Sample(rng.uniform(-3.0, 0.8, (3, 5)), beta=2.0, threshold=2.0), Sample(rng.uniform(1.2, 3.0, (7,)), beta=2.0, threshold=2.0)],
+)  # fmt: skip
+elementwise(
+    "elu", _elu, _elu_grad, _elu_reference, kinds=_REAL, attributes=("alpha",), domain=_BENT,
+    extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), alpha=0.5)],
+)  # fmt: skip
+op(
+    "gelu", _gelu_reference, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
+    reference_backward=(_gelu_reference_backward,), broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
+)  # fmt: skip

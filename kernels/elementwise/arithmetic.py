@@ -1,0 +1,155 @@
+"""Arithmetic: add, subtract, multiply, divide, powers, remainders and what comes with them."""
+
+from __future__ import annotations
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts import blocks, maths
+from tritensor.kernels.parts.elementwise import elementwise, unchanged
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import FLOATS
+
+NUMBERS = ("uint", "int", "float", "complex")
+ANY = ("bool", *NUMBERS)
+TYPES = (*FLOATS, "int32", "int64", "uint8")
+
+
+# y = a + b
+@triton.jit
+def _add(a, b):
+    return a + b
+
+
+# y = a - b
+@triton.jit
+def _sub(a, b):
+    return a - b
+
+
+@triton.jit
+def _negated(g):
+    return -g
+
+
+# y = a * b
+@triton.jit
+def _mul(a, b):
+    return a * b
+
+
+@triton.jit
+def _mul_a(g, b):
+    return g * b
+
+
+@triton.jit
+def _mul_b(g, a):
+    return g * a
+
+
+# y = a / b; dy/da = 1 / b, dy/db = -a / b^2
+@triton.jit
+def _div(a, b):
+    return maths.div(a, b)
+
+
+@triton.jit
+def _div_a(g, b):
+    return maths.div(g, maths.safe(g, b))
+
+
+@triton.jit
+def _div_b(g, a, b):
+    d = maths.safe(g, b)
+    return maths.div(maths.chain(g, maths.div(-a, d)), d)
+
+
+# y = -x
+@triton.jit
+def _neg(x):
+    return -x
+
+
+# y = |x|; the slope at 0 and at NaN is 0
+@triton.jit
+def _abs(x):
+    return maths.abs(x)
+
+
+@triton.jit
+def _abs_grad(g, x):
+    return g * maths.sign(x)
+
+
+# y = x^2
+@triton.jit
+def _square(x):
+    return x * x
+
+
+@triton.jit
+def _square_grad(g, x):
+    return g * (2.0 * x)
+
+
+@triton.jit
+def _sqrt(x):
+    return maths.sqrt(x)
+
+
+# d sqrt(x)/dx = 1 / (2 sqrt(x))
+@triton.jit
+def _sqrt_grad(g, y):
+    return maths.div(0.5 * g, maths.safe(g, y))
+
+
+@triton.jit
+def _rsqrt(x):
+    return maths.rsqrt(x)
+
+
+# d x^(-1/2)/dx = -y^3 / 2
+@triton.jit
+def _rsqrt_grad(g, y):
+    t = maths.tame(g, y)
+    return -0.5 * g * (t * t * t)
+
+
+@triton.jit
+def _reciprocal(x):
+    return maths.div(maths.ones(x), x)
+
+
+# d(1/x)/dx = -y^2
+@triton.jit
+def _reciprocal_grad(g, y):
+    t = maths.tame(g, y)
+    return -g * (t * t)
+
+
+def _rsqrt_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.sqrt(x, out=out)
+    np.divide(1.0, out, out=out)
+
+
+def _reciprocal_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """1 / x; numpy's own reciprocal is exact for floats, and this is as well for 16-bit ones."""
+    return np.divide(x.dtype.type(1), x, out=out)
+
+
+_MINUS = (unchanged, _negated)
+_NONZERO = Domain(-2.0, 2.0, (0.0,))
+
+elementwise("add", _add, (unchanged, unchanged), np.add, promote="same", kinds=ANY, dtypes=TYPES)
+elementwise("sub", _sub, _MINUS, np.subtract, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=ANY, one_rounding=True, dtypes=TYPES)
+elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
+elementwise("neg", _neg, _negated, np.negative, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise(
+    "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES,
+)  # fmt: skip
+elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
+elementwise("sqrt", _sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))
+elementwise("rsqrt", _rsqrt, _rsqrt_grad, blocks.blocked(_rsqrt_block), domain=Domain(0.1, 4.0))
+elementwise("reciprocal", _reciprocal, _reciprocal_grad, _reciprocal_reference, domain=Domain(0.4, 3.0))

@@ -1,0 +1,116 @@
+"""Copies and casts: the shared elementwise kernel with the formula x."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, element_strides, empty
+from tritensor.device import cpu
+from tritensor.errors import DTypeError
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.copying import convert, copied
+from tritensor.kernels.parts.elementwise import work
+from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
+from tritensor.strides import (
+    MemoryFormat,
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    contiguous_strides,
+    formatted,
+    preserve_format,
+)
+from tritensor.table import INTS, Sample, Spec, op, ops
+
+_ANY = ("bool", *INTS, "float16", "bfloat16", "float32", "float64")
+
+
+def _copy(x: np.ndarray, *, memory_format: MemoryFormat = contiguous_format, out: np.ndarray | None = None) -> np.ndarray:
+    """A copy in a memory format."""
+    if out is None:
+        if memory_format is contiguous_format or (memory_format is preserve_format and x.flags.c_contiguous):
+            return np.array(x, order="C")
+        out = cast(np.ndarray, empty(x.shape, x.dtype, cpu, formatted(x.shape, element_strides(x), memory_format)))
+    np.copyto(out, x)
+    return out
+
+
+def _copy_shape(x: Any, *, memory_format: MemoryFormat = contiguous_format) -> Spec:
+    formatted(tuple(x.shape), contiguous_strides(x.shape), memory_format)  # refuses one of another number of dimensions
+    return Spec(x.shape, x.dtype)
+
+
+def _copy_samples(rng: np.random.Generator) -> list[Sample]:
+    plain = sample_calls((Domain(-2.0, 2.0),), False, (), None)(rng)
+    image, volume = rng.uniform(-2, 2, (2, 3, 4, 5)), rng.uniform(-2, 2, (2, 3, 2, 2, 2))
+    return [
+        *plain,
+        Sample(image, memory_format=channels_last),
+        Sample(volume, memory_format=channels_last_3d),
+        Sample(image, memory_format=preserve_format),
+    ]
+
+
+def _pass(g: Any) -> Any:
+    return g
+
+
+def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+    """x as another type: floats round to nearest even, floats to integers truncate, anything nonzero is True."""
+    with np.errstate(all="ignore"):  # out-of-range values have no defined integer, infinities are what overflow gives
+        if x.dtype.kind == "c" and dtype.kind != "c":
+            x = x.real
+        if dtypes.of(dtype).kind == "float8":  # through float32, as in the kernel
+            x = x.astype(np.float32)
+        return x.astype(dtype)
+
+
+def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:
+    dtypes.of(dtype)
+    return Spec(x.shape, dtype)
+
+
+def _cast_cuda(x: CudaArray, *, dtype: np.dtype) -> CudaArray:
+    if dtypes.of(dtype).triton is None:
+        raise DTypeError(f"cast: {dtypes.of(dtype).name} lives on the CPU only; move the tensor there first with .cpu()")
+    out = allocate_result((x,), x.shape, dtype)
+    convert(x, out)
+    return out
+
+
+def _cast_rule(g: Any, x_dtype: np.dtype) -> Any:
+    return ops.cast(g, dtype=x_dtype)
+
+
+def _cast_backward(g: CudaArray, x_dtype: np.dtype) -> CudaArray:
+    return g if g.dtype == x_dtype else _cast_cuda(g, dtype=x_dtype)
+
+
+def _cast_reference_backward(g: np.ndarray, x_dtype: np.dtype) -> np.ndarray:
+    return g if g.dtype == x_dtype else _cast(g, dtype=x_dtype)
+
+
+def _cast_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.uniform(-3, 3, (3, 5))
+    found = [
+        Sample(x, dtype=dtypes.as_dtype(t).numpy, smooth=t == "float64")
+        for t in ("float64", "float32", "bfloat16", "float16", "bool", "int8", "int64")
+    ]
+    halves = np.array([1 + 2**-9, 1 + 3 * 2**-9, 1 + 2**-12, 65519.0, -0.0, np.inf, np.nan])  # ties of bfloat16 and float16
+    found += [Sample(halves, dtype=dtypes.as_dtype(t).numpy, smooth=False) for t in ("bfloat16", "float16", "float32")]
+    whole = rng.integers(-100, 100, (135,))
+    return found + [Sample(whole.astype(t), dtype=dtypes.as_dtype("float32").numpy) for t in (np.int8, np.int64)]
+
+
+op(
+    "copy", _copy, shape=_copy_shape, forward=copied, rule=(_pass,), backward=(_pass,), reference_backward=(_pass,), into=True,
+    layout="own", dtypes=_ANY, samples=_copy_samples, sizes=timed_calls((Domain(-2.0, 2.0),)), work=work,
+    doc="A copy of x, C-ordered or in another memory format.",
+)  # fmt: skip
+op(
+    "cast", _cast, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,), reference_backward=(_cast_reference_backward,),
+    layout="elementwise", dtypes=_ANY, samples=_cast_samples, work=work,
+)  # fmt: skip

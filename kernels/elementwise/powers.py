@@ -1,0 +1,363 @@
+"""Powers, remainders and rounded quotients, each with its integer side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.kernels.elementwise.arithmetic import NUMBERS
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.blocks import SILENT, binary, widened
+from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import FLOATS, Sample, broadcast
+
+_TYPES = (*FLOATS, "int32", "int64", "uint8")
+_REAL = ("uint", "int", "float")
+
+
+# y = a^b
+@triton.jit
+def _pow(a, b):
+    return maths.pow(a, b)
+
+
+@triton.jit
+def _integer_pow(a, b):
+    """Square and multiply, wrapping as integers do; a negative exponent gives 0, but 1 or -1 for a base of 1 or -1."""
+    zero = a * 0 + b * 0  # of the type of both: a number is one of its own width
+    one = (zero + 1).to(zero.dtype)
+    result = one
+    base = (a + zero).to(zero.dtype)
+    left = (b + zero).to(zero.dtype)
+    for _ in range(64):
+        result = tl.where((left & 1) != 0, result * base, result).to(zero.dtype)
+        base = (base * base).to(zero.dtype)
+        left = (left >> 1).to(zero.dtype)
+    if zero.dtype.is_int_signed():
+        minus = (zero - 1).to(zero.dtype)
+        odd = tl.where(((b + zero) & 1) != 0, a + zero, one).to(zero.dtype)
+        result = tl.where(b < 0, tl.where((a == one) | (a == minus), odd, zero), result)
+    return result
+
+
+# exponents that have an exact or much cheaper way
+@triton.jit
+def _squared(a):
+    return a * a
+
+
+@triton.jit
+def _cubed(a):
+    return a * a * a
+
+
+@triton.jit
+def _root(a):
+    return maths.sqrt(a)
+
+
+@triton.jit
+def _inverse(a):
+    return maths.div(maths.ones(a), a)
+
+
+@triton.jit
+def _inverse_root(a):
+    return maths.div(maths.ones(a), maths.sqrt(a))
+
+
+@triton.jit
+def _itself(a):
+    return a
+
+
+def _cube(a: np.ndarray, out: np.ndarray | None) -> Any:
+    y = np.asarray(np.multiply(a, a))
+    return np.multiply(y, a, out=y if out is None else out)
+
+
+def _inverse_root_numpy(a: np.ndarray, out: np.ndarray | None) -> Any:
+    return np.divide(a.dtype.type(1), np.sqrt(a), out=out)
+
+
+_SHORT: dict[float, tuple[Any, Callable[..., Any], bool]] = {  # exponent: kernel, numpy, whether integers may take it
+    1: (_itself, lambda a, out: np.positive(a, out=out), True),
+    2: (_squared, lambda a, out: np.multiply(a, a, out=out), True),
+    3: (_cubed, _cube, True),
+    0.5: (_root, lambda a, out: np.sqrt(a, out=out), False),
+    -0.5: (_inverse_root, _inverse_root_numpy, False),
+    -1: (_inverse, lambda a, out: np.divide(a.dtype.type(1), a, out=out), False),
+}
+
+
+def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
+    """The cheap way of an exponent, where there is one for this type."""
+    if type(b) not in (int, float):
+        return None
+    found = _SHORT.get(b)
+    return found if found is not None and (found[2] or dtypes.is_float(a.dtype)) else None
+
+
+_any_pow = binary(np.power, ("a", "b"), False)
+
+
+def _refuse_fraction(a: Any, b: Any) -> None:
+    if type(b) is int and b < 0 and a.dtype.kind in "iu":
+        raise ValueError(
+            f"pow: {a.dtype} to the power {b}: the results are fractions, which integers cannot hold; convert with .float() first"
+        )
+
+
+def _pow_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+    """a to the power b. Integers to a negative integer power raise ValueError."""
+    _refuse_fraction(a, b)
+    way = _short(a, b)
+    if way is not None:
+        if a.dtype.kind in "biuc" or a.itemsize > 2:
+            return way[1](a, out)
+        y = way[1](a.astype(np.float32), None).astype(a.dtype)  # several roundings in 16 bits otherwise
+        if out is None:
+            return y
+        out[...] = y
+        return out
+    if isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
+        return _whole_pow(a, b, out)
+    return _any_pow(a, b, out=out)
+
+
+def _whole_pow(a: Any, b: np.ndarray, out: np.ndarray | None) -> Any:
+    """Integers to integers some of which are negative: those powers are 0, but 1 or -1 for a base of 1 or -1. numpy refuses them."""
+    ones = np.where(np.abs(a) == 1, np.where(b % 2 == 0, 1, a), 0)
+    y = np.where(b < 0, ones, np.power(a, np.maximum(b, 0))).astype(b.dtype, copy=False)
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
+def _pow_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
+    _refuse_fraction(a, b)
+    array = a if isinstance(a, CudaArray) else b
+    if out is None:
+        shapes = [x.shape for x in (a, b) if isinstance(x, CudaArray)]
+        out = allocate_result((a, b), broadcast("pow", *shapes), array.dtype)
+    way = _short(a, b)
+    if way is not None:
+        run((way[0],), ((0,),), (a,), (out,), array.dtype)
+    else:
+        run((_pow if dtypes.is_float(array.dtype) else _integer_pow,), ((0, 1),), (a, b), (out,), array.dtype)
+    return out
+
+
+# dy/da = b a^(b - 1), 0 where b is 0 whatever a and g are; dy/db = y log(a), 0 where a is 0 and b not negative
+@triton.jit
+def _pow_a(g, a, b):
+    return maths.chain(maths.tame(b, g), maths.chain(b, maths.pow(a, b - 1.0)))
+
+
+@triton.jit
+def _pow_b(g, y, a, b):
+    return maths.where(maths.both(a == 0, b >= 0), maths.zeros(g), maths.chain(g, y * maths.log(a)))
+
+
+@triton.jit
+def _square_a(g, a):
+    return g * (2.0 * a)
+
+
+_pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
+_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
+_pow_a_rule, _pow_b_rule = (maths.twin(f, maths.on_tensors) for f in (_pow_a, _pow_b))
+
+
+def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
+    return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)
+
+
+def _pow_a_reference(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
+    if type(b) in (int, float) and b == 2:
+        return _square_a_numpy(g, a)
+    with SILENT():  # 0 to the -1 is infinity, of which exponent 0 takes nothing
+        return _pow_a_numpy(g, a, b)
+
+
+def _pow_samples(rng: np.random.Generator) -> list[Sample]:
+    base = rng.uniform(0.3, 2.5, (3, 5))
+    signed = rng.uniform(-2.5, 2.5, (7,))
+    signed = np.where(np.abs(signed) < 0.3, 0.5, signed)
+    special = Sample(
+        np.array([0.0, 0.0, 0.0, -1.0, np.nan, 1.0, np.inf, 4.0]), np.array([0.0, 2.0, -1.0, 0.5, 0.0, np.nan, -1.0, 0.5]), smooth=False
+    )
+    whole = Sample(rng.integers(-5, 6, (4, 5)), rng.integers(0, 7, (5,)))
+    short = [Sample(base, e) for e in (1, 2, 3, 0.5, -0.5, -1.0, 1.7, 0)]
+    return [
+        *short,
+        Sample(signed, 2),
+        Sample(signed, 3.0),
+        Sample(np.array([0.0, -0.0, 1.5]), 2.0),
+        special,
+        whole,
+        Sample(rng.integers(-5, 6, (9,)), 4),
+        Sample(np.array([-2, -1, -1, 0, 1, 3]), np.array([-1, -1, -2, 2, -3, -2])),
+    ]
+
+
+elementwise(
+    "pow", _pow, (_pow_a, _pow_b), _pow_reference, promote="same", kinds=NUMBERS, forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
+    backward=(_pow_a_backward, _pow_b_kernel), reference_backward=(_pow_a_reference, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
+    extra=_pow_samples,
+)  # fmt: skip
+
+
+# r = a - floor(a / b) b: the sign of b, a zero that of a
+@triton.jit
+def _remainder(a, b):
+    r = maths.fmod(a, b)
+    return maths.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+
+
+@triton.jit
+def _remainder_b(g, a, b):
+    return -g * maths.floor_divide(a, b)
+
+
+# r = a - trunc(a / b) b: the sign of a
+@triton.jit
+def _fmod(a, b):
+    return maths.fmod(a, b)
+
+
+@triton.jit
+def _fmod_b(g, a, b):
+    return -g * maths.trunc_divide(a, b)
+
+
+# q = floor(a / b), trunc(a / b): step functions, their gradients are 0
+@triton.jit
+def _floor_divide(a, b):
+    return maths.floor_divide(a, b)
+
+
+@triton.jit
+def _trunc_divide(a, b):
+    return maths.trunc_divide(a, b)
+
+
+@triton.jit
+def _flat(g):
+    return maths.zeros(g)
+
+
+@triton.jit
+def _integer_remainder(a, b):
+    r = a % b
+    return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+
+
+@triton.jit
+def _integer_fmod(a, b):
+    return a % b
+
+
+@triton.jit
+def _integer_floor_divide(a, b):
+    r = a % b
+    q = a // b
+    return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1, q)
+
+
+@triton.jit
+def _integer_trunc_divide(a, b):
+    return a // b
+
+
+def _of_kind(name: str, floating: Any, whole: Any) -> Callable[..., CudaArray]:
+    """The forward corner of an op with one formula for floats and another for integers."""
+
+    def forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
+        array = a if isinstance(a, CudaArray) else b
+        if out is None:
+            out = allocate_result((a, b), broadcast(name, *[x.shape for x in (a, b) if isinstance(x, CudaArray)]), array.dtype)
+        run((floating if dtypes.is_float(array.dtype) else whole,), ((0, 1),), (a, b), (out,), array.dtype)
+        return out
+
+    return forward
+
+
+def _remainder_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
+    """numpy's remainder, whose zeros have the sign of b, with zeros that have the sign of a."""
+    r = np.asarray(np.remainder(a, b, out=out))
+    if r.dtype.kind not in "biu":
+        none = r == 0
+        if none.any():
+            np.copyto(r, np.copysign(r, a), where=none)
+    return r
+
+
+def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
+    """a / b without its fraction. numpy has no such division of integers: floor, and one more where that is below and not exact."""
+    array = a if isinstance(a, np.ndarray) else b
+    if array.dtype.kind not in "iu":
+        with SILENT():
+            y = np.trunc(np.divide(widened(a), widened(b))).astype(array.dtype, copy=False)
+        if out is None:
+            return y
+        out[...] = y
+        return out
+    q = np.asarray(np.floor_divide(a, b, out=out))
+    np.add(q, (q < 0) & (q * b != a), out=q)
+    return q
+
+
+def _checked(name: str, ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """A quotient or remainder on numpy: integers divided by 0 raise, as in Python and PyTorch."""
+    compute = binary(ufunc, ("a", "b"), False)
+
+    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+        array = a if isinstance(a, np.ndarray) else b
+        if array.dtype.kind in "iu" and not np.all(b):
+            raise ZeroDivisionError(f"{name}: integer division by zero; b holds a 0")
+        return compute(a, b, out=out)
+
+    return reference
+
+
+def _whole_numbers(rng: np.random.Generator) -> list[Sample]:
+    a = rng.integers(-9, 10, (4, 5))
+    b = np.where((b := rng.integers(-4, 5, (4, 5))) == 0, 3, b)
+    exact = Sample(np.array([6.0, -6.0, 1.0, -1.0, 7.5]), np.array([0.125, 0.125, np.inf, np.inf, -2.5]), smooth=False)
+    return [Sample(a, b), Sample(a, 3), Sample(a.astype(np.int32), -4), exact]
+
+
+def _apart(rng: np.random.Generator) -> list[Sample]:
+    """a / b well between whole numbers, where remainders are smooth."""
+    b = rng.uniform(0.5, 2.0, (3, 5)) * rng.choice([-1.0, 1.0], (3, 5))
+    a = (rng.integers(-3, 3, (3, 5)) + rng.uniform(0.3, 0.7, (3, 5))) * b
+    return [Sample(a, b), Sample(np.array([0.4, 1.7, -0.6, -2.3]), 1.1), *_whole_numbers(rng)]
+
+
+_AWAY = (Domain(0.2, 0.6), Domain(0.8, 1.6))
+for _name, _formula, _whole, _ufunc, _second in (
+    ("remainder", _remainder, _integer_remainder, _remainder_numpy, _remainder_b),
+    ("fmod", _fmod, _integer_fmod, np.fmod, _fmod_b),
+):
+    elementwise(
+        _name, _formula, (unchanged, _second), _checked(_name, _ufunc),
+        promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=FLOATS, extra=_apart,
+    )  # fmt: skip
+for _name, _formula, _whole, _ufunc in (
+    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide),
+    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _trunc_divide_numpy),
+):
+    elementwise(
+        _name, _formula, (_flat, _flat), _checked(_name, _ufunc), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
+        domain=_AWAY, dtypes=_TYPES, extra=_whole_numbers,
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""Rounding and signs: floor, ceil, trunc, round, sign. Steps have slope 0, so their gradients are zeros, as in PyTorch."""
+
+from __future__ import annotations
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import FLOATS, Sample
+
+
+@triton.jit
+def _floor(x):
+    return maths.floor(x)
+
+
+@triton.jit
+def _ceil(x):
+    return maths.ceil(x)
+
+
+@triton.jit
+def _trunc(x):
+    return maths.trunc(x)
+
+
+# to the nearest whole number, halves to the even one
+@triton.jit
+def _round(x):
+    return maths.rint(x)
+
+
+# y = 1, 0 or -1; 0 of NaN, as PyTorch has it
+@triton.jit
+def _sign(x):
+    return maths.sign(x)
+
+
+@triton.jit
+def _flat(g):
+    return maths.zeros(g)
+
+
+def _halves(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(np.arange(-3.5, 4.0, 0.5), smooth=False), Sample(rng.integers(-3, 3, (7,)) + rng.uniform(0.2, 0.4, (7,)))]
+
+
+_BETWEEN = Domain(0.1, 0.4)
+for _name, _formula, _ufunc in (
+    ("floor", _floor, np.floor),
+    ("ceil", _ceil, np.ceil),
+    ("trunc", _trunc, np.trunc),
+    ("round", _round, np.rint),
+):
+    elementwise(_name, _formula, _flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
+elementwise(
+    "sign", _sign, _flat, maths.numpy_sign, promote="same", kinds=("uint", "int", "float"), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
+    dtypes=(*FLOATS, "int64", "uint8"),
+)  # fmt: skip

@@ -1,0 +1,320 @@
+"""Selection: where, maximum, minimum, clamp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import DTypeError
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.blocks import select, zeroed
+from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
+from tritensor.kernels.parts.float8 import moved_as_bytes
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import FLOATS, Sample, Spec, broadcast, op
+
+_REAL = ("bool", "uint", "int", "float")
+_TYPES = (*FLOATS, "int32", "int64", "uint8", "bool")
+
+
+# y = max(a, b); at a tie half of the gradient goes to each
+@triton.jit
+def _maximum(a, b):
+    return maths.maximum(a, b)
+
+
+@triton.jit
+def _minimum(a, b):
+    return maths.minimum(a, b)
+
+
+@triton.jit
+def _larger(g, a, b):
+    return maths.where(a == b, 0.5 * g, maths.where(a < b, maths.zeros(g), g))
+
+
+@triton.jit
+def _larger_second(g, a, b):
+    return maths.where(a == b, 0.5 * g, maths.where(b < a, maths.zeros(g), g))
+
+
+@triton.jit
+def _smaller(g, a, b):
+    return maths.where(a == b, 0.5 * g, maths.where(a > b, maths.zeros(g), g))
+
+
+@triton.jit
+def _smaller_second(g, a, b):
+    return maths.where(a == b, 0.5 * g, maths.where(b > a, maths.zeros(g), g))
+
+
+def _pick(losing: Callable[..., Any], swap: bool) -> Callable[..., Any]:
+    """The gradient on numpy of the input that loses where losing(input, other)."""
+
+    def gradient(g: np.ndarray, a: Any, b: Any) -> np.ndarray:
+        mine, other = (b, a) if swap else (a, b)
+        out = zeroed(g, np.asarray(losing(mine, other)))
+        tied = np.equal(mine, other)
+        if tied.any():
+            out = np.where(tied, g * g.dtype.type(0.5), out)
+        return out
+
+    return gradient
+
+
+def _ties(rng: np.random.Generator) -> list[Sample]:
+    a = rng.integers(-2, 3, (4, 5)).astype(np.float64)
+    b = rng.integers(-2, 3, (4, 5)).astype(np.float64)
+    nans = Sample(np.array([np.nan, 1.0, np.inf, 2.0]), np.array([1.0, np.nan, -np.inf, np.nan]), smooth=False)
+    return [Sample(a, b, smooth=False), nans]
+
+
+for _name, _formula, _gradients, _ufunc, _losing in (
+    ("maximum", _maximum, (_larger, _larger_second), np.maximum, np.less),
+    ("minimum", _minimum, (_smaller, _smaller_second), np.minimum, np.greater),
+):
+    elementwise(
+        _name, _formula, _gradients, _ufunc, promote="same", kinds=_REAL, dtypes=_TYPES, extra=_ties,
+        domain=(Domain(-2.0, 2.0, step=0.25), Domain(-1.875, 1.875, step=0.25)),
+        reference_backward=(_pick(_losing, False), _pick(_losing, True)),
+    )  # fmt: skip
+
+
+# y = a where condition else b
+@triton.jit
+def _where(condition, a, b):
+    return maths.where(condition != 0, a, b)
+
+
+@triton.jit
+def _where_a(g, condition):
+    return maths.where(condition != 0, g, maths.zeros(g))
+
+
+@triton.jit
+def _where_b(g, condition):
+    return maths.where(condition != 0, maths.zeros(g), g)
+
+
+def _where_type(a: Any, b: Any) -> np.dtype:
+    """The common type of two branches, arrays of one type or Python numbers."""
+    if hasattr(a, "dtype") and hasattr(b, "dtype"):
+        if a.dtype != b.dtype:
+            raise DTypeError(f"where: a is {dtypes.of(a.dtype).name}, b is {dtypes.of(b.dtype).name}; cast one of them with .to(...)")
+        return a.dtype
+    array, number = (a, b) if hasattr(a, "dtype") else (b, a)
+    found = dtypes.result_type((a, b), "where")
+    if not hasattr(array, "dtype"):
+        return found
+    dtypes.check_number(found, number, "where")
+    if found != array.dtype:
+        raise DTypeError(
+            f"where: {number!r} does not fit a {dtypes.of(array.dtype).name} tensor; cast the tensor with .to({dtypes.of(found).name!r})"
+        )
+    return found
+
+
+def _where_shape(condition: Any, a: Any, b: Any) -> Spec:
+    if condition.dtype != np.bool_:
+        raise DTypeError(f"where: condition is {dtypes.of(condition.dtype).name}, not bool; compare it, as in where(x != 0, a, b)")
+    shapes = [(label, x.shape) for label, x in (("condition", condition), ("a", a), ("b", b)) if hasattr(x, "shape")]
+    return Spec(broadcast("where", *[s for _, s in shapes], labels=[label for label, _ in shapes]), _where_type(a, b))
+
+
+def _where_reference(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None = None) -> np.ndarray:
+    """a where condition, else b."""
+    spec = _where_shape(condition, a, b)
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        y = np.where(condition, a, b)
+    else:
+        y = select(condition, a, b, spec.shape, spec.dtype)
+    if out is None:
+        return y
+    np.copyto(out, y)
+    return out
+
+
+@moved_as_bytes
+def _where_forward(condition: CudaArray, a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
+    spec = _where_shape(condition, a, b)
+    if out is None:
+        out = allocate_result((condition, a, b), spec.shape, spec.dtype)
+    run((_where,), ((0, 1, 2),), (condition, a, b), (out,), spec.dtype)
+    return out
+
+
+def _where_a_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
+    return zeroed(g, np.logical_not(condition))
+
+
+def _where_b_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
+    return zeroed(g, condition)
+
+
+def _where_samples(rng: np.random.Generator) -> list[Sample]:
+    def draw(*shape: int) -> np.ndarray:
+        return np.asarray(rng.uniform(-2, 2, shape))
+
+    def truth(*shape: int) -> np.ndarray:
+        return np.asarray(rng.integers(0, 2, shape).astype(np.bool_))
+
+    return [
+        Sample(truth(3, 5), draw(3, 5), draw(3, 5)),
+        Sample(truth(5), draw(3, 1), draw(4, 1, 5)),
+        Sample(truth(9, 15), draw(9, 15), 0.0),
+        Sample(truth(7), 1.5, draw(7)),
+        Sample(truth(2, 3), draw(), draw(3)),
+        Sample(truth(4), 1.0, 0.0),
+    ]
+
+
+_WHERE = (None, _where_a, _where_b)
+op(
+    "where", _where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and maths.twin(f, maths.on_tensors) for f in _WHERE),
+    backward=backward_of(_WHERE), reference_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
+    samples=_where_samples, work=work,
+)  # fmt: skip
+
+
+# y = min(max(x, low), high): every formula once for each of the bounds that are given
+@triton.jit
+def _at_least(x, low):
+    return maths.maximum(x, low)
+
+
+@triton.jit
+def _at_most(x, high):
+    return maths.minimum(x, high)
+
+
+@triton.jit
+def _between(x, low, high):
+    return maths.minimum(maths.maximum(x, low), high)
+
+
+@triton.jit
+def _x_above(g, x, low):
+    return maths.where(x >= low, g, maths.zeros(g))
+
+
+@triton.jit
+def _x_below(g, x, high):
+    return maths.where(x <= high, g, maths.zeros(g))
+
+
+@triton.jit
+def _x_between(g, x, low, high):
+    return maths.where(maths.both(x >= low, x <= high), g, maths.zeros(g))
+
+
+@triton.jit
+def _low_alone(g, x, low):
+    return maths.where(x < low, g, maths.zeros(g))
+
+
+@triton.jit
+def _low_of_both(g, x, low, high):
+    return maths.where(maths.both(x < low, low < high), g, maths.zeros(g))
+
+
+@triton.jit
+def _high_alone(g, x, high):
+    return maths.where(x > high, g, maths.zeros(g))
+
+
+@triton.jit
+def _high_of_both(g, x, low, high):
+    return maths.where(maths.either(x > high, high < low), g, maths.zeros(g))
+
+
+_CLAMP = {"x": (_x_above, _x_below, _x_between), "low": (_low_alone, None, _low_of_both), "high": (None, _high_alone, _high_of_both)}
+
+
+def _bounds(low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
+    """Which of three formulas, and the bounds that it takes."""
+    if high is None:
+        return 0, (low,)
+    return (1, (high,)) if low is None else (2, (low, high))
+
+
+def _clamp_gradient(name: str, spelling: Any) -> Callable[..., Any]:
+    formulas = [f and maths.twin(f, spelling) for f in _CLAMP[name]]
+
+    def gradient(g: Any, x: Any, low: Any, high: Any) -> Any:
+        which, bounds = _bounds(low, high)
+        return formulas[which](g, x, *bounds)
+
+    return gradient
+
+
+def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    inside = x == x if low is None else x >= low
+    if high is not None:
+        inside = np.logical_and(inside, x <= high)
+    return zeroed(g, np.logical_not(inside))
+
+
+def _clamp_backward(name: str) -> Callable[..., CudaArray]:
+    def backward(g: CudaArray, x: CudaArray, low: Any, high: Any) -> CudaArray:
+        which, bounds = _bounds(low, high)
+        out = allocate_result((g, x, *bounds), g.shape, g.dtype)
+        run((_CLAMP[name][which],), (tuple(range(2 + len(bounds))),), (g, x, *bounds), (out,), g.dtype)
+        return out
+
+    return backward
+
+
+def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
+    if low is None and high is None:
+        raise TypeError("clamp: neither min nor max was given; give at least one")
+    if dtypes.of(x.dtype).kind not in _REAL:
+        raise DTypeError(f"clamp: {dtypes.of(x.dtype).name} has no order; it takes {', '.join(_REAL)} types")
+    shapes = [(label, v.shape) for label, v in (("x", x), ("min", low), ("max", high)) if hasattr(v, "shape")]
+    return Spec(broadcast("clamp", *[s for _, s in shapes], labels=[label for label, _ in shapes]), x.dtype)
+
+
+def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndarray | None = None) -> np.ndarray:
+    """x, but at least low and at most high; NaN stays."""
+    low, high = [x.dtype.type(v) if isinstance(v, int | float) else v for v in (low, high)]  # numpy makes bfloat16 with a number float32
+    if low is None:
+        return np.minimum(x, high, out=out)
+    if high is None:
+        return np.maximum(x, low, out=out)
+    y = np.asarray(np.maximum(x, low))
+    fits = out if out is not None else y if y.shape == np.broadcast_shapes(y.shape, np.shape(high)) else None
+    return np.minimum(y, high, out=fits)
+
+
+def _clamp_forward(x: CudaArray, low: Any, high: Any, *, out: CudaArray | None = None) -> CudaArray:
+    if out is None:
+        out = allocate_result((x, low, high), _clamp_shape(x, low, high).shape, x.dtype)
+    which, bounds = _bounds(low, high)
+    run(((_at_least, _at_most, _between)[which],), (tuple(range(1 + len(bounds))),), (x, *bounds), (out,), x.dtype)
+    return out
+
+
+def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
+    value, under, over = (
+        Domain(low, high, step=0.25) for low, high in ((-2.0, 2.0), (-1.125, -0.625), (0.625, 1.125))
+    )  # lattices that never meet
+    x = value.draw(rng, (3, 5))
+    odd = Sample(np.array([np.nan, 0.0, 3.0, -3.0]), np.array([1.0, np.nan, 2.0, 0.0]), np.array([2.0, 1.0, 1.0, 0.0]), smooth=False)
+    return [
+        Sample(x, -0.6, 1.1), Sample(x, -0.6, None), Sample(x, None, 1.1), Sample(value.draw(rng, (135,)), -0.6, 1.1),
+        Sample(x, under.draw(rng, (5,)), over.draw(rng, (3, 1))), Sample(x, under.draw(rng, (3, 1)), None),
+        Sample(x, None, over.draw(rng, (4, 1, 5))), Sample(x, 2.6, -2.6), odd,
+    ]  # fmt: skip
+
+
+op(
+    "clamp", _clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, maths.on_tensors) for n in _CLAMP),
+    backward=tuple(_clamp_backward(n) for n in _CLAMP),
+    reference_backward=(_clamp_x_numpy, _clamp_gradient("low", maths.on_numpy), _clamp_gradient("high", maths.on_numpy)),
+    broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,
+)  # fmt: skip

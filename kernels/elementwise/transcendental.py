@@ -1,0 +1,385 @@
+"""Transcendental functions: exponentials, logarithms, powers, trigonometry, the error function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts import maths, special
+from tritensor.kernels.parts.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import Sample
+
+
+@triton.jit
+def _exp(x):
+    return maths.exp(x)
+
+
+@triton.jit
+def _exp_grad(g, y):
+    return g * y
+
+
+@triton.jit
+def _exp2(x):
+    return maths.exp2(x)
+
+
+@triton.jit
+def _exp2_grad(g, y):
+    return g * (y * 0.6931471805599453)
+
+
+@triton.jit
+def _expm1(x):
+    return maths.expm1(x)
+
+
+@triton.jit
+def _expm1_grad(g, y):
+    return g * (y + 1.0)
+
+
+@triton.jit
+def _log(x):
+    return maths.log(x)
+
+
+@triton.jit
+def _log_grad(g, x):
+    return maths.div(g, maths.safe(g, x))
+
+
+@triton.jit
+def _log2(x):
+    return maths.log2(x)
+
+
+@triton.jit
+def _log2_grad(g, x):
+    return maths.div(g, maths.safe(g, x) * 0.6931471805599453)
+
+
+@triton.jit
+def _log10(x):
+    return maths.log10(x)
+
+
+@triton.jit
+def _log10_grad(g, x):
+    return maths.div(g, maths.safe(g, x) * 2.302585092994046)
+
+
+@triton.jit
+def _log1p(x):
+    return maths.log1p(x)
+
+
+@triton.jit
+def _log1p_grad(g, x):
+    return maths.div(g, maths.safe(g, x + 1.0))
+
+
+@triton.jit
+def _sin(x):
+    return maths.sin(x)
+
+
+@triton.jit
+def _sin_grad(g, x):
+    return g * maths.cos(x)
+
+
+@triton.jit
+def _cos(x):
+    return maths.cos(x)
+
+
+@triton.jit
+def _cos_grad(g, x):
+    return -g * maths.sin(x)
+
+
+@triton.jit
+def _tan(x):
+    return maths.tan(x)
+
+
+@triton.jit
+def _tan_grad(g, y):
+    return g * (1.0 + y * y)
+
+
+# 1 - x^2: a function of its own, so that its slope is -2x; of a product the slope would be a difference, inf - inf times 1/0 at 1
+@triton.jit
+def _one_minus_square(x):
+    return maths.one_minus_square(x)
+
+
+@triton.jit
+def _one_minus_square_grad(g, x):
+    return g * (-2.0 * x)
+
+
+def _one_minus_square_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.subtract(1, x, out=out)
+    out *= 1 + x
+
+
+# d asin(x)/dx = 1 / sqrt(1 - x^2)
+@triton.jit
+def _asin(x):
+    return maths.asin(x)
+
+
+@triton.jit
+def _asin_grad(g, x):
+    return maths.div(g, maths.safe(g, maths.sqrt(maths.one_minus_square(x))))
+
+
+@triton.jit
+def _acos(x):
+    return maths.acos(x)
+
+
+@triton.jit
+def _acos_grad(g, x):
+    return maths.div(-g, maths.safe(g, maths.sqrt(maths.one_minus_square(x))))
+
+
+@triton.jit
+def _atan(x):
+    return maths.atan(x)
+
+
+@triton.jit
+def _atan_grad(g, x):
+    return maths.div(g, 1.0 + x * x)
+
+
+@triton.jit
+def _sinh(x):
+    return maths.sinh(x)
+
+
+@triton.jit
+def _sinh_grad(g, x):
+    return g * maths.cosh(x)
+
+
+@triton.jit
+def _cosh(x):
+    return maths.cosh(x)
+
+
+@triton.jit
+def _cosh_grad(g, x):
+    return g * maths.sinh(x)
+
+
+@triton.jit
+def _tanh(x):
+    return maths.tanh(x)
+
+
+@triton.jit
+def _tanh_grad(g, y):
+    return g * (1.0 - y * y)
+
+
+@triton.jit
+def _asinh(x):
+    return maths.asinh(x)
+
+
+@triton.jit
+def _asinh_grad(g, x):
+    return maths.div(g, maths.sqrt(x * x + 1.0))
+
+
+@triton.jit
+def _acosh(x):
+    return maths.acosh(x)
+
+
+@triton.jit
+def _acosh_grad(g, x):
+    return maths.div(g, maths.safe(g, maths.sqrt(0.0 - maths.one_minus_square(x))))  # 0 - 0 is +0 where -0 would turn the infinity round
+
+
+@triton.jit
+def _atanh(x):
+    return maths.atanh(x)
+
+
+@triton.jit
+def _atanh_grad(g, x):
+    return maths.div(g, maths.safe(g, maths.one_minus_square(x)))
+
+
+# y = log(x / (1 - x)); dy/dx = 1 / (x (1 - x)), NaN where y is
+@triton.jit
+def _logit(x):
+    near = maths.log1p(maths.div(2.0 * x - 1.0, 1.0 - x))  # around 1/2, where the two logarithms cancel
+    return maths.where(maths.abs(x - 0.5) < 0.25, near, maths.log(x) - maths.log1p(-x))
+
+
+@triton.jit
+def _logit_grad(g, x):
+    return maths.where(maths.either(x < 0, x > 1), float("nan"), maths.div(g, maths.safe(g, x * (1.0 - x))))
+
+
+def _logit_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.negative(x, out=out)
+    np.log1p(out, out=out)
+    np.subtract(np.log(x), out, out=out)
+    np.copyto(out, np.log1p((2 * x - 1) / (1 - x)), where=np.abs(x - 0.5) < 0.25)  # there the two logarithms cancel
+
+
+# d erf(x)/dx = 2 / sqrt(pi) exp(-x^2)
+@triton.jit
+def _erf(x):
+    return maths.erf(x)
+
+
+@triton.jit
+def _erf_grad(g, x):
+    return g * (1.1283791670955126 * maths.exp(-x * x))
+
+
+@triton.jit
+def _erfc(x):
+    return maths.erfc(x)
+
+
+@triton.jit
+def _erfc_grad(g, x):
+    return g * (-1.1283791670955126 * maths.exp(-x * x))
+
+
+# d atan2(a, b) = (b da - a db) / (a^2 + b^2)
+@triton.jit
+def _atan2(a, b):
+    return maths.atan2(a, b)
+
+
+# At the origin 0, as PyTorch has it; through the distance h, because squares overflow and vanish.
+@triton.jit
+def _atan2_a(g, a, b):
+    h = maths.hypot(a, b)
+    return maths.where(h == 0, maths.zeros(g), maths.div(g * maths.div(b, h), h))
+
+
+@triton.jit
+def _atan2_b(g, a, b):
+    h = maths.hypot(a, b)
+    return maths.where(h == 0, maths.zeros(g), maths.div(-g * maths.div(a, h), h))
+
+
+# y = sqrt(a^2 + b^2); dy/da = a / y, 0 at the origin
+@triton.jit
+def _hypot(a, b):
+    return maths.hypot(a, b)
+
+
+@triton.jit
+def _hypot_a(g, y, a):
+    return maths.where(y == 0, maths.zeros(g), g * maths.div(a, y))
+
+
+@triton.jit
+def _hypot_b(g, y, b):
+    return maths.where(y == 0, maths.zeros(g), g * maths.div(b, y))
+
+
+# y = log(e^a + e^b) = max + log1p(e^(min - max)), without inf - inf where both are the same infinity; dy/da = 1 / (1 + e^(b - a))
+@triton.jit
+def _logaddexp(a, b):
+    gap = maths.where(a == b, 0.0, -maths.abs(a - b))
+    return maths.maximum(a, b) + maths.log1p(maths.exp(gap))
+
+
+@triton.jit
+def _logaddexp_a(g, a, b):
+    return maths.div(g, 1.0 + maths.exp(b - a))
+
+
+@triton.jit
+def _logaddexp_b(g, a, b):
+    return maths.div(g, 1.0 + maths.exp(a - b))
+
+
+# y = a log(b), 0 where a is 0 and b no NaN; dy/da = log(b), 0 where a is 0 and b not positive; dy/db = a / b
+@triton.jit
+def _xlogy(a, b):
+    return maths.where((a == 0) & (b == b), 0.0, a * maths.log(b))
+
+
+@triton.jit
+def _xlogy_a(g, a, b):
+    return maths.where(maths.both(a == 0, b <= 0), maths.zeros(g), maths.chain(g, maths.log(b)))
+
+
+@triton.jit
+def _xlogy_b(g, a, b):
+    return maths.div(g * a, maths.safe(g, b))
+
+
+def _xlogy_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+    """a * log(b), 0 where a is 0 unless b is NaN."""
+    array = a if isinstance(a, np.ndarray) else b
+    with SILENT():
+        a, b = widened(a), widened(b)
+        y = a * np.log(b)
+        y = np.where((a == 0) & (b == b), 0, y).astype(array.dtype, copy=False)
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
+def _corners(rng: np.random.Generator) -> list[Sample]:
+    """Zeros, infinities and NaN with each other."""
+    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
+    a, b = np.meshgrid(values, values)
+    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
+
+
+_TURN = Domain(-3.0, 3.0)
+_INSIDE = Domain(-0.9, 0.9)
+_POSITIVE = Domain(0.1, 4.0)
+
+elementwise("exp", _exp, _exp_grad, np.exp, one_rounding=True)
+elementwise("exp2", _exp2, _exp2_grad, np.exp2)
+elementwise("expm1", _expm1, _expm1_grad, np.expm1)
+elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
+elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
+elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
+elementwise("log1p", _log1p, _log1p_grad, np.log1p, domain=Domain(-0.8, 4.0))
+elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN)
+elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN)
+elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
+elementwise("asin", _asin, _asin_grad, np.arcsin, domain=_INSIDE)
+elementwise("acos", _acos, _acos_grad, np.arccos, domain=_INSIDE)
+elementwise("atan", _atan, _atan_grad, np.arctan, domain=_TURN)
+elementwise("sinh", _sinh, _sinh_grad, np.sinh)
+elementwise("cosh", _cosh, _cosh_grad, np.cosh)
+elementwise("tanh", _tanh, _tanh_grad, np.tanh)
+elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
+elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0))
+elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
+elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, blocked(_one_minus_square_block))
+elementwise("logit", _logit, _logit_grad, blocked(_logit_block), domain=Domain(0.1, 0.9), kinds=("float",))
+elementwise("erf", _erf, _erf_grad, special.erf)
+elementwise("erfc", _erfc, _erfc_grad, special.erfc)
+_APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
+elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
+elementwise("hypot", _hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners)
+elementwise("logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), np.logaddexp, kinds=("float",), extra=_corners)
+elementwise(
+    "xlogy", _xlogy, (_xlogy_a, _xlogy_b), _xlogy_reference, domain=(Domain(-2.0, 2.0), _POSITIVE), kinds=("float",), extra=_corners
+)

@@ -1,0 +1,1 @@
+"""Ops that pick and put by index: indexing, gather and scatter, embedding."""

@@ -1,0 +1,95 @@
+"""embedding: rows of a table by integer index; the gradient adds to the rows in a fixed order, so it repeats bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.float8 import moved_as_bytes
+from tritensor.kernels.parts.indices.keyed_rows import check_integers, check_range, keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
+from tritensor.table import Sample, Spec, Work, op, ops
+
+
+# y[b, d] = weight[index[b], d]
+def reference(weight: np.ndarray, index: np.ndarray, *, padding_idx: int | None = None) -> np.ndarray:
+    check_range("embedding", index, weight.shape[0], 0, negative=False)
+    return weight.take(index, 0)
+
+
+def shape(weight: Any, index: Any, *, padding_idx: int | None = None) -> Spec:
+    check_integers("embedding", index)
+    if len(weight.shape) != 2:
+        raise ShapeError(f"embedding: weight {tuple(weight.shape)} is not (number of rows, width)")
+    if padding_idx is not None and not 0 <= padding_idx < weight.shape[0]:
+        raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {weight.shape[0]} rows")
+    return Spec((*index.shape, weight.shape[1]), weight.dtype)
+
+
+@moved_as_bytes
+def forward(weight: CudaArray, index: CudaArray, *, padding_idx: int | None = None) -> CudaArray:
+    rows, width = weight.shape
+    watching = watch_keys("embedding", "embedding", (index,), (0,), index.shape)
+    keys = keys_of((index,), (rows,), index.shape, wrap=False, watching=watching)
+    return take_rows(dense(weight).reshape((1, rows, width)), keys).reshape((*index.shape, width))
+
+
+# dweight[k, d] = sum of g[b, d] over the b with index[b] = k; the padding row gets none
+def rule(g: Any, index: Any, weight_shape: tuple[int, ...], padding_idx: int | None) -> Any:
+    if padding_idx is not None:
+        keep = ops.reshape(ops.ne(index, padding_idx), shape=(*index.array.shape, 1))
+        g = ops.where(keep, g, 0.0)
+    zeros = ops.full(shape=weight_shape, value=0, dtype=g.array.dtype, device=g.device)
+    return ops.index_put(zeros, g, index, dims=(0,), front=False, accumulate=True)
+
+
+def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padding_idx: int | None) -> CudaArray:
+    rows, width = weight_shape
+    target = filled((1, rows, width), g.dtype, g.device, 0)
+    keys = keys_of((index,), (rows,), index.shape, skip=padding_idx, wrap=False)
+    put_rows(target, keys, dense(g).reshape((1, keys.size, width)), add=True)
+    return target.reshape((rows, width))
+
+
+def reference_backward(g: np.ndarray, index: np.ndarray, weight_shape: tuple[int, ...], padding_idx: int | None) -> np.ndarray:
+    wide = dtypes.accumulator(g.dtype)
+    target = np.zeros((1, *weight_shape), wide)
+    keys = index.reshape(-1).astype(np.int64, copy=False)
+    source = g.reshape(1, keys.size, -1) if g.size else np.zeros((1, keys.size, weight_shape[1]), g.dtype)
+    if padding_idx is not None:
+        kept = keys != padding_idx
+        keys, source = keys[kept], source[:, kept]
+    numpy_add_rows(target, keys, source.astype(wide, copy=False))
+    return target[0].astype(g.dtype, copy=False)
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((7, 3)), np.array([[1, 0, 6], [1, 1, 2]]), padding_idx=None),
+        Sample(rng.standard_normal((7, 3)), np.array([2, 2, 5, 0], np.int32), padding_idx=2, smooth=False),  # no gradient by intent
+        Sample(rng.standard_normal((20, 5)), rng.integers(0, 20, (3, 90)), padding_idx=None),
+        Sample(rng.standard_normal((4, 3)), np.array(2), padding_idx=None),
+        Sample(rng.standard_normal((4, 3)), np.zeros((0, 2), np.int64), padding_idx=None),
+        Sample(rng.standard_normal((5, 1)), rng.integers(0, 5, 800), padding_idx=None, smooth=False),  # long sums
+    ]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal((50257, 768)), rng.integers(0, 50257, (8, 1024)), padding_idx=None)]
+
+
+def work(weight: Any, index: Any, *, padding_idx: int | None = None) -> Work:
+    n = int(np.prod(index.shape, dtype=np.int64))
+    return Work(0, n * (index.dtype.itemsize + 2 * weight.shape[1] * weight.dtype.itemsize))
+
+
+op(
+    "embedding", reference, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
+    reference_backward=(reference_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
+    doc="Rows of weight (rows, width) at integer indices; the row `padding_idx` gets no gradient.",
+)  # fmt: skip

@@ -1,0 +1,364 @@
+"""gather, scatter and scatter_add: elements picked and put along one dimension, each at a position of its own."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, contiguous_strides
+from tritensor.cuda.launch import launch
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import assigned, dense
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
+from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
+from tritensor.kernels.parts.indices.keyed_rows import check_integers, check_range, numpy_add_rows, out_of_range, put_rows
+from tritensor.table import Sample, Spec, op, ops
+
+BLOCK = 512
+FEW = 16  # up to so many sources per line every target looks at all of them; above, sources are sorted
+TYPES = ("float16", "bfloat16", "float32", "float64", "int64")
+INT64 = np.dtype(np.int64)
+
+
+@triton.jit
+def _coordinates(rest, shape, strides_a, strides_b, dim, NDIM: tl.constexpr):
+    """Offsets through two sets of strides with dimension `dim` left out, and the coordinate along `dim`."""
+    a = rest * 0
+    b = rest * 0
+    along = rest * 0
+    for k in tl.static_range(NDIM):
+        i = rest % shape[NDIM - 1 - k]
+        rest = rest // shape[NDIM - 1 - k]
+        here = dim == NDIM - 1 - k
+        along += tl.where(here, i, 0)
+        a += tl.where(here, 0, i * strides_a[NDIM - 1 - k])
+        b += tl.where(here, 0, i * strides_b[NDIM - 1 - k])
+    return a, b, along
+
+
+# y[.., i, ..] = x[.., index[.., i, ..], ..], 0 where the index is out of range
+@triton.jit(do_not_specialize=["x_strides", "index_strides", "dim", "x_step", "index_step", "size"])
+def _gather_kernel(
+    x, index, y, n, shape, x_strides, index_strides, dim, x_step, index_step, size, errors, site, NDIM: tl.constexpr, BLOCK: tl.constexpr
+):
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    mask = i < n
+    at, to, along = _coordinates(i, shape, x_strides, index_strides, dim, NDIM)
+    k = tl.load(index + to + along * index_step, mask=mask, other=0).to(tl.int64)
+    good = mask & (k >= 0) & (k < size)
+    tl.store(y + i, tl.load(x + at + k * x_step, mask=good, other=0), mask=mask)
+    if errors is not None:
+        _look(k, size, mask & (good == 0), errors, site, BLOCK)
+
+
+@triton.jit
+def _look(k, size, bad, errors, site, BLOCK: tl.constexpr):
+    """Report the first bad element of this program's tile of the index, k (BLOCK,)."""
+    found = first(bad, BLOCK)
+    if found < BLOCK:
+        value = tl.sum(tl.where(tl.arange(0, BLOCK) == found, k, 0), 0)
+        report(errors, site, value, tl.program_id(0).to(tl.int64) * BLOCK + found, size)
+
+
+# y[.., k, ..] = x[.., k, ..] + the sum of (or, SET, the last) source[.., j, ..] over the j < count with index[.., j, ..] = k
+@triton.jit(do_not_specialize=["index_strides", "source_strides", "dim", "index_step", "source_step", "count", "size"])
+def _scatter_kernel(
+    x, index, source, y, n, shape, limits, index_strides, source_strides, dim, index_step, source_step, count, size, errors, site,
+    NDIM: tl.constexpr, SET: tl.constexpr, SUM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    start = tl.program_id(0).to(tl.int64) * BLOCK
+    i = start + tl.arange(0, BLOCK)  # (BLOCK,)
+    mask = i < n
+    at, to, along = _coordinates(i, shape, index_strides, source_strides, dim, NDIM)
+    reached = mask
+    rest = i
+    for d in tl.static_range(NDIM):  # index may be smaller than x in the other dimensions
+        reached = reached & (rest % shape[NDIM - 1 - d] < limits[NDIM - 1 - d])
+        rest = rest // shape[NDIM - 1 - d]
+    old = tl.load(x + i, mask=mask, other=0).to(SUM)
+    total = tl.zeros((BLOCK,), SUM)
+    bad = i < 0
+    for j in range(count):
+        k = tl.load(index + at + j * index_step, mask=reached, other=0)
+        hit = reached & (k == along)
+        value = tl.load(source + to + j * source_step, mask=hit, other=0).to(SUM)
+        if SET:
+            old = tl.where(hit, value, old)
+        else:
+            total += value
+        if errors is not None:
+            bad = bad | (k < 0) | (k >= size)
+    tl.store(y + i, (old + total).to(y.dtype.element_ty) if not SET else old.to(y.dtype.element_ty), mask=mask)
+    if errors is not None:  # the first target of a line speaks for it
+        found = first(bad & reached & (along == 0), BLOCK)
+        if found < BLOCK:
+            line = tl.sum(tl.where(i == start + found, at, 0), 0)
+            for j in range(count):
+                wrong = tl.load(index + line + j * index_step)
+                if (wrong < 0) | (wrong >= size):
+                    report(errors, site, wrong, (start + found) * count + j, size)
+
+
+# keys[i] = the flat position in a contiguous x that index element i points to, prod(x.shape) where it is out of range
+@triton.jit(do_not_specialize=["total", "shape", "index_strides", "x_strides", "dim", "index_step", "x_step", "size"])
+def _positions_kernel(
+    index, keys, n, total, shape, index_strides, x_strides, dim, index_step, x_step, size, errors, site,
+    NDIM: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    mask = i < n
+    at, to, along = _coordinates(i, shape, index_strides, x_strides, dim, NDIM)
+    k = tl.load(index + at + along * index_step, mask=mask, other=-1).to(tl.int64)
+    good = (k >= 0) & (k < size)
+    tl.store(keys + i, tl.where(good, to + k * x_step, total), mask=mask)
+    if errors is not None:
+        _look(k, size, mask & (good == 0), errors, site, BLOCK)
+
+
+def _at_index(name: str, dim: int, shape: tuple[int, ...], value: int, position: int, size: int) -> str:
+    """The words for a bad element of an index of `shape`."""
+    return out_of_range(name, dim, size, value, spot(position, shape))
+
+
+def _at_target(name: str, dim: int, shape: tuple[int, ...], targets: tuple[int, ...], value: int, place: int, size: int) -> str:
+    """The words for a record of `_scatter_kernel`: the j-th source of the line of target i has the place i * count + j."""
+    i, j = divmod(place, shape[dim])
+    at = [int(c) for c in np.unravel_index(i, targets)]
+    at[dim] = j
+    return out_of_range(name, dim, size, value, at[0] if len(at) == 1 else tuple(at))
+
+
+def _check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
+    check_integers(name, index)
+    if len(x.shape) != len(index.shape):
+        raise ShapeError(f"{name}: x {tuple(x.shape)} and index {tuple(index.shape)} differ in their number of dimensions")
+    for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)):
+        if d != dim and m > n:
+            raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}")
+
+
+def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
+    """The slice of x that index reaches: x may be larger in the other dimensions."""
+    return tuple(slice(None) if d == dim else slice(m) for d, m in enumerate(index.shape))
+
+
+# gather
+def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
+    if x.flags.c_contiguous:
+        return x.reshape(-1).take(_numpy_positions("gather", x, index, dim)).reshape(index.shape)
+    check_range("gather", index, x.shape[dim], dim, negative=False)
+    return np.take_along_axis(x[_inner(x, index, dim)], index.astype(np.int64, copy=False), dim)
+
+
+def _gather_shape(x: Any, index: Any, *, dim: int) -> Spec:
+    _check("gather", x, index, dim)
+    return Spec(tuple(index.shape), x.dtype)
+
+
+def _vector(x: CudaArray) -> CudaArray:
+    """A 0-d array as one of a single element: kernels walk at least one dimension."""
+    return x if x.shape else x.expand((1,))
+
+
+@moved_as_bytes
+def _gather_forward(x: CudaArray, index: CudaArray, *, dim: int) -> CudaArray:
+    return _picked(x, index, dim, watch("gather", x, _at_index, "gather", dim, index.shape))
+
+
+def _picked(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None = None) -> CudaArray:
+    y = allocate(index.shape, x.dtype, x.device)
+    x, index = _vector(x), _vector(index)
+    errors, site = watching or (None, None)
+    launch(
+        _gather_kernel, (triton.cdiv(index.size, BLOCK),), x, index, y, index.size, index.shape, x.strides, index.strides, dim,
+        x.strides[dim], index.strides[dim], x.shape[dim], errors, site, NDIM=index.ndim, BLOCK=BLOCK,
+    )  # fmt: skip
+    return y
+
+
+def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+    return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
+
+
+def _gather_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((4, 5)), rng.integers(0, 5, (4, 1)), dim=1),
+        Sample(rng.standard_normal((4, 5)), rng.integers(0, 4, (30, 3)), dim=0),
+        Sample(rng.standard_normal((2, 3, 4)), rng.integers(0, 3, (2, 2, 3)).astype(np.int32), dim=1),
+        Sample(rng.standard_normal((5,)), rng.integers(0, 5, 530), dim=0),
+        Sample(rng.standard_normal((3, 4)), np.zeros((3, 0), np.int64), dim=1),
+        Sample(rng.standard_normal(()), np.array(0), dim=0),
+    ]
+
+
+op(
+    "gather", _gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
+    rule=(lambda g, index, x_shape, dim: ops.scatter_add(_zeros(x_shape, g), index, g, dim=dim), None),
+    backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False, False), None),
+    reference_backward=(lambda g, index, x_shape, dim: _scatter_add(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
+    doc="y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index is of y's shape and not larger than x elsewhere.",
+)  # fmt: skip
+
+
+# scatter_add and scatter
+def _numpy_positions(name: str, x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
+    """Flat positions in a C-ordered x that the elements of index point to."""
+    check_range(name, index, x.shape[dim] if x.shape else 1, dim, negative=False)
+    strides = contiguous_strides(x.shape)
+    at = index.astype(np.int64)
+    if x.shape:
+        at *= strides[dim]
+    for d, m in enumerate(index.shape):
+        if d != dim:
+            at += (np.arange(m) * strides[d]).reshape((-1,) + (1,) * (index.ndim - 1 - d))
+    return at.reshape(-1)
+
+
+def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
+    keys = _numpy_positions("scatter_add", x, index, dim)
+    wide = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    y = np.array(x, wide, order="C")
+    flat, values = y.reshape(-1), source[tuple(slice(m) for m in index.shape)].reshape(-1).astype(wide, copy=False)
+    if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide
+        flat[keys] += values
+    else:
+        numpy_add_rows(y.reshape(1, -1, 1), keys, values.reshape(1, -1, 1))
+    return y.astype(x.dtype, copy=False)
+
+
+def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
+    y = np.array(x, order="C")
+    at = _numpy_positions("scatter", x, index, dim)
+    y.reshape(-1)[at] = source[tuple(slice(m) for m in index.shape)].reshape(-1)
+    return y
+
+
+def _scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
+    _check(name, x, index, dim)
+    if len(source.shape) != len(index.shape) or any(m > n for m, n in zip(index.shape, source.shape, strict=True)):
+        raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than source {tuple(source.shape)}")
+    if source.dtype != x.dtype:
+        raise ShapeError(f"{name}: source is {dtypes.of(source.dtype).name}, x is {dtypes.of(x.dtype).name}; cast one of them")
+    if name == "scatter_add" and is_float8(x.dtype):
+        raise DTypeError(f"scatter_add: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")
+    return Spec(tuple(x.shape), x.dtype)
+
+
+_SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
+
+
+def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int, replace: bool, watched: bool = True) -> CudaArray:
+    """Up to FEW sources per line: each target looks at all of them, one launch. More: the positions are sorted.
+
+    `watched`: bad indices are reported; a backward need not, its forward has.
+    """
+    shape, name = x.shape, "scatter" if replace else "scatter_add"
+    facts = name, dim, index.shape
+    x, index, source = _vector(x), _vector(index), _vector(source)
+    if index.shape[dim] > FEW or x.size == 0:
+        watching = watch(name, x, _at_index, *facts) if watched else None
+        y = assigned(allocate(x.shape, x.dtype, x.device), x)
+        inner = source[tuple(slice(m) for m in index.shape)]
+        put_rows(y.reshape((1, y.size, 1)), _positions(y, index, dim, watching), dense(inner).reshape((1, index.size, 1)), add=not replace)
+        return y.reshape(shape)
+    errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
+    x = dense(x)
+    y = allocate(x.shape, x.dtype, x.device)
+    limits = tuple(n if d == dim else m for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)))
+    launch(
+        _scatter_kernel, (triton.cdiv(y.size, BLOCK),), x, index, source, y, y.size, y.shape, limits, index.strides, source.strides, dim,
+        index.strides[dim], source.strides[dim], index.shape[dim], x.shape[dim], errors, site,
+        NDIM=y.ndim, SET=replace, SUM=_SUM.get(dtypes.of(x.dtype).name, tl.int64), BLOCK=BLOCK,
+    )  # fmt: skip
+    return y.reshape(shape)
+
+
+def _positions(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None) -> CudaArray:
+    keys = allocate((index.size,), INT64, x.device)
+    strides = contiguous_strides(x.shape)
+    errors, site = watching or (None, None)
+    launch(
+        _positions_kernel, (triton.cdiv(index.size, BLOCK),), index, keys, index.size, math.prod(x.shape), index.shape, index.strides, strides,
+        dim, index.strides[dim], strides[dim], x.shape[dim], errors, site, NDIM=x.ndim, BLOCK=BLOCK,
+    )  # fmt: skip
+    return keys
+
+
+def _source_gradient(g: Any, index: Any, source_shape: tuple[int, ...], dim: int) -> Any:
+    """Tensors: what was read of source gets g at its place, the part that index does not reach gets 0."""
+    taken = ops.gather(g, index, dim=dim)
+    if tuple(source_shape) == tuple(index.shape):
+        return taken
+    return ops.pad_view(taken, shape=tuple(source_shape), index=tuple(slice(m) for m in index.shape))
+
+
+def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
+    def lines(n: int, m: int, count: int) -> np.ndarray:
+        """(count, m) positions below n, without repeats in a line unless asked for."""
+        return rng.integers(0, n, (count, m)) if repeat else np.stack([rng.permutation(n)[:m] for _ in range(count)])
+
+    return [
+        Sample(rng.standard_normal((4, 5)), lines(5, 3, 4), rng.standard_normal((4, 3)), dim=1),
+        Sample(rng.standard_normal((4, 5)), lines(4, 2, 3).T.copy(), rng.standard_normal((3, 5)), dim=0),
+        Sample(rng.standard_normal((2, 5)), lines(5, 1, 2), rng.standard_normal((2, 1)), dim=1),
+        Sample(rng.standard_normal((2, 40)), lines(40, 33, 2), rng.standard_normal((2, 33)), dim=1),
+        Sample(rng.standard_normal((2, 3, 5)), lines(5, 2, 4).reshape(2, 2, 2).astype(np.int32), rng.standard_normal((2, 2, 3)), dim=2),
+        Sample(rng.standard_normal((2, 5)), np.zeros((2, 0), np.int64), np.zeros((2, 0)), dim=1),
+        Sample(rng.standard_normal(()), np.array(0), rng.standard_normal(()), dim=0),
+    ]
+
+
+op(
+    "scatter_add", _scatter_add, dtypes=TYPES, reports=True,
+    shape=lambda x, index, source, *, dim: _scatter_shape("scatter_add", x, index, source, dim),
+    forward=lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, False),
+    samples=lambda rng: _scatter_samples(rng, True),
+    rule=(lambda g: g, None, _source_gradient),
+    backward=(lambda g: g, None, lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape)),
+    reference_backward=(lambda g: g, None, lambda g, index, source_shape, dim: _numpy_padded(_gather(g, index, dim=dim), source_shape)),
+    doc="A copy of x with source[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`.",
+)  # fmt: skip
+
+
+def _padded(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    if x.shape == tuple(shape):
+        return x
+    y = filled(tuple(shape), x.dtype, x.device, 0)
+    assigned(y[tuple(slice(m) for m in x.shape)], x)
+    return y
+
+
+def _numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    if x.shape == tuple(shape):
+        return x
+    y = np.zeros(shape, x.dtype)
+    y[tuple(slice(m) for m in x.shape)] = x
+    return y
+
+
+# scatter's gradient for x: g with zeros where it was overwritten
+op(
+    "scatter", _scatter, dtypes=TYPES, reports=True,
+    shape=lambda x, index, source, *, dim: _scatter_shape("scatter", x, index, source, dim),
+    forward=moved_as_bytes(lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, True)),
+    samples=lambda rng: _scatter_samples(rng, False),
+    rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(_zeros((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
+    backward=(
+        lambda g, index, dim: _scatter_forward(g, index, filled((), g.dtype, g.device, 0).expand(index.shape), dim, True, False),
+        None,
+        lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape),
+    ),
+    reference_backward=(
+        lambda g, index, dim: _scatter(g, index, np.zeros(index.shape, g.dtype), dim=dim),
+        None,
+        lambda g, index, source_shape, dim: _numpy_padded(_gather(g, index, dim=dim), source_shape),
+    ),
+    doc="A copy of x with source[.., j, ..] written at [.., index[.., j, ..], ..] along `dim`; of equal positions the last one stays.",
+)  # fmt: skip

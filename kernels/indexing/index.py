@@ -1,0 +1,316 @@
+"""Advanced indexing as ops: index_get and index_put pick and write elements by integer arrays, with numpy's meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import assign_into, assigned, dense
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
+from tritensor.kernels.parts.indices.error_reports import Watch
+from tritensor.kernels.parts.indices.keyed_rows import (
+    check_integers,
+    check_range,
+    keys_of,
+    numpy_add_rows,
+    numpy_keys,
+    put_rows,
+    take_rows,
+    watch_keys,
+)
+from tritensor.kernels.parts.view_arithmetic import inverse
+from tritensor.table import Sample, Spec, op, ops
+
+FLOATS = ("float16", "bfloat16", "float32", "float64", "int64")
+
+
+class Plan(NamedTuple):
+    """How `x[..., i, j, ...]` reads as rows (L, R, D): dimensions in that order, and the sizes of each group."""
+
+    order: tuple[int, ...]  # of x's dimensions
+    lead: tuple[int, ...]
+    sizes: tuple[int, ...]
+    rest: tuple[int, ...]
+
+    @property
+    def rows(self) -> tuple[int, int, int]:
+        return math.prod(self.lead), math.prod(self.sizes), math.prod(self.rest)
+
+
+def plan(shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Plan:
+    """The indexed dimensions stay where the first of them is, or come to the front (numpy: when they are not neighbours)."""
+    before = () if front else tuple(range(dims[0]))
+    after = tuple(d for d in range(len(shape)) if d not in dims and d not in before)
+    lead, sizes, rest = (tuple(shape[d] for d in group) for group in (before, dims, after))
+    return Plan((*before, *dims, *after), lead, sizes, rest)
+
+
+def broadcast_indices(name: str, indices: Sequence[Any]) -> tuple[int, ...]:
+    """The shape that the index arrays broadcast to."""
+    if len(indices) == 1:
+        return tuple(indices[0].shape)
+    try:
+        return np.broadcast_shapes(*(tuple(i.shape) for i in indices))
+    except ValueError:
+        given = ", ".join(str(tuple(i.shape)) for i in indices)
+        raise IndexError(f"{name}: indices of shapes {given} do not broadcast together") from None
+
+
+def got_shape(name: str, x: Any, indices: Sequence[Any], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
+    """Shape of x at the indices."""
+    if len(indices) != len(dims) or not indices:
+        raise ShapeError(f"{name}: {len(indices)} index arrays for dims {dims}; give one for each")
+    for i in indices:
+        check_integers(name, i)
+    p = plan(x.shape, dims, front)
+    return (*p.lead, *broadcast_indices(name, indices), *p.rest)
+
+
+def _numpy_index(indices: Sequence[np.ndarray], lead: int) -> tuple[Any, ...]:
+    return (*(slice(None),) * lead, *indices)
+
+
+# index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
+def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool) -> np.ndarray:
+    try:
+        if len(indices) == 1 and not front:
+            return x.take(indices[0], dims[0])
+        p = plan(x.shape, dims, front)
+        return x.transpose(p.order)[_numpy_index(indices, len(p.lead))]
+    except IndexError:
+        _check_indices("getitem", x, indices, dims)
+        raise
+
+
+def _check_indices(name: str, x: np.ndarray, indices: Sequence[np.ndarray], dims: tuple[int, ...]) -> None:
+    """Raise the IndexError that says which value, where one is out of range."""
+    for i, dim in zip(indices, dims, strict=True):
+        check_range(name, i, x.shape[dim], dim, negative=True)
+
+
+def _index_get_shape(x: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:
+    return Spec(got_shape("getitem", x, indices, dims, front), x.dtype)
+
+
+def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
+    """x as contiguous (L, R, D), copied where its strides do not allow that."""
+    return dense(x.transpose(p.order)).reshape(p.rows)
+
+
+@moved_as_bytes
+def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> CudaArray:
+    return _taken(x, indices, dims, front, watch_keys("index_get", "getitem", indices, dims, broadcast_indices("getitem", indices)))
+
+
+def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, watching: Watch | None = None) -> CudaArray:
+    p = plan(x.shape, dims, front)
+    shape = broadcast_indices("getitem", indices)
+    return take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape, watching=watching)).reshape((*p.lead, *shape, *p.rest))
+
+
+def _zeros(shape: tuple[int, ...], like: Any) -> Any:
+    return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
+
+
+def _index_get_rule(g: Any, indices: tuple[Any, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
+    return (ops.index_put(_zeros(x_shape, g), g, *indices, dims=dims, front=front, accumulate=True),)
+
+
+def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
+    p = plan(x_shape, dims, front)
+    target = filled(p.rows, g.dtype, g.device, 0)
+    return (_put(target, g, indices, p, add=True),)
+
+
+def _index_get_reference_backward(
+    g: np.ndarray, indices: tuple[np.ndarray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool
+) -> Any:
+    return (_index_put(np.zeros(x_shape, g.dtype), g, *indices, dims=dims, front=front, accumulate=True),)
+
+
+def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal((4, 5, 3))
+    return [
+        Sample(x, np.array([2, 0, 2, -1]), dims=(0,), front=False),
+        Sample(x, np.array([[1, 4], [4, 4]]), dims=(1,), front=False),
+        Sample(x, np.array([0, 3, 0]), np.array([[1], [2]], np.int32), dims=(0, 1), front=False),
+        Sample(x, np.array([0, 3, 0]), np.array(1), dims=(0, 2), front=True),
+        Sample(x, np.zeros((0,), np.int64), dims=(1,), front=False),
+        Sample(rng.standard_normal(20), rng.integers(0, 20, 300), dims=(0,), front=False),
+    ]
+
+
+op(
+    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True,
+    rule=_index_get_rule, backward=_index_get_backward, reference_backward=_index_get_reference_backward,
+    doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
+)  # fmt: skip
+
+
+# index_put: y = x, y[l, (i_0[b], ...), d] = value[l, b, d], or += with accumulate; of equal positions the last one stays
+def _index_put(
+    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, accumulate: bool = False
+) -> np.ndarray:
+    p = plan(x.shape, dims, front)
+    if not accumulate:
+        y = x.copy()
+        _index_assign(y, value, *indices, dims=dims, front=front)
+        return y
+    keys = numpy_keys("setitem", indices, p.sizes, dims)
+    wide = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    target = np.array(x.transpose(p.order), wide, order="C").reshape(p.rows)
+    numpy_add_rows(target, keys, value.reshape(p.rows[0], keys.size, p.rows[2]).astype(wide, copy=False))
+    y = target.reshape(*p.lead, *p.sizes, *p.rest).transpose(inverse(p.order))
+    return y.astype(x.dtype, order="C", copy=False)
+
+
+def _index_put_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool, accumulate: bool = False) -> Spec:
+    want = got_shape("setitem", x, indices, dims, front)
+    if tuple(value.shape) != want:
+        raise ShapeError(f"setitem: value {tuple(value.shape)} for indexed elements of shape {want}")
+    if value.dtype != x.dtype:
+        raise ShapeError(f"setitem: value is {dtypes.of(value.dtype).name}, x is {dtypes.of(x.dtype).name}; cast the value")
+    if accumulate and is_float8(x.dtype):
+        raise DTypeError(f"index_put: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")
+    return Spec(tuple(x.shape), x.dtype)
+
+
+def _put(
+    target: CudaArray, value: CudaArray, indices: Sequence[CudaArray], p: Plan, *, add: bool, watching: Watch | None = None
+) -> CudaArray:
+    """Write value's rows into a fresh target (L, R, D); returns it in x's shape."""
+    shape = broadcast_indices("setitem", indices)
+    keys = keys_of(indices, p.sizes, shape, watching=watching)
+    put_rows(target, keys, dense(value).reshape((p.rows[0], keys.size, p.rows[2])), add=add)
+    return target.reshape((*p.lead, *p.sizes, *p.rest)).transpose(inverse(p.order))
+
+
+@moved_as_bytes
+def _index_put_forward(
+    x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, accumulate: bool = False
+) -> CudaArray:
+    return dense(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", indices, dims)))
+
+
+def _watch_put(op: str, indices: Sequence[CudaArray], dims: tuple[int, ...]) -> Watch:
+    return watch_keys(op, "setitem", indices, dims, broadcast_indices("setitem", indices))
+
+
+def _put_in_copy(
+    x: CudaArray, value: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, add: bool,
+    watching: Watch | None = None,
+) -> CudaArray:  # fmt: skip
+    p = plan(x.shape, dims, front)
+    permuted = x.transpose(p.order)
+    target = assigned(allocate(permuted.shape, permuted.dtype, permuted.device), permuted).reshape(p.rows)
+    return _put(target, value, indices, p, add=add, watching=watching)
+
+
+def _index_put_rule(
+    g: Any,
+    indices: tuple[Any, ...],
+    value_shape: tuple[int, ...],
+    dims: tuple[int, ...],
+    front: bool,
+    accumulate: bool,
+    needs: tuple[bool, ...],
+) -> Any:
+    kept = None
+    if needs[0]:
+        zeros = ops.expand(_zeros((), g), shape=value_shape)
+        kept = g if accumulate else ops.index_put(g, zeros, *indices, dims=dims, front=front, accumulate=False)
+    # Where positions repeat without accumulate, every value that was aimed there gets the gradient, as in PyTorch.
+    return kept, ops.index_get(g, *indices, dims=dims, front=front) if needs[1] else None
+
+
+def _index_put_backward(
+    g: CudaArray, indices: tuple[CudaArray, ...], value_shape: tuple[int, ...], dims: tuple[int, ...], front: bool, accumulate: bool,
+    needs: tuple[bool, ...],
+) -> Any:  # fmt: skip
+    kept = None
+    if needs[0]:
+        zeros = filled((), g.dtype, g.device, 0).expand(value_shape)
+        kept = g if accumulate else _put_in_copy(g, zeros, indices, dims, front, False)
+    return kept, _taken(g, indices, dims, front) if needs[1] else None
+
+
+def _index_put_reference_backward(
+    g: np.ndarray, indices: tuple[np.ndarray, ...], value_shape: tuple[int, ...], dims: tuple[int, ...], front: bool, accumulate: bool,
+    needs: tuple[bool, ...],
+) -> Any:  # fmt: skip
+    kept = None
+    if needs[0]:
+        kept = g if accumulate else _index_put(g, np.broadcast_to(g.dtype.type(0), value_shape), *indices, dims=dims, front=front)
+    return kept, _index_get(g, *indices, dims=dims, front=front) if needs[1] else None
+
+
+def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal((4, 5, 3))
+    return [
+        Sample(x, rng.standard_normal((3, 5, 3)), np.array([2, 0, -1]), dims=(0,), front=False, accumulate=False),
+        Sample(x, rng.standard_normal((4, 2, 2, 3)), np.array([[1, 4], [4, 4]]), dims=(1,), front=False, accumulate=True),
+        Sample(
+            x,
+            rng.standard_normal((2, 3, 3)),
+            np.array([0, 3, 1]),
+            np.array([[1], [2]], np.int32),
+            dims=(0, 1),
+            front=False,
+            accumulate=False,
+        ),
+        Sample(x, rng.standard_normal((3, 5)), np.array([0, 3, 0]), np.array(1), dims=(0, 2), front=True, accumulate=True),
+        Sample(x, rng.standard_normal((2, 5)), np.array([0, 3]), np.array(1), dims=(0, 2), front=True, accumulate=False),
+        Sample(x, np.zeros((4, 0, 3)), np.zeros((0,), np.int64), dims=(1,), front=False, accumulate=True),
+        Sample(rng.standard_normal(20), rng.standard_normal(300), rng.integers(0, 20, 300), dims=(0,), front=False, accumulate=True),
+    ]
+
+
+op(
+    "index_put", _index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS, reports=True,
+    rule=_index_put_rule, backward=_index_put_backward, reference_backward=_index_put_reference_backward,
+    doc="A copy of x with `value` written (or added) at integer arrays along `dims`.",
+)  # fmt: skip
+
+
+# index_assign: the same, overwriting x itself
+def _index_assign(x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool) -> None:
+    p = plan(x.shape, dims, front)
+    try:
+        x.transpose(p.order)[_numpy_index(indices, len(p.lead))] = value
+    except IndexError:
+        _check_indices("setitem", x, indices, dims)
+        raise
+
+
+@moved_as_bytes
+def _index_assign_forward(x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> None:
+    watching = _watch_put("index_assign", indices, dims)
+    p = plan(x.shape, dims, front)
+    permuted = x.transpose(p.order)
+    if permuted.is_contiguous() and value.storage is not x.storage:
+        _put(permuted.reshape(p.rows), value, indices, p, add=False, watching=watching)
+    else:
+        assign_into(x, _put_in_copy(x, value, indices, dims, front, False, watching))
+
+
+def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:
+    return _index_put_shape(x, value, *indices, dims=dims, front=front)
+
+
+def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(*s.inputs, dims=s.attrs["dims"], front=s.attrs["front"]) for s in _index_put_samples(rng)]
+
+
+op(
+    "index_assign", _index_assign, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples, dtypes=FLOATS,
+    mutates=("x",), differentiable=False, reports=True,
+    doc="Write `value` into x itself at integer arrays along `dims`; of equal positions the last one stays.",
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Loss functions with kernels of their own."""

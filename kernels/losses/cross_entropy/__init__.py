@@ -1,0 +1,1 @@
+"""Cross-entropy: the op with its kernels, and its side on the CPU."""

@@ -1,0 +1,311 @@
+"""Cross-entropy on the CPU, and what both devices ask of its arguments."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.kernels.parts.indices.error_reports import spot
+from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
+from tritensor.kernels.parts.summation import total
+
+
+def is_labels(target: Any) -> bool:
+    return not dtypes.is_float(target.dtype)
+
+
+def class_axis(x: Any) -> int:
+    """The axis of classes: 1, or 0 for one unbatched row."""
+    return 1 if len(x.shape) > 1 else 0
+
+
+def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of what there is one of per row: logits without classes."""
+    return shape[:1] + shape[2:] if len(shape) > 1 else ()
+
+
+# The CPU side: logits as rows (n, C) in the accumulator's type.
+def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
+    """What is said of a bad label on both devices."""
+    known = f"there are {classes}, 0 to {classes - 1} (ignore_index is {ignore_index})"
+    return f"cross_entropy: label {value} at position {where} is no class; {known}"
+
+
+def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
+    """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position."""
+    if target.size == 0:
+        return False
+    if np.minimum.reduce(target, axis=None) >= 0 and np.maximum.reduce(target, axis=None) < classes and not 0 <= ignore_index < classes:
+        return False
+    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
+    if wrong.any():
+        at = int(np.flatnonzero(wrong)[0])
+        raise IndexError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
+    return bool((target == ignore_index).any())
+
+
+def _as_columns(x: np.ndarray) -> np.ndarray:
+    """(N, C, ...) or (C,) as (rows, C)."""
+    if x.ndim == 2:
+        return x
+    return x.reshape(1, -1) if x.ndim == 1 else np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+
+
+def _as_given(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows (n, C) back in the logits' shape."""
+    if len(shape) < 3:
+        return x.reshape(shape)
+    return np.ascontiguousarray(np.moveaxis(x.reshape(shape[0], *shape[2:], shape[1]), -1, 1))
+
+
+def _peaks_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
+    """The largest logit m of every row, and sum e^(x - m): log sum e^x in two parts, because added they would cost large logits their digits."""
+    m = np.maximum.reduce(x, axis=1, keepdims=True)
+    power = np.subtract(x, m)
+    np.exp(power, out=power)
+    out[:, :1] = m
+    np.add.reduce(power, axis=1, out=out[:, 1])
+
+
+def _peaks(x: np.ndarray) -> np.ndarray:
+    """The two parts, (rows, 2)."""
+    out = np.empty((x.shape[0], 2), x.dtype)
+    step = max(CACHE // max(x.shape[1], 1), 1)
+    for start in range(0, x.shape[0], step):
+        _peaks_block(x[start : start + step], out[start : start + step], 1)
+    return out
+
+
+def _away(peaks: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """log sum e^x - x, of the parts (rows, 2) and logits (rows, C)."""
+    out = np.subtract(peaks[:, :1], x)
+    return np.add(out, np.log(peaks[:, 1:]), out=out)
+
+
+def _aims(
+    target: np.ndarray, weight: np.ndarray | None, shape: tuple[int, ...], dtype: Any, smoothing: float, ignore_index: int
+) -> np.ndarray:
+    """q: (rows, C), the weighted and smoothed target; rows that are ignored are 0."""
+    classes = shape[1]
+    if is_labels(target):
+        flat = target.reshape(-1)
+        counts = flat != ignore_index
+        q = np.full(shape, smoothing / classes, dtype)
+        q[np.arange(shape[0]), np.where(counts, flat, 0)] += 1 - smoothing
+        q *= counts[:, None]
+    else:
+        q = _as_columns(target).astype(dtype) * dtype.type(1 - smoothing) + dtype.type(smoothing / classes)
+    if weight is not None:
+        q *= weight.astype(dtype)
+    return q
+
+
+# Small batches of labels, in every training step: few calls of numpy, and no maxima of short rows, which are its slowest.
+_MILD = 64.0  # e^x of logits within this neither overflows nor vanishes, nor do sums of _FEW of them
+_FEW = 1024  # classes
+
+
+@lru_cache(maxsize=16)
+def _constants(n: int, classes: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Where the rows (n, classes) begin, and a one per class."""
+    return np.arange(0, n * classes, classes), np.ones(classes, dtype)
+
+
+def _powers(rows: np.ndarray) -> np.ndarray | None:
+    """e^x of a few logits; None where they are many, or not so mild that their maximum need not be subtracted first."""
+    if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:
+        return None
+    flat = rows.reshape(-1)
+    # All |x| are below _MILD if their squares' sum is below its square; infinities and NaN fail every comparison.
+    if flat.dot(flat) < _MILD * _MILD or (np.maximum.reduce(flat) < _MILD and np.minimum.reduce(flat) > -_MILD):
+        return np.exp(rows)
+    return None
+
+
+def _every_label(target: np.ndarray, classes: int, ignore_index: int) -> bool:
+    """Whether all labels are surely classes, and none is ignored: seen unsigned, negative labels are huge."""
+    if target.dtype.kind != "i" or 0 <= ignore_index < classes:
+        return False
+    return bool(np.maximum.reduce(target.view(f"u{target.itemsize}"), axis=None) < classes)
+
+
+def _maxima(x: np.ndarray) -> np.ndarray:
+    """The largest of every row; short rows are turned first, since numpy goes along them one by one."""
+    if x.shape[1] <= 32:
+        return np.maximum.reduce(np.ascontiguousarray(x.T), axis=0)
+    return np.maximum.reduce(x, axis=1)
+
+
+def _few_losses(rows: np.ndarray, target: np.ndarray, ignore_index: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """(losses, peaks) of a small batch of labels without weights; None for what needs more care."""
+    n, classes = rows.shape
+    if not 0 < rows.size <= CACHE or classes > _FEW or not rows.flags.c_contiguous or not _every_label(target, classes, ignore_index):
+        return None
+    peaks = np.empty((n, 2), rows.dtype)
+    m = peaks[:, 0] = _maxima(rows)
+    if not math.isfinite(m.dot(m)):  # infinities, NaN
+        return None
+    begins, ones = _constants(n, classes, rows.dtype)
+    power = np.subtract(rows, m[:, None])
+    np.exp(power, out=power)
+    excess = peaks[:, 1] = power.dot(ones)
+    np.log(excess, out=excess)
+    m = m - rows.reshape(-1).take(begins + target.reshape(-1))
+    return np.add(m, excess, out=m), peaks
+
+
+def _few_gradients(rows: np.ndarray, target: np.ndarray, ignore_index: int, up: Any) -> np.ndarray | None:
+    """up * (softmax - one-hot) of the same, `up` a number of the rows' type."""
+    power = _powers(rows)
+    if power is None or not _every_label(target, rows.shape[1], ignore_index):
+        return None
+    begins, ones = _constants(rows.shape[0], rows.shape[1], rows.dtype)
+    sums = power.dot(ones)
+    power *= np.true_divide(up, sums, out=sums)[:, None]
+    begins = begins + target.reshape(-1)
+    power.reshape(-1)[begins] -= up
+    return power
+
+
+def reference(
+    x: np.ndarray,
+    target: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
+    labels = is_labels(target)
+    wide = dtypes.accumulator(x.dtype)
+    rows = _as_columns(x).astype(wide, copy=False)
+    n = rows.shape[0]
+    if labels and weight is None and not label_smoothing and reduction != "none":
+        few = _few_losses(rows, target, ignore_index)
+        if few is not None:
+            loss = np.add.reduce(few[0])
+            mean = reduction == "mean"
+            rows_counted = np.full((), n, wide) if mean else np.empty(0, wide)
+            return np.asarray(loss / wide.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
+    ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        peaks = _peaks(rows)
+        share: Any = n
+        if labels and not ignored and weight is None and not label_smoothing:
+            losses = (peaks[:, 0] - rows[np.arange(n), target.reshape(-1)]) + np.log(peaks[:, 1])
+        else:
+            away = _away(peaks, rows)
+            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
+            losses = np.add.reduce(np.where((q == 0) & labels, 0, q * away), axis=1)
+            if labels:
+                counts = target.reshape(-1) != ignore_index
+                share = counts.sum() if weight is None else (weight.astype(wide)[np.where(counts, target.reshape(-1), 0)] * counts).sum()
+        peaks = peaks.reshape(*per_row(x.shape), 2)
+        if reduction == "none":
+            return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, wide)
+        loss = total(losses, (0,))
+        if reduction == "sum":
+            return np.asarray(loss, x.dtype), peaks, np.empty(0, wide)
+        return np.asarray(np.true_divide(loss, share), x.dtype), peaks, np.asarray(share, wide) if labels else np.empty(0, wide)
+
+
+def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """up * (softmax - one-hot) of rows (n, C), block by block: up, (n, 1) or (1, 1), divided by the row's sum scales e^(x - max) in one pass."""
+    n, classes = rows.shape
+    down = np.empty_like(rows)
+    step = max(CACHE // max(classes, 1), 1)
+    for start in range(0, n, step):
+        part = slice(start, start + step)
+        x, out = rows[part], down[part]
+        np.subtract(x, np.maximum.reduce(x, axis=1, keepdims=True), out=out)
+        np.exp(out, out=out)
+        sums = np.add.reduce(out, axis=1, keepdims=True)
+        np.multiply(out, np.true_divide(up if len(up) == 1 else up[part], sums, out=sums), out=out)
+    down[np.arange(n), labels] -= up[:, 0]
+    return down
+
+
+def reference_backward(
+    g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, reduction: str, ignore_index: int,
+    label_smoothing: float, needs: tuple[bool, ...],
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    wide, labels = dtypes.accumulator(x.dtype), is_labels(target)
+    rows = _as_columns(x).astype(wide, copy=False)
+    n, flat = rows.shape[0], target.reshape(-1)
+    plain = labels and weight is None and not label_smoothing
+    if plain and needs[0] and reduction != "none":
+        few = _few_gradients(rows, target, ignore_index, wide.type(g) / wide.type(n if reduction == "mean" else 1))
+        if few is not None:
+            return _as_given(few, x.shape).astype(x.dtype, copy=False), None, None
+    counts = flat != ignore_index
+    every = not labels or bool(counts.all())
+    if reduction == "none":
+        up = g.reshape(-1, 1).astype(wide, copy=False)
+    else:
+        share: Any = 1
+        if reduction == "mean":
+            share = n if every else np.count_nonzero(counts)
+            if labels and weight is not None:
+                share = (weight.astype(wide)[np.where(counts, flat, 0)] * counts).sum()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.true_divide(g, share, dtype=wide).reshape(1, 1)
+    whole = up[0]
+    if not every:
+        up = np.where(counts[:, None], up, wide.type(0))  # not a product: of a mean over no rows up is infinite
+    dx = dt = dw = None
+    if needs[0]:
+        if plain:
+            down = _label_gradient(rows, flat if every else np.where(counts, flat, 0), up)
+        else:
+            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
+            down = by_rows(softmax_block, (rows,), np.empty(rows.shape, wide), 1)
+            down *= np.add.reduce(q, axis=1, keepdims=True)
+            down -= q
+            down *= up
+        dx = _as_given(down, x.shape).astype(x.dtype, copy=False)
+    if needs[1] and not labels:
+        away = _away(_peaks(rows), rows)
+        away *= up * wide.type(1 - label_smoothing)
+        if weight is not None:
+            away *= weight.astype(wide)
+        dt = _as_given(away, target.shape).astype(target.dtype, copy=False)
+    if needs[2] and weight is not None:
+        away = _away(_peaks(rows), rows) * up
+        away *= _aims(target, None, rows.shape, wide, label_smoothing, ignore_index)
+        dw = total(away, (0,))
+        if labels and reduction == "mean":
+            dw -= whole * loss.astype(wide) * np.bincount(flat[counts], minlength=rows.shape[1]).astype(wide)
+        dw = dw.astype(weight.dtype, copy=False)
+    return dx, dt, dw
+
+
+# For tests: what the roundings of the gradients are measured against.
+def gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[np.ndarray | None, ...]:
+    """dx = g (p - q) keeps the roundings of p and of q, however near they are; dt and dw are sums of lse - x, and keep those of both."""
+    x, target, weight = (*inputs, None)[:3]
+    axis, smoothing = class_axis(x), attrs["label_smoothing"]
+    classes, kept = x.shape[axis], tuple(1 if a == axis else n for a, n in enumerate(x.shape))
+    row = tuple(classes if a == axis else 1 for a in range(x.ndim))
+    w = np.ones(row) if weight is None else weight.reshape(row)
+    share: Any = np.prod(kept)
+    if is_labels(target):
+        label = target.reshape(kept)
+        counts = (label != attrs["ignore_index"]).astype(np.float64)
+        hit = (np.arange(classes).reshape(row) == label) * counts
+        share, q = (hit * w).sum(), hit * (1 - smoothing) + counts * (smoothing / classes)
+    else:
+        q = target * (1 - smoothing) + smoothing / classes
+    up = np.abs(g).reshape(kept) if attrs["reduction"] == "none" else np.abs(g) / (share if attrs["reduction"] == "mean" else 1)
+    p = np.exp(x - x.max(axis, keepdims=True))
+    total = p.sum(axis, keepdims=True)
+    lse = np.abs(np.log(total)) + np.abs(x.max(axis, keepdims=True))
+    dt = None if is_labels(target) else up * (1 - smoothing) * w * (lse + np.abs(x))
+    away = lse + np.abs(x)  # of each term of dw; the mean's own weight takes the loss, a mean of such terms, from it
+    mean = (q * w * away).sum() / share if is_labels(target) and attrs["reduction"] == "mean" else 0.0
+    dw = (up * q * (away + mean)).sum(tuple(a for a in range(x.ndim) if a != axis))
+    return up * (p / total * (q * w).sum(axis, keepdims=True) + q * w), dt, dw

@@ -1,0 +1,1 @@
+"""Ops that normalise rows: softmax, layer normalisation."""

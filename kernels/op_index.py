@@ -1,0 +1,42 @@
+"""Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
+
+MODULES = {
+    "convolution.conv2d.op": "conv2d conv2d_input conv2d_weight",
+    "creation.numbers": "arange eye full linspace tril triu",
+    "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
+    "elementwise.arithmetic": "abs add div mul neg reciprocal rsqrt sqrt square sub",
+    "elementwise.comparison": (
+        "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge gt isfinite isinf isnan le "
+        "logical_and logical_not logical_or logical_xor lt ne"
+    ),
+    "elementwise.copy": "cast copy",
+    "elementwise.powers": "floor_divide fmod pow remainder trunc_divide",
+    "elementwise.rounding": "ceil floor round sign trunc",
+    "elementwise.selection": "clamp maximum minimum where",
+    "elementwise.transcendental": (
+        "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
+        "one_minus_square sin sinh tan tanh xlogy"
+    ),
+    "indexing.embedding": "embedding",
+    "indexing.gathering": "gather scatter scatter_add",
+    "indexing.index": "index_assign index_get index_put",
+    "losses.cross_entropy.op": "cross_entropy",
+    "losses.mse": "mse_loss",
+    "normalization.layer_norm": "layer_norm",
+    "normalization.softmax": "log_softmax softmax",
+    "optimizers.adam_count": "adam_count",
+    "optimizers.steps": "adam_step sgd_step",
+    "pooling.average_pooling": "avg_pool2d avg_pool2d_spread",
+    "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter",
+    "products.linear": "linear",
+    "products.matmul": "matmul",
+    "random.dropout": "dropout",
+    "random.sampling": "rand randint randn randperm",
+    "reductions.extrema": "all amax amin any argmax argmin max_dim min_dim",
+    "reductions.scan": "cumsum",
+    "reductions.sums": "mean prod sum var",
+    "shaping.joining": "cat stack",
+    "shaping.reordering": "flip roll",
+    "shaping.view_gradients": "pad_diagonal pad_view",
+    "shaping.views": "as_strided diagonal expand index_view permute reshape unfold",
+}

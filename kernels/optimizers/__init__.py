@@ -1,0 +1,1 @@
+"""Optimizer steps as ops that update parameters in place."""

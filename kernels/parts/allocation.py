@@ -1,0 +1,26 @@
+"""Memory for a kernel's results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray, empty, empty_elementwise
+from tritensor.device import device
+
+
+def allocate(shape: tuple[int, ...], dtype: np.dtype, on: CudaArray | device, strides: tuple[int, ...] | None = None) -> CudaArray:
+    """Uninitialised memory on a GPU, a named one or that of an array: C-ordered, or with the strides of another order."""
+    made = empty(shape, dtype, on.device if isinstance(on, CudaArray) else on, strides)
+    assert isinstance(made, CudaArray)
+    return made
+
+
+def allocate_result(operands: Sequence[Any], shape: tuple[int, ...], dtype: np.dtype) -> CudaArray:
+    """Uninitialised memory for the result of an elementwise op, laid out as its operands are and on their GPU; numbers have no say."""
+    on = next(x for x in operands if isinstance(x, CudaArray)).device
+    made = empty_elementwise(shape, dtype, on, operands)
+    assert isinstance(made, CudaArray)
+    return made

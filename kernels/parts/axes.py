@@ -1,0 +1,152 @@
+"""Axes: how arrays of one shape are seen as rows (kept axes) of columns (reduced axes), and how those are cut into tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+from tritensor.table import normal_dim, ops
+
+TILE = 8192  # bytes of state that one program holds at a time: 16 registers of each of its 128 threads
+SPLIT = 4096  # elements a program reads before its rows are shared among several programs
+PROGRAMS = 528  # programs that fill the largest GPU: 132 multiprocessors, 4 each
+LONGEST = 256  # tiles that one program folds at most: keeps the error of a sum flat
+
+
+@lru_cache(maxsize=4096)
+def reduced(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """The shape that is left when `dim` is reduced."""
+    if keepdim:
+        return tuple(1 if a in dim else n for a, n in enumerate(shape))
+    return tuple(n for a, n in enumerate(shape) if a not in dim)
+
+
+@lru_cache(maxsize=4096)
+def normal(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """The reduced dims as a sorted tuple, whether one, several or None (all) were given."""
+    if dim is None:
+        return tuple(range(ndim))
+    dims = (dim,) if isinstance(dim, int) else dim
+    return tuple(sorted({normal_dim(name, d, ndim) for d in dims})) if ndim else ()
+
+
+def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
+    """How many elements are reduced to one."""
+    return math.prod(shape[a] for a in dim)
+
+
+class ReductionView(NamedTuple):
+    """Arrays of one shape seen as (rows, outer, inner): kept axes, reduced axes, and the innermost of the reduced."""
+
+    rows: int
+    count: int
+    kept: tuple[int, ...]
+    kept_strides: tuple[tuple[int, ...], ...]
+    outer: tuple[int, ...]
+    outer_strides: tuple[tuple[int, ...], ...]
+    inner: int
+    inner_strides: tuple[int, ...]
+    kept_kinds: tuple[int, ...]
+    inner_kinds: tuple[int, ...]
+    align: int
+    long_offsets: bool
+
+
+def _collapse(shape: tuple[int, ...], axes: Sequence[int], strides: tuple[tuple[int, ...], ...]) -> tuple[list[int], list[list[int]]]:
+    """Sizes and, per array, strides of some axes, those merged that all arrays walk through in one stride."""
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for a in axes:
+        n = shape[a]
+        if n == 1:
+            continue
+        if sizes and all(s[-1] == n * t[a] for s, t in zip(steps, strides, strict=True)):
+            sizes[-1] *= n
+            for s, t in zip(steps, strides, strict=True):
+                s[-1] = t[a]
+        else:
+            sizes.append(n)
+            for s, t in zip(steps, strides, strict=True):
+                s.append(t[a])
+    return sizes, steps
+
+
+def _kind(stride: int) -> int:
+    return stride if stride in (0, 1) else -1
+
+
+@lru_cache(maxsize=4096)
+def layout(shape: tuple[int, ...], dims: tuple[int, ...], strides: tuple[tuple[int, ...], ...], lead: int, ordered: bool) -> ReductionView:
+    """See arrays of `shape` as (rows, outer, inner). Unless `ordered`, array number `lead` says which axis is innermost."""
+    kept, kept_steps = _collapse(shape, [a for a in range(len(shape)) if a not in dims], strides)
+    axes = list(dims) if ordered else sorted(dims, key=lambda a: -abs(strides[lead][a]))
+    reduced, steps = _collapse(shape, axes, strides)
+    kept, kept_steps = (kept, kept_steps) if kept else ([1], [[0] for _ in strides])
+    reduced, steps = (reduced, steps) if reduced else ([1], [[0] for _ in strides])
+    inner = reduced[-1]
+    outer, outer_steps = (reduced[:-1], [s[:-1] for s in steps]) if len(reduced) > 1 else ([1], [[0] for _ in strides])
+    inner_kinds = tuple(_kind(s[-1]) for s in steps)
+    kept_kinds = tuple(1 if len(kept) == 1 and s == [1] else -1 for s in kept_steps)
+    numbers = [inner] + [k for s in outer_steps for k in s] + [s[0] for s, kind in zip(kept_steps, kept_kinds, strict=True) if kind != 1]
+    reach = max((sum(abs(k) * (n - 1) for n, k in zip(shape, s, strict=True)) for s in strides), default=0)
+    return ReductionView(
+        rows=math.prod(kept), count=math.prod(reduced), kept=tuple(kept), kept_strides=tuple(map(tuple, kept_steps)),
+        outer=tuple(outer), outer_strides=tuple(map(tuple, outer_steps)), inner=inner, inner_strides=tuple(s[-1] for s in steps),
+        kept_kinds=kept_kinds, inner_kinds=inner_kinds, align=math.gcd(8, *numbers), long_offsets=max(reach, math.prod(shape)) >= 2**31,
+    )  # fmt: skip
+
+
+class Blocks(NamedTuple):
+    """A tile of a reduction, and among how many programs the tiles of a row are shared (0: as the rule says for that tile)."""
+
+    high: int
+    wide: int
+    splits: int = 0
+
+
+def blocks(rows: int, inner: int, along_rows: bool, size: int) -> tuple[int, int]:
+    """Rows and columns of a tile of elements that take `size` bytes each: long where memory runs along, small enough that small
+    problems use many programs."""
+    tile = TILE // next_power_of_2(size)
+    if along_rows:
+        high = min(next_power_of_2(rows), 128)
+        return high, min(next_power_of_2(inner), max(tile // high, 1))
+    wide_ = min(next_power_of_2(inner), tile)
+    high = min(next_power_of_2(rows), tile // wide_)
+    while cdiv(rows, high) < PROGRAMS // 4 and high * wide_ > 256 and high > 1:
+        high //= 2
+    return high, wide_
+
+
+def splits_of(row_blocks: int, tiles: int, tile: int) -> int:
+    """Among how many programs the tiles of a row are shared."""
+    wanted = min(cdiv(PROGRAMS, max(row_blocks, 1)), cdiv(tiles * tile, SPLIT), cdiv(tiles, 2))
+    return max(1, wanted if row_blocks < PROGRAMS // 2 else 1, cdiv(tiles, LONGEST))
+
+
+# Reduced arrays laid along the axes that were reduced.
+def along(y: CudaArray, shape: tuple[int, ...], dim: tuple[int, ...]) -> CudaArray:
+    """A reduced array (with or without its dims) as a view of the shape it was reduced from."""
+    return y.reshape(reduced(shape, dim, True)).expand(shape)
+
+
+def along_host(y: np.ndarray, shape: tuple[int, ...], dim: tuple[int, ...]) -> np.ndarray:
+    """The same on the CPU; a small gradient is written out, which is cheaper than numpy's view of it."""
+    if math.prod(shape) <= 1024:
+        out = np.empty(shape, y.dtype)
+        out[...] = y if y.ndim == 0 else y.reshape(reduced(shape, dim, True))
+        return out
+    return np.broadcast_to(y.reshape(reduced(shape, dim, True)), shape)
+
+
+def stretch(g: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
+    """The gradient of a reduced tensor laid along the dims that were reduced."""
+    kept = reduced(shape, dim, True)
+    g = ops.reshape(g, shape=kept) if g.shape != kept else g
+    return ops.expand(g, shape=shape) if kept != shape else g

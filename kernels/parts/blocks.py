@@ -1,0 +1,172 @@
+"""Elementwise numpy in blocks that stay in the cache: several passes over memory become one, and 16-bit floats compute in float32."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import empty_elementwise
+from tritensor.device import cpu
+
+BLOCK = 16384  # elements: a float64 block with a few temporaries fits a second-level cache of 1 MB
+_WIDE = np.dtype(np.float32)
+SILENT = functools.partial(np.errstate, all="ignore")  # overflow gives infinity and 0/0 NaN, as everywhere in this library: no warning
+
+
+def is_narrow(dtype: np.dtype) -> bool:
+    """Whether a type is a 16-bit float, which numpy would round after every operation."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def _contiguous_alike(arrays: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
+    return all(not isinstance(x, np.ndarray) or x.ndim == 0 or (x.shape == shape and x.flags.c_contiguous) for x in arrays)
+
+
+def widened(x: Any) -> Any:
+    """A 16-bit float array as float32, everything else as it is."""
+    return x.astype(_WIDE) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
+
+
+def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...], out: np.ndarray | None = None) -> np.ndarray:
+    """function(*arrays) for an elementwise function of arrays and numbers, the first of them an array of the result's shape and type.
+
+    Small float32 and float64 arrays go straight through; larger ones block by block; 16-bit floats in float32, rounded once.
+    """
+    with SILENT():
+        return _evaluate(function, arrays, out)
+
+
+def _evaluate(function: Callable[..., Any], arrays: tuple[Any, ...], out: np.ndarray | None) -> np.ndarray:
+    first = arrays[0]
+    narrow = is_narrow(first.dtype)
+    if not narrow and first.size <= 2 * BLOCK:
+        result = function(*arrays)
+        if out is None:
+            return result
+        out[...] = result
+        return out
+    if first.size <= 2 * BLOCK or not _contiguous_alike(arrays, first.shape) or (out is not None and not out.flags.c_contiguous):
+        result = function(*[widened(x) for x in arrays]) if narrow else function(*arrays)
+        if out is None:
+            return np.asarray(result).astype(first.dtype, copy=False)
+        out[...] = result
+        return out
+    if out is None:
+        out = np.empty(first.shape, first.dtype)
+    flat = out.reshape(-1)
+    lanes = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
+    for start in range(0, first.size, BLOCK):
+        part = slice(start, start + BLOCK)
+        values = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in lanes]
+        flat[part] = function(*[widened(x) for x in values]) if narrow else function(*values)
+    return out
+
+
+def like(x: np.ndarray) -> np.ndarray:
+    """An uninitialised result of an elementwise function of x, laid out as x is."""
+    return np.empty(x.shape, x.dtype) if x.flags.c_contiguous else np.asarray(empty_elementwise(x.shape, x.dtype, cpu, (x,)))
+
+
+def blocked(function: Callable[[np.ndarray, np.ndarray], None]) -> Callable[..., np.ndarray]:
+    """The reference of a unary op from `function(x, out)`, which writes the result for one block of x to `out` (never x itself)."""
+
+    def reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        if out is None:
+            out = like(x)
+        run_blocked(function, x, out)
+        return out
+
+    return reference
+
+
+def run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, *attributes: Any) -> None:
+    """function(x, out, *attributes) block by block, through float32 for 16-bit floats; floating-point warnings are silent."""
+    with SILENT():
+        _run_blocked(function, x, out, attributes)
+
+
+def _run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, attributes: tuple[Any, ...]) -> None:
+    if x.ndim == 0:  # numpy's in-place operations want arrays, and its results here are numbers
+        x, out = x.reshape(1), out.reshape(1)
+    narrow = is_narrow(x.dtype)
+    whole = x.size <= BLOCK or not x.flags.c_contiguous or not out.flags.c_contiguous
+    if whole:
+        if not narrow and not np.may_share_memory(x, out):
+            function(x, out, *attributes)
+            return
+        room = np.empty(x.shape, _WIDE if narrow else x.dtype)
+        function(x.astype(_WIDE) if narrow else x, room, *attributes)
+        out[...] = room
+        return
+    source, target = x.reshape(-1), out.reshape(-1)
+    room = np.empty(min(BLOCK, x.size), _WIDE if narrow else x.dtype)
+    aliased = narrow or np.may_share_memory(x, out)
+    for start in range(0, x.size, BLOCK):
+        block = source[start : start + BLOCK]
+        if not aliased:
+            function(block, target[start : start + BLOCK], *attributes)
+            continue
+        part = room[: block.size]
+        function(block.astype(_WIDE) if narrow else block, part, *attributes)
+        target[start : start + BLOCK] = part
+
+
+_BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
+
+def zeroed(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
+    """g with zeros where `drop` is True: bits are masked, ten times faster than np.where, and infinities and NaN go as well."""
+    if drop.shape != g.shape:
+        drop = np.broadcast_to(drop, g.shape)
+    keep = np.subtract(drop.view(np.int8), 1, dtype=np.int8)  # 0 where dropped, else -1: all bits
+    return np.bitwise_and(g.view(_BITS[g.itemsize]), keep).view(g.dtype)
+
+
+def select(condition: np.ndarray, a: Any, b: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """a where condition, else b, of which at least one is a number: by bits, b ^ ((a ^ b) & mask), where np.where would crawl."""
+    if dtype.itemsize not in _BITS:
+        return np.where(condition, np.asarray(a, dtype), np.asarray(b, dtype))
+    bits = _BITS[dtype.itemsize]
+    first, second = (np.asarray(x, dtype).view(bits) for x in (a, b))
+    mask = np.negative(condition.view(np.int8), dtype=np.int8)
+    out = np.empty(shape, dtype)
+    lanes = out.view(bits)
+    if second.ndim == 0 and not second.any():
+        np.bitwise_and(first, mask, out=lanes)
+        return out
+    np.bitwise_xor(first, second, out=lanes)
+    np.bitwise_and(lanes, mask, out=lanes)
+    np.bitwise_xor(lanes, second, out=lanes)
+    return out
+
+
+def signature(names: Sequence[str]) -> inspect.Signature:
+    """What registration reads off a function that takes `*values`: the names of what it takes."""
+    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+
+
+def binary(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bool) -> Callable[..., Any]:
+    """The reference of a ufunc of two inputs. `bare` is the ufunc itself, which is right for two arrays of one type.
+
+    A Python number meets 16-bit floats in float32, as in the kernel: numpy would round it to the array's type first (float16), or
+    give float32 (bfloat16).
+    """
+
+    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+        array = a if isinstance(a, np.ndarray) else b
+        if (a is array and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
+            return ufunc(a, b, out=out)
+        with SILENT():
+            y = ufunc(a.astype(np.float32), np.float32(b)) if a is array else ufunc(np.float32(a), b.astype(np.float32))
+            if out is not None:
+                out[...] = y
+                return out
+            return y if bool_result else y.astype(array.dtype)
+
+    reference.__signature__ = signature(inputs)  # type: ignore[attr-defined]
+    reference.bare = ufunc  # type: ignore[attr-defined]
+    return reference

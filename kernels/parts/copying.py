@@ -1,0 +1,92 @@
+"""Copies of arrays by kernels: into windows of any strides, into C order, cast on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import triton
+
+from tritensor.array import Array, CudaArray, is_contiguous
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.allocation import allocate, allocate_result
+from tritensor.kernels.parts.elementwise import run
+from tritensor.kernels.parts.float8 import BYTE, as_bytes, conversion, is_float8
+from tritensor.strides import MemoryFormat, contiguous_format, formatted
+
+
+# y = x
+@triton.jit
+def same(x):
+    return x
+
+
+def convert(source: CudaArray, target: CudaArray) -> None:
+    """target[...] = source, cast to target's type."""
+    formula, kind = same, target.dtype
+    if is_float8(source.dtype) or is_float8(kind):
+        formula = conversion(source.dtype, kind) or same
+        source, target, kind = as_bytes(source), as_bytes(target), BYTE if is_float8(kind) else kind
+    run((formula,), ((0,),), (source,), (target,), kind)
+
+
+def write(target: Array, source: Array) -> None:
+    """target[...] = source, broadcast and cast: copies into an existing window of any strides, on either device.
+
+    Overlapping windows of one memory are the caller's business (copy the source first).
+    """
+    if isinstance(target, CudaArray):
+        assert isinstance(source, CudaArray)
+        convert(source, target)
+        return
+    assert isinstance(source, np.ndarray)
+    np.copyto(target, source, casting="unsafe")
+
+
+def contiguous(x: Array) -> Array:
+    """x itself where it lies in C order, else a C-ordered copy."""
+    if is_contiguous(x):
+        return x
+    return copied(x) if isinstance(x, CudaArray) else np.array(x, order="C")
+
+
+def copied(x: CudaArray, *, memory_format: MemoryFormat = contiguous_format, out: CudaArray | None = None) -> CudaArray:
+    """A copy on the same device, C-ordered or in another memory format."""
+    if out is None:
+        out = allocate(x.shape, x.dtype, x, formatted(x.shape, x.strides, memory_format))
+    convert(x, out)
+    return out
+
+
+def dense(x: CudaArray) -> CudaArray:
+    """x itself where it lies in C order, else a C-ordered copy; on a GPU."""
+    return x if is_contiguous(x) else copied(x)
+
+
+def reshape_or_copy(x: CudaArray, to: tuple[int, ...]) -> CudaArray:
+    """x in another shape, a view where its strides allow one, else a copy."""
+    try:
+        return x.reshape(to)
+    except ShapeError:
+        return dense(x).reshape(to)
+
+
+def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
+    """A C-ordered y itself where an elementwise result of `operands` lies so, else a copy that lies as that does."""
+    if all([x.is_contiguous() for x in operands]):
+        return y
+    out = allocate_result(operands, y.shape, y.dtype)
+    return y if out.is_contiguous() else assigned(out, y)
+
+
+def assign_into(target: CudaArray, source: CudaArray) -> None:
+    """target[...] = source, cast to target's type; source broadcasts. Memory that both share is copied first."""
+    if source.storage is target.storage:
+        source = assigned(allocate(source.shape, source.dtype, source.device), source)
+    write(target, source)
+
+
+def assigned(target: CudaArray, source: CudaArray) -> CudaArray:
+    """`target`, which is new memory, after the same."""
+    write(target, source)
+    return target

@@ -1,0 +1,431 @@
+"""Elementwise ops: one kernel for all of them, and `elementwise(...)`, which makes a whole op of a formula and its gradients."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import DTypeError
+from tritensor.kernels.parts import blocks, maths
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
+from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
+
+LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
+SMALL = 128  # elements of a tile where there are so few that large tiles would leave multiprocessors idle
+FEW = 16384
+
+
+@triton.jit
+def _coordinates(row, sizes):
+    """Coordinates of a row number along every axis but the last, innermost first."""
+    found = ()
+    for d in tl.static_range(len(sizes) - 1):
+        if d == len(sizes) - 2:
+            found = found + (row,)  # type: ignore[assignment]
+        else:
+            found = found + (row % sizes[len(sizes) - 2 - d],)  # type: ignore[assignment]
+            row = row // sizes[len(sizes) - 2 - d]
+    return found
+
+
+@triton.jit
+def _offset(row, col, coordinates, strides, LAST: tl.constexpr):
+    """sum of coordinate * stride. LAST tells what the compiler must know of the last axis: 0 it is broadcast, 1 its stride
+    is 1, 2 any other, 3 any other, but the axis before it has stride 1."""
+    offset = tl.zeros_like(row)  # (rows, 1)
+    for d in tl.static_range(len(strides) - 1):
+        if d == 0 and LAST == 3:
+            offset += coordinates[d]
+        else:
+            offset += coordinates[d] * strides[len(strides) - 2 - d]
+    if LAST == 1:
+        offset = offset + col  # (rows, cols)
+    elif LAST != 0:
+        offset = offset + col * strides[len(strides) - 1]
+    return offset
+
+
+@triton.jit
+def _values(
+    ins, scalars, row, col, coordinates, rows, cols, strides, first, LAST: tl.constexpr, COMPUTE: tl.constexpr, MASKED: tl.constexpr
+):
+    """Every operand's tile, floats widened to COMPUTE and booleans to int8, then the scalars."""
+    found = ()
+    for i in tl.static_range(len(ins)):
+        at = ins[i] + _offset(row, col, coordinates, strides[first + i], LAST[first + i])
+        if MASKED:
+            mask = (row < rows) if LAST[first + i] == 0 else (row < rows) & (col < cols)
+            x = tl.load(at, mask=mask, other=1)
+        else:
+            x = tl.load(at)
+        if x.dtype.is_floating():
+            x = x.to(COMPUTE)
+        elif x.dtype == tl.int1:
+            x = x.to(tl.int8)
+        found = found + (x,)  # type: ignore[assignment]
+    for i in tl.static_range(len(scalars)):
+        found = found + (tl.broadcast_to(scalars[i], (1, 1)),)  # type: ignore[assignment]
+    return found
+
+
+@triton.jit
+def _tile(
+    outs, ins, scalars, row, col, rows, sizes, strides,
+    FORMULAS: tl.constexpr, PICKS: tl.constexpr, LAST: tl.constexpr, COMPUTE: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    cols = sizes[len(sizes) - 1]
+    coordinates = _coordinates(row, sizes)
+    values = _values(ins, scalars, row, col, coordinates, rows, cols, strides, len(outs), LAST, COMPUTE, MASKED)
+    for o in tl.static_range(len(outs)):
+        args = ()
+        for k in tl.static_range(len(PICKS[o])):
+            args = args + (values[PICKS[o][k]],)  # type: ignore[assignment]
+        y = FORMULAS[o](*args)
+        y = tl.broadcast_to(y.to(outs[o].dtype.element_ty), (ROWS, COLS))
+        at = outs[o] + _offset(row, col, coordinates, strides[o], LAST[o])
+        if MASKED:
+            tl.store(at, y, mask=(row < rows) & (col < cols))
+        else:
+            tl.store(at, y)
+
+
+# outs[o][i] = FORMULAS[o](operand[i] for each operand it picks), over axes collapsed as far as all strides allow
+@triton.jit
+def _kernel(
+    outs, ins, scalars, rows, sizes, strides,
+    FORMULAS: tl.constexpr, PICKS: tl.constexpr, LAST: tl.constexpr, COMPUTE: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
+    if LONG_OFFSETS:
+        program = program.to(tl.int64)
+    cols = sizes[len(sizes) - 1]
+    across = tl.cdiv(cols, COLS)
+    top = program // across * ROWS
+    left = program % across * COLS
+    row = top + tl.arange(0, ROWS)[:, None]  # (ROWS, 1)
+    col = left + tl.arange(0, COLS)[None, :]  # (1, COLS)
+    # A mask with a bound that does not divide by 16 makes every access scalar: only the edge pays for it.
+    if (top + ROWS <= rows) & (left + COLS <= cols):
+        _tile(outs, ins, scalars, row, col, rows, sizes, strides, FORMULAS, PICKS, LAST, COMPUTE, ROWS, COLS, False)
+    else:
+        _tile(outs, ins, scalars, row, col, rows, sizes, strides, FORMULAS, PICKS, LAST, COMPUTE, ROWS, COLS, True)
+
+
+class Plan(NamedTuple):
+    """How a call is cut: collapsed sizes, strides of every array over them, what is known of last strides, the tile."""
+
+    grid: tuple[int]
+    rows: int
+    sizes: tuple[int, ...]
+    strides: tuple[tuple[int, ...], ...]
+    last: tuple[int, ...]
+    long_offsets: bool
+    tile: tuple[int, int]
+
+
+def collapse(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    """Merge neighbouring axes that every array steps through evenly, and drop axes of size 1; at least one axis is left."""
+    axes: list[tuple[int, tuple[int, ...]]] = []
+    for k, size in enumerate(shape):
+        steps = tuple(s[k] for s in strides)
+        if size == 1:
+            continue
+        if axes and all(before == step * size for before, step in zip(axes[-1][1], steps, strict=True)):
+            axes[-1] = (axes[-1][0] * size, steps)
+        else:
+            axes.append((size, steps))
+    if not axes:
+        return (1,), tuple((1,) for _ in strides)
+    return tuple(a[0] for a in axes), tuple(tuple(a[1][i] for a in axes) for i in range(len(strides)))
+
+
+def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """An array's strides over the broadcast shape."""
+    lead = len(shape) - len(own)
+    return (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
+
+
+def _tile_shape(rows: int, cols: int, crossed: bool) -> tuple[int, int]:
+    """Rows and columns of a tile. `crossed`: some array is contiguous along the rows, so that a square tile serves both ways."""
+    total = SMALL if rows * cols <= FEW else LARGE
+    if rows == 1:
+        return 1, total
+    across = total
+    if crossed:
+        across = 32 if total == LARGE else 16
+    else:
+        while across > 16 and -(-cols // across) * across > 1.25 * cols:
+            across //= 2
+    across = min(across, triton.next_power_of_2(cols))
+    return min(total // across, triton.next_power_of_2(rows)), across
+
+
+@lru_cache(maxsize=4096)
+def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Plan:
+    """The plan of a call with result `shape` and arrays of these (shape, strides)."""
+    expanded = [_expanded(shape, own, steps) for own, steps in layouts]
+    order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))  # as the result lies, so that it is written along memory
+    sizes, strides = collapse(tuple([shape[d] for d in order]), [tuple([steps[d] for d in order]) for steps in expanded])
+    cols = sizes[-1]
+    rows = math.prod(sizes[:-1])
+    crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)
+    tile = _tile_shape(rows, cols, crossed)
+    reach = max(sum(abs(step) * (size - 1) for step, size in zip(s, sizes, strict=True)) for s in strides)
+    grid = (-(-rows // tile[0]) * -(-cols // tile[1]),)
+    long_offsets = max(reach, rows * cols) >= 2**31 - 2 * LARGE
+    last = tuple(s[-1] if s[-1] in (0, 1) else 3 if len(s) > 1 and s[-2] == 1 else 2 for s in strides)
+    return Plan(grid, rows, sizes, strides, last, long_offsets, tile)
+
+
+def _scalar(value: Any, dtype: np.dtype) -> Any:
+    """A Python number as the kernel gets it, for arrays of `dtype`: 16-bit floats meet scalars in float32."""
+    d = dtypes.of(dtype)
+    if d.kind in ("float", "float8"):
+        return np.float64(value) if d.itemsize == 8 else float(value)
+    return np.int8(bool(value)) if d.kind == "bool" else dtype.type(value)
+
+
+def run(
+    formulas: Sequence[Any], picks: Sequence[Sequence[int]], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype
+) -> None:
+    """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers."""
+    shape = outs[0].shape
+    if 0 in shape:
+        return
+    arrays: list[CudaArray] = []
+    numbers: list[Any] = []
+    double = False
+    for x in operands:
+        if isinstance(x, CudaArray):
+            arrays.append(x)
+            double |= x.dtype == np.float64
+        else:
+            numbers.append(_scalar(x, scalars_as))
+    if len(numbers) and len(arrays):  # the kernel sees arrays first
+        seen_arrays, seen_numbers, place = 0, len(arrays), []
+        for x in operands:
+            if isinstance(x, CudaArray):
+                place.append(seen_arrays)
+                seen_arrays += 1
+            else:
+                place.append(seen_numbers)
+                seen_numbers += 1
+        picks = [[place[k] for k in pick] for pick in picks]
+    plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]))
+    launch(
+        _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
+        FORMULAS=tuple(formulas), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double or scalars_as == np.float64 else tl.float32,
+        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1],
+    )  # fmt: skip
+
+
+@triton.jit
+def unchanged(g):
+    """The gradient of an input that is only added: g itself."""
+    return g
+
+
+def _names(formula: Any) -> tuple[str, ...]:
+    code = maths.body(formula).__code__
+    return code.co_varnames[: code.co_argcount]
+
+
+def _result_shape(name: str, arrays: Sequence[Any], inputs: Sequence[str]) -> tuple[int, ...]:
+    shapes = [x.shape for x in arrays if hasattr(x, "shape")]
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return first
+    labels = [n for n, x in zip(inputs, arrays, strict=False) if hasattr(x, "shape")]
+    return broadcast(name, *shapes, labels=labels)
+
+
+def shape_rule(name: str, inputs: Sequence[str], result: str, kinds: Sequence[str]) -> Callable[..., Spec]:
+    """Broadcast shape and result type; refuses types whose kind is not among `kinds`."""
+
+    def shape(*arrays: Any, **attrs: Any) -> Spec:
+        dtype = next(x.dtype for x in arrays if hasattr(x, "dtype"))
+        kind = dtypes.of(dtype).kind
+        if kind not in kinds:
+            raise DTypeError(
+                f"{name}: {dtypes.of(dtype).name} is not a type it takes; it takes {', '.join(kinds)} types, convert with .to(...)"
+            )
+        return Spec(_result_shape(name, arrays, inputs), _result_type(result, dtype))
+
+    return shape
+
+
+def _result_type(result: str, dtype: np.dtype) -> np.dtype:
+    """The type of the result over inputs of `dtype`: theirs, the real part's, or a fixed one."""
+    if result == "real":
+        return dtype.type(0).real.dtype if dtype.kind == "c" else dtype
+    return dtype if result == "same" else np.dtype(result)
+
+
+def forward_of(formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str) -> Callable[..., CudaArray]:
+    """The forward corner of a formula of `inputs` and then `attributes` (given with their defaults)."""
+    formulas = (formula,)
+    picks = (tuple(range(len(inputs) + len(attributes))),)
+
+    def forward(*arrays: Any, out: CudaArray | None = None, **attrs: Any) -> CudaArray:
+        first = next(x for x in arrays if isinstance(x, CudaArray))
+        if out is None:
+            out = allocate_result(arrays, _result_shape(name, arrays, inputs), _result_type(result, first.dtype))
+        run(
+            formulas,
+            picks,
+            arrays + tuple([attrs.get(a, default) for a, default in attributes.items()]) if attributes else arrays,
+            (out,),
+            first.dtype,
+        )
+        return out
+
+    forward.uniform = True  # type: ignore[attr-defined]  # numbers among its arguments only reach the kernel (see replay/)
+    return forward
+
+
+def backward_of(gradients: Sequence[Any]) -> Any:
+    """The backward corner of gradient formulas, one per input (None where there is none).
+
+    Formulas that name the same values share one launch; others are launched apart, so that each keeps only what it names.
+    """
+    named = {_names(f)[1:] for f in gradients if f is not None}
+    if len(gradients) > 1 and len(named) == 1 and () not in named:
+        return _joint_backward(gradients, named.pop())
+    return tuple(None if f is None else _pass if f is unchanged else _one_backward(f) for f in gradients)
+
+
+def _pass(g: Any) -> Any:
+    return g
+
+
+def _one_backward(formula: Any) -> Callable[..., CudaArray]:
+    picks = (tuple(range(len(_names(formula)))),)
+
+    def backward(g: CudaArray, *named: Any) -> CudaArray:
+        out = allocate_result((g, *named), g.shape, g.dtype)
+        run((formula,), picks, (g, *named), (out,), g.dtype)
+        return out
+
+    backward.__signature__ = blocks.signature(_names(formula))  # type: ignore[attr-defined]
+    backward.uniform = True  # type: ignore[attr-defined]
+    return backward
+
+
+def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[..., tuple[CudaArray | None, ...]]:
+    picks = tuple(range(len(names) + 1))
+
+    def backward(g: CudaArray, *named: Any) -> tuple[CudaArray | None, ...]:
+        *values, needs = named
+        wanted = [f if need else None for f, need in zip(gradients, needs, strict=True)]
+        outs = [None if f is None else allocate_result((g, *values), g.shape, g.dtype) for f in wanted]
+        found = [f for f in wanted if f is not None]
+        run(found, [picks] * len(found), (g, *values), [y for y in outs if y is not None], g.dtype)
+        return tuple(outs)
+
+    backward.__signature__ = blocks.signature(("g", *names, "needs"))  # type: ignore[attr-defined]
+    backward.uniform = True  # type: ignore[attr-defined]
+    return backward
+
+
+def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
+    """A gradient formula on numpy arrays: its body as it is, blocked where that saves passes over memory, through float32 for 16-bit floats."""
+    plain = maths.twin(formula, maths.on_numpy)
+    names = _names(formula)
+    if one_rounding and len(names) == 1:
+        return plain
+    few = sys.maxsize if one_rounding else blocks.BLOCK
+
+    def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
+        if g.itemsize == 2 or g.size > few:
+            return blocks.evaluate(plain, (g, x))
+        return plain(g, x)
+
+    def of_any(*values: Any) -> Any:
+        g = values[0]
+        if g.itemsize == 2 or g.size > few:
+            return blocks.evaluate(plain, values)
+        return plain(*values)
+
+    gradient: Any = of_two if len(names) == 2 else of_any
+    gradient.__signature__ = blocks.signature(names)
+    return gradient
+
+
+def elementwise(
+    name: str,
+    formula: Any,
+    gradients: Any = None,
+    reference: Any = None,
+    *,
+    promote: str | None = "float",
+    result: str = "same",
+    attributes: tuple[str, ...] = (),
+    kinds: tuple[str, ...] = ("float", "complex"),
+    one_rounding: bool = False,
+    forward: Any = None,
+    rule: Any = None,
+    backward: Any = None,
+    reference_backward: Any = None,
+    domain: Domain | tuple[Domain, ...] = ANYWHERE,
+    scalars: bool = True,
+    dtypes: tuple[str, ...] = FLOATS,
+    extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
+    tolerance: dict[str, tuple[float, str]] | None = None,
+    doc: str = "",
+) -> Op:
+    """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
+
+    Args:
+        formula: of the inputs, then the attributes, written with operators and functions of kernels/parts/maths.py. 16-bit
+            floats arrive as float32 and are rounded once after it.
+        gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
+            attributes). Its body serves three times: as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
+        reference: numpy; a bare ufunc where there is one.
+        result: "same" (the inputs' type), "real" (that of its real part) or a type's name.
+        kinds: kinds of types that it takes after promotion.
+        one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
+        rule, backward, reference_backward, forward: corners to use in place of those made here.
+        domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples.
+        scalars: whether a Python number may stand for an input in samples.
+    """
+    names = _names(formula)
+    inputs = names[: len(names) - len(attributes)]
+    if gradients is not None:
+        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        rule = rule or tuple(None if f is None else maths.twin(f, maths.on_tensors) for f in gradients)
+        backward = backward or backward_of(gradients)
+        reference_backward = reference_backward or tuple(
+            None if f is None else numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
+        )
+    defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
+    if isinstance(reference, np.ufunc) and len(inputs) == 2:
+        reference = blocks.binary(reference, inputs, result == "bool")
+        reference.__module__ = maths.body(formula).__module__
+    is_ufunc = isinstance(reference, np.ufunc)
+    domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
+    return op(
+        name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result),
+        rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
+        broadcasts=True, promote=promote, into=True, dtypes=dtypes, samples=sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
+        work=work, tolerance=tolerance, doc=doc,
+    )  # fmt: skip
+
+
+def work(*arrays: Any, **attrs: Any) -> Work:
+    """One operation per element; every input read once, the result written once."""
+    shape = np.broadcast_shapes(*[x.shape for x in arrays if hasattr(x, "shape")])
+    given = [x for x in arrays if hasattr(x, "shape")]
+    size = math.prod(shape)
+    return Work(size, sum(x.nbytes for x in given) + size * given[0].dtype.itemsize)

@@ -1,0 +1,188 @@
+"""Matrix product c = a @ b + bias: the kernel with its launch, any strides, float32 accumulation, split k; and numpy's on its BLAS road."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.launch_rules import cdiv, config_of, gemm_tiles
+from tritensor.matmul_precision import dot_precision
+
+
+@triton.jit
+def multiply_add(a, b, acc, INTEGER: tl.constexpr, PRECISION: tl.constexpr):
+    """acc + a @ b for one tile; tensor cores have no exact product for wide integers, so those are multiplied and summed."""
+    if INTEGER:
+        acc += tl.sum(a.to(acc.dtype)[:, :, None] * b.to(acc.dtype)[None, :, :], 1)  # (m, k, n) -> (m, n)
+    else:
+        acc = tl.dot(a, b, acc, input_precision=PRECISION, out_dtype=acc.dtype)
+    return acc
+
+
+# c[i, j] = sum_k a[i, k] b[k, j] + bias[j], for each batch; tiles of one group of rows run together, so that b stays in the cache
+@triton.jit(do_not_specialize=["batches", "sizes", "bias_n"])
+def _matmul_kernel(
+    a, b, c, bias, m, n, k, k_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, EVEN_K: tl.constexpr,
+    A_M1: tl.constexpr, A_K1: tl.constexpr, B_K1: tl.constexpr, B_N1: tl.constexpr,
+    BIAS: tl.constexpr, INTEGER: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+):  # fmt: skip
+    a_row = 1 if A_M1 else a_m  # a stride of 1 must be known at compile time: only then are accesses wide
+    a_step = 1 if A_K1 else a_k
+    b_step = 1 if B_K1 else b_k
+    b_col = 1 if B_N1 else b_n
+    tiles_m = tl.cdiv(m, BLOCK_M)
+    tiles_n = tl.cdiv(n, BLOCK_N)
+    tile = tl.program_id(0) % (tiles_m * tiles_n)
+    outer = tl.program_id(0) // (tiles_m * tiles_n)
+    batch = outer % batches
+    part = outer // batches
+
+    group = tile // (GROUP * tiles_n)
+    rows_in_group = min(tiles_m - group * GROUP, GROUP)
+    tile_m = group * GROUP + (tile % (GROUP * tiles_n)) % rows_in_group
+    tile_n = (tile % (GROUP * tiles_n)) // rows_in_group
+
+    left = batch
+    for i in tl.static_range(len(sizes)):  # the innermost batch dimension comes first
+        a += (left % sizes[i]).to(tl.int64) * a_batch[i]
+        b += (left % sizes[i]).to(tl.int64) * b_batch[i]
+        left = left // sizes[i]
+
+    rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)
+    cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    step = tl.arange(0, BLOCK_K)
+    start = part * k_part
+    # rows and columns past the edge wrap to valid ones: no mask in the loop, and the store drops them
+    a_at = a + (rows % m).to(tl.int64)[:, None] * a_row + (start + step).to(tl.int64)[None, :] * a_step  # (BLOCK_M, BLOCK_K)
+    b_at = b + (start + step).to(tl.int64)[:, None] * b_step + (cols % n).to(tl.int64)[None, :] * b_col  # (BLOCK_K, BLOCK_N)
+    acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+    stop = min(start + k_part, k)
+    for at in range(start, stop, BLOCK_K):
+        if EVEN_K:
+            a_tile = tl.load(a_at)
+            b_tile = tl.load(b_at)
+        else:
+            a_tile = tl.load(a_at, mask=(step < stop - at)[None, :], other=0)
+            b_tile = tl.load(b_at, mask=(step < stop - at)[:, None], other=0)
+        acc = multiply_add(a_tile, b_tile, acc, INTEGER, PRECISION)
+        a_at += tl.full((), BLOCK_K, tl.int64) * a_step
+        b_at += tl.full((), BLOCK_K, tl.int64) * b_step
+    if BIAS:
+        acc += tl.load(bias + (cols % n) * bias_n).to(ACC)[None, :]
+    c_at = c + outer.to(tl.int64) * m * n + rows.to(tl.int64)[:, None] * n + cols[None, :]
+    tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
+
+
+# c[i] = sum_p parts[p, i] + bias[(i / inner) mod n]: the parts of a split k, always added in the same order
+@triton.jit(do_not_specialize=["n", "bias_n"])
+def _sum_parts_kernel(parts, c, bias, size, inner, n, bias_n, SPLIT: tl.constexpr, BIAS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    total = tl.load(parts + at, mask=inside, other=0)
+    for p in range(1, SPLIT):
+        total += tl.load(parts + p * size.to(tl.int64) + at, mask=inside, other=0)
+    if BIAS:
+        total += tl.load(bias + (at // inner % n) * bias_n, mask=inside, other=0).to(total.dtype)
+    tl.store(c + at, total.to(c.dtype.element_ty), mask=inside)
+
+
+def dot_accumulator(dtype: np.dtype) -> tuple[np.dtype, tl.dtype]:
+    """The type products are summed in: float32 for 16-bit floats, at least 32 bits for integers (exact modulo their width)."""
+    if dtype.kind in "iub" or not dtypes.is_float(dtype):
+        return (np.dtype(np.int64), tl.int64) if dtype.itemsize == 8 else (np.dtype(np.int32), tl.int32)
+    return (np.dtype(np.float64), tl.float64) if dtype.itemsize == 8 else (np.dtype(np.float32), tl.float32)
+
+
+def sum_parts(parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inner: int = 1) -> None:
+    """c = parts.sum(0) + bias, for c of parts.size / parts.shape[0] elements without gaps; bias changes every `inner` elements of its memory."""
+    block = config_of("sum_parts", (c.size,), 256)
+    launch(
+        _sum_parts_kernel, (cdiv(c.size, block),), parts, c, c if bias is None else bias, c.size, inner, 1 if bias is None else bias.shape[0],
+        0 if bias is None else bias.strides[0], SPLIT=parts.shape[0], BIAS=bias is not None, BLOCK=block,
+    )  # fmt: skip
+
+
+def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Batch sizes and strides of both operands with runs that are dense in both merged, innermost first."""
+    out: list[list[int]] = []
+    for size, sa, sb in zip(reversed(shape), reversed(a), reversed(b), strict=True):
+        if size == 1:
+            continue
+        if out and sa == out[-1][0] * out[-1][1] and sb == out[-1][0] * out[-1][2]:
+            out[-1][0] *= size
+        else:
+            out.append([size, sa, sb])
+    if not out:
+        return (1,), (0,), (0,)
+    return tuple(o[0] for o in out), tuple(o[1] for o in out), tuple(o[2] for o in out)
+
+
+def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None) -> None:
+    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,)."""
+    m, k = a.shape[-2:]
+    n = b.shape[-1]
+    batches = math.prod(c.shape[:-2])
+    if c.size == 0:
+        return
+    sizes, a_batch, b_batch = _collapse(c.shape[:-2], a.strides[:-2], b.strides[:-2])
+    wide = 16 // a.itemsize  # elements in the widest access
+    aligned = all(s % wide == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % wide == 0 and n % wide == 0
+    key = (m, n, k, batches, a.dtype, aligned)
+    tiles = config_of("matmul", key, gemm_tiles(*key))
+    stored, acc = dot_accumulator(a.dtype)
+    k_part = cdiv(cdiv(k, tiles.block_k), tiles.split) * tiles.block_k
+    split = max(cdiv(k, k_part), 1) if k else 1
+    into = c if split == 1 else allocate((split, c.size), stored, c)
+    launch(
+        _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
+        a, b, into, c if bias is None else bias, m, n, k, k_part, batches, sizes, a_batch, b_batch, a.strides[-2], a.strides[-1],
+        b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
+        BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
+        A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,
+        BIAS=bias is not None and split == 1, INTEGER=acc.is_int(), PRECISION=dot_precision(), ACC=acc,
+        num_warps=tiles.warps, num_stages=tiles.stages,
+    )  # fmt: skip
+    if split > 1:
+        sum_parts(into, c, bias)
+
+
+# On the CPU.
+def _blas_ready(x: np.ndarray) -> np.ndarray:
+    """x itself if BLAS can take its last two dims as they lie (numpy otherwise multiplies element by element), else a copy."""
+    if x.ndim < 2 or x.size == 0:
+        return x
+    row, col = x.strides[-2:]
+    rows, cols = x.shape[-2:]
+    size = x.itemsize
+    if (col == size and (row >= size * cols or rows == 1)) or (row == size and (col >= size * rows or cols == 1)):
+        return x
+    return np.ascontiguousarray(x)
+
+
+def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Integer product: through float64 BLAS where every partial sum is below 2^53 and so exact, else numpy's own loop."""
+    if a.size and b.size and a.size * b.shape[-1] > 4096:
+        bound = max(abs(int(a.max())), abs(int(a.min()))) * max(abs(int(b.max())), abs(int(b.min()))) * a.shape[-1]
+        if bound < 1 << 53:
+            return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
+    return np.matmul(a, b)
+
+
+def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """numpy's matmul, kept on its BLAS road; 16-bit floats through float32, rounded once."""
+    if a.dtype.kind in "iu":
+        return np.asarray(_integer(a, b))
+    if a.dtype.itemsize == 2:
+        return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
+    a, b = _blas_ready(a), _blas_ready(b)
+    if b.ndim == 2 and a.ndim > 2:  # one large product instead of one for each batch
+        return np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
+    return np.asarray(np.matmul(a, b))

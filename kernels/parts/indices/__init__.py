@@ -1,0 +1,1 @@
+"""Rows by integer keys: reading and adding them, sorting keys, reports of bad indices."""

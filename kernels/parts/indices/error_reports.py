@@ -1,0 +1,56 @@
+"""How a kernel says that it met a bad index: a record in the device's error words, which the next wait raises (cuda/device_errors.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray
+from tritensor.cuda import device_errors
+from tritensor.cuda.runtime.serving import runtime
+
+_INT64 = np.dtype(np.int64)
+
+
+class Watch(NamedTuple):
+    """Where a launch reports, and as what: the first two arguments of `report`, None for both where it does not."""
+
+    errors: CudaArray
+    site: np.int64
+
+
+def watch(op: str, x: CudaArray, wording: device_errors.Wording, *facts: Hashable) -> Watch:
+    """For a forward kernel of `op` on x's device: bad values read `wording(*facts, value, position, bound)`.
+
+    A backward passes None instead: its forward has looked already.
+    """
+    storage = runtime().error_storage(x.device.index or 0)
+    return Watch(CudaArray(storage, (device_errors.WORDS,), _INT64), np.int64(device_errors.site(op, wording, *facts)))
+
+
+def spot(position: int, shape: tuple[int, ...]) -> Any:
+    """A flat position as people say it: a number in one dimension, else a tuple."""
+    at = tuple(int(i) for i in np.unravel_index(position, shape)) if shape else ()
+    return at[0] if len(at) == 1 else at
+
+
+# A kernel that looks for bad elements: found = first(bad, BLOCK), and `if found < BLOCK:` fetches that one's value again, as one
+# number, and calls report. So a good tile pays one reduction of int32, a branch and a few registers, and touches no memory.
+@triton.jit
+def first(bad, BLOCK: tl.constexpr):
+    """The first lane of a tile (BLOCK,) that is bad; BLOCK where none is."""
+    return tl.min(tl.where(bad, tl.arange(0, BLOCK), BLOCK), 0)
+
+
+@triton.jit
+def report(errors, site, value, position, bound):
+    """Record one bad value (numbers, not tiles), unless something was recorded before; the site is negative until the record is whole."""
+    if tl.atomic_cas(errors, site * 0, -site) == 0:
+        tl.store(errors + 1, value.to(tl.int64))
+        tl.store(errors + 2, position.to(tl.int64))
+        tl.store(errors + 3, bound.to(tl.int64))
+        tl.atomic_xchg(errors, site, sem="release", scope="sys")

@@ -1,0 +1,109 @@
+"""Launch rules: which tile sizes, warps and splits a kernel of a given shape gets. Deterministic; nothing is timed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tritensor import dtypes, replay
+
+PROGRAMS = 128  # programs wanted in flight: about one for every multiprocessor of a large GPU, the same number on each
+SHARED = 160 * 1024  # bytes of shared memory a pipeline may take: fits sm_80 and everything after it
+
+
+class Tiles(NamedTuple):
+    """How a matrix product is cut: a tile of the result, a step along k, and into how many parts k is split."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    split: int
+    warps: int
+    stages: int
+    group: int = 8  # rows of tiles that run together
+
+
+Config = TypeVar("Config")
+_forced: dict[str, Any] = {}
+
+
+def config_of(kernel: str, key: tuple[Any, ...], default: Config) -> Config:
+    """The config of one launch of a tiled kernel: the rule's (`default`), unless one is forced. `key` is what the rule was asked with."""
+    chosen = _forced.get(kernel) if _forced else None
+    if chosen is None:
+        return default
+    return chosen(key, default) if callable(chosen) else chosen
+
+
+@contextlib.contextmanager
+def forced(**configs: Any) -> Iterator[None]:
+    """Within the block tiled kernels take these configs, by kernel name: `forced(matmul=Tiles(64, 64, 32, 1, 4, 3))`.
+
+    A function `(key, default) -> config` changes what the rule says. Names: matmul (linear too), conv2d, conv2d_weight (Tiles);
+    softmax, layer_norm, cross_entropy, cumsum (RowTiles); reduction (and reduction_join, of its parts), spread,
+    layer_norm_weight (Blocks); radix_sort, radix_scan,
+    sum_parts (elements of a block). What a kernel cannot run with fails in the compiler or in the launch. One setting for all threads.
+    """
+    before = dict(_forced)
+    _forced.update(configs)
+    replay.forget()  # recorded launches hold the configs they were recorded with
+    try:
+        yield
+    finally:
+        _forced.clear()
+        _forced.update(before)
+        replay.forget()
+
+
+def next_power_of_2(n: int) -> int:
+    """The smallest power of two that is at least n (1 for n < 1)."""
+    return 1 << max(n - 1, 0).bit_length()
+
+
+def cdiv(a: int, b: int) -> int:
+    """a / b rounded up."""
+    return -(-a // b)
+
+
+def _clamp(n: int, low: int, high: int) -> int:
+    return max(low, min(high, n))
+
+
+def gemm_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool = True, gathered: bool = False) -> Tiles:
+    """Tiles of an (m, k) @ (k, n) product done `batch` times; `aligned` says that strides allow accesses of 16 bytes,
+    `gathered` that an operand is collected by index arithmetic, which needs registers beside the tile.
+
+    Large tiles reuse most; where they leave multiprocessors idle, k is split first (it costs one pass over the
+    result), then tiles shrink. 16-bit tiles of 64 rows and more run on wgmma.
+    """
+    d = dtypes.of(dtype)
+    if d.kind not in ("float", "float8"):  # a multiply-add loop over a (m, k, n) block: it must fit the registers
+        return Tiles(16, 16, 16, 1, 4, 2)
+    half = d.itemsize <= 2
+    longest = 128 // d.itemsize if aligned else 32 if half else 16  # narrow accesses: one address in a register for each element
+    block_k = _clamp(next_power_of_2(k), 16, longest) if d.itemsize > 1 else 128
+    widest = 256 if half and aligned and not gathered else 128 if half or (d.itemsize == 4 and aligned and not gathered) else 64
+    block_m = _clamp(next_power_of_2(m), 16, 128 if half else widest)
+    block_n = _clamp(next_power_of_2(n), 16, min(widest, 256 // d.itemsize) if block_m == 16 else widest)  # a flat wide tile spills
+
+    def tiles() -> int:
+        return cdiv(m, block_m) * cdiv(n, block_n) * batch
+
+    split = 1
+    if k >= 256 and tiles() <= PROGRAMS // 2:
+        split = _clamp(PROGRAMS // max(tiles(), 1), 1, cdiv(k, 4 * block_k))
+    while tiles() * split < PROGRAMS and (block_m > 16 or block_n > 16):
+        if block_n >= block_m:
+            block_n //= 2
+        else:
+            block_m //= 2
+    area = block_m * block_n
+    share = (
+        2048 // d.itemsize if gathered else 4096 if half and aligned else 2048 if d.itemsize <= 4 else 512
+    )  # elements a warp holds without spilling
+    warps = _clamp(max(area // share, block_k * block_n // 512 if gathered else 0), 4, 8)
+    stages = _clamp(SHARED // ((block_m + block_n) * block_k * d.itemsize), 2, 4)
+    return Tiles(block_m, block_n, block_k, split, warps, stages)

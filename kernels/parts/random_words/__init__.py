@@ -1,0 +1,1 @@
+"""Random words by Philox, and normal numbers made of them: the same bits in Triton and in numpy."""

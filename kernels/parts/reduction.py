@@ -1,0 +1,421 @@
+"""Reductions: one kernel that folds any axes of any strided arrays, its backward twin that spreads, and the functions that name an op."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, normal, reduced, splits_of
+from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.table import Op, Sample, Spec, op
+
+CHAIN = 16  # tiles folded in sequence before their total joins the grand total: keeps the error of a sum flat
+
+
+# Where the elements of a tile lie.
+@triton.jit
+def _offset(index, sizes, strides):
+    """Sum of coordinate * stride, for a linear index into axes of the given sizes."""
+    offset = index * 0
+    for k in tl.static_range(len(sizes) - 1, 0, -1):
+        offset += (index % sizes[k]) * strides[k]
+        index = index // sizes[k]
+    return offset + index * strides[0]
+
+
+@triton.jit
+def _bases(row, kept, strides, ALIGN: tl.constexpr, KEPT: tl.constexpr):
+    """Offset of every row in every array. One axis needs no division; ALIGN is a known divisor of its stride."""
+    bases = ()
+    for k in tl.static_range(len(strides)):
+        if KEPT[k] == 1:
+            base = row
+        elif len(kept) == 1:
+            base = row * (strides[k][0] // ALIGN * ALIGN)
+        else:
+            base = _offset(row, kept, strides[k])
+        bases = bases + (base,)
+    return bases
+
+
+@triton.jit
+def _address(x, base, outer_index, outer, outer_strides, col, stride, ALIGN: tl.constexpr, KIND: tl.constexpr):
+    """Pointers to a tile (rows, cols), or (rows, 1) where the array does not vary along cols (KIND 0)."""
+    if len(outer) > 1:
+        base = base + _offset(outer_index, outer, outer_strides)
+    else:
+        base = base + outer_index * (outer_strides[0] // ALIGN * ALIGN)
+    if KIND == 0:
+        pointers = x + base[:, None]
+    elif KIND == 1:
+        pointers = x + base[:, None] + col[None, :]
+    else:
+        pointers = x + base[:, None] + (col * stride)[None, :]
+    return pointers
+
+
+@triton.jit
+def _read(pointers, rows_in, cols_in, whole, KIND: tl.constexpr, BRANCH: tl.constexpr):
+    """A tile, 0 outside the array. BRANCH: one known to be whole is read without a mask, which would make each access narrow."""
+    if KIND == 0:
+        value = tl.load(pointers, mask=rows_in, other=0)
+    elif BRANCH:
+        if whole:
+            value = tl.load(pointers)
+        else:
+            value = tl.load(pointers, mask=rows_in & cols_in, other=0)
+    else:
+        value = tl.load(pointers, mask=rows_in & cols_in, other=0)
+    return value
+
+
+@triton.jit
+def _tile(
+    xs,
+    bases,
+    outer_index,
+    outer,
+    outer_strides,
+    col,
+    strides,
+    rows_in,
+    cols_in,
+    whole,
+    ALIGN: tl.constexpr,
+    KINDS: tl.constexpr,
+    BRANCH: tl.constexpr,
+):
+    """The tile of every input, 16-bit floats as float32."""
+    values = ()
+    for k in tl.static_range(len(xs)):
+        pointers = _address(xs[k], bases[k], outer_index, outer, outer_strides[k], col, strides[k], ALIGN, KINDS[k])
+        value = _read(pointers, rows_in, cols_in, whole, KINDS[k], BRANCH)
+        values = values + (upcast(value),)
+    return values
+
+
+@triton.jit
+def upcast(x):
+    """16-bit floats as float32, everything else as it is."""
+    if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
+        x = x.to(tl.float32)
+    return x
+
+
+@triton.jit
+def divide(a, b):
+    """a / b rounded to nearest in either precision."""
+    if a.dtype == tl.float64:
+        q = a / b.to(tl.float64)
+    else:
+        q = tl.div_rn(a, b.to(tl.float32))
+    return q
+
+
+@triton.jit
+def _as_tuple(x, N: tl.constexpr):
+    """Functions that handle one value may return it bare."""
+    if N == 1:
+        return (x,)
+    else:
+        return x
+
+
+@triton.jit
+def _nothing(SHAPE: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
+    """The state of no elements at all."""
+    state = ()
+    for k in tl.static_range(len(STATES)):
+        state = state + (tl.full(SHAPE, IDENTITY[k], STATES[k]),)
+    return state
+
+
+@triton.jit
+def _mapped(values, index, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
+    """The state of every element of a tile; of lanes outside the array, the state of nothing."""
+    if MAP is None:
+        mapped = values
+    else:
+        mapped = _as_tuple(MAP(*values, index), len(STATES))
+    state = ()
+    for k in tl.static_range(len(STATES)):
+        state = state + (tl.where(inside, mapped[k].to(STATES[k]), tl.full((1, 1), IDENTITY[k], STATES[k])),)
+    return state
+
+
+# y[row] = finish(fold over (o, c) of map(x[row, o, c])), fold by the associative combine
+@triton.jit(do_not_specialize=["kept", "outer", "tiles", "tiles_per_program", "splits"])
+def _reduce_kernel(
+    xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, tiles_per_program, splits, scalars,
+    MAP: tl.constexpr, COMBINE: tl.constexpr, FOLD: tl.constexpr, FINISH: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr,
+    KEPT: tl.constexpr, INNER: tl.constexpr, ALIGN: tl.constexpr, BRANCH: tl.constexpr, LONG_OFFSETS: tl.constexpr, CHAIN: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    split = pid % splits
+    row = (pid // splits) * BM + tl.arange(0, BM)
+    index_type: tl.constexpr = tl.int64 if LONG_OFFSETS else tl.int32
+    row = row.to(index_type)
+    rows_in = (row < rows)[:, None]
+    inner = inner // ALIGN * ALIGN
+    tiles_inner = tl.cdiv(inner, BN)
+    bases = _bases(row, kept, kept_strides, ALIGN, KEPT)
+    begin = split * tiles_per_program
+    end = tl.minimum(begin + tiles_per_program, tiles)
+    state = _nothing((BM, BN), IDENTITY, STATES)
+    for link in range(begin, end, CHAIN):
+        part = _nothing((BM, BN), IDENTITY, STATES)
+        for t in range(link, tl.minimum(link + CHAIN, end)):
+            o = t // tiles_inner
+            start = (t - o * tiles_inner) * BN
+            col = start + tl.arange(0, BN)
+            cols_in = (col < inner)[None, :]
+            whole = (start + BN <= inner) & ((pid // splits + 1) * BM <= rows)
+            o = o.to(index_type)
+            col = col.to(index_type)
+            values = _tile(
+                xs, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
+            )  # (BM, BN)
+            index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
+            new = _mapped(values, index, rows_in & cols_in, MAP, IDENTITY, STATES)
+            part = _as_tuple(COMBINE(*part, *new), len(STATES))
+        state = _as_tuple(COMBINE(*state, *part), len(STATES))
+    state = FOLD(state)  # (BM,)
+    if FINISH is not None:
+        state = _as_tuple(FINISH(*state, *scalars), len(ys))
+    for k in tl.static_range(len(ys)):
+        at = split.to(index_type) * rows + row
+        tl.store(ys[k] + at, state[k].to(ys[k].dtype.element_ty), mask=row < rows)
+
+
+# y[row, o, c] = formula(x[row, o, c], ...), every array with its own strides, 0 where it holds one value per row
+@triton.jit(do_not_specialize=["outer", "inner", "tiles"])
+def _spread_kernel(
+    xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, scalars,
+    FORMULA: tl.constexpr, KEPT: tl.constexpr, INNER: tl.constexpr, ALIGN: tl.constexpr, LONG_OFFSETS: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr,
+):  # fmt: skip
+    pid = tl.program_id(0)
+    row = (pid // tiles) * BM + tl.arange(0, BM)
+    t = pid % tiles
+    index_type: tl.constexpr = tl.int64 if LONG_OFFSETS else tl.int32
+    row = row.to(index_type)
+    rows_in = (row < rows)[:, None]
+    inner = inner // ALIGN * ALIGN
+    tiles_inner = tl.cdiv(inner, BN)
+    o = t // tiles_inner
+    col = (t - o * tiles_inner) * BN + tl.arange(0, BN)
+    cols_in = (col < inner)[None, :]
+    o = o.to(index_type)
+    col = col.to(index_type)
+    bases = _bases(row, kept, kept_strides, ALIGN, KEPT)
+    values = _tile(xs, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, False, ALIGN, INNER, False)
+    index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
+    found = _as_tuple(FORMULA(*values, index, *scalars), len(ys))
+    for k in tl.static_range(len(ys)):
+        j: tl.constexpr = len(xs) + k
+        pointers = _address(ys[k], bases[j], o, outer, outer_strides[j], col, inner_strides[j], ALIGN, INNER[j])
+        value = tl.broadcast_to(found[k], (BM, BN)).to(ys[k].dtype.element_ty)
+        tl.store(tl.broadcast_to(pointers, (BM, BN)), value, mask=rows_in & cols_in)
+
+
+def _fold_template(state):  # type: ignore[no-untyped-def]
+    return tl.reduce(state, 1, combine)  # type: ignore[name-defined]  # noqa: F821
+
+
+@cache
+def _fold_of(combine: Any) -> Any:
+    """`tl.reduce` bound to one combine function: Triton takes that function from a global only, never from a constexpr."""
+    scope = {"tl": tl, "combine": combine, "__name__": __name__}
+    function = types.FunctionType(_fold_template.__code__, scope, _fold_template.__name__)
+    function.__module__, function.__qualname__ = __name__, f"fold_{combine.__name__}"
+    return triton.jit(function)
+
+
+# The functions of a plain sum.
+@triton.jit
+def value(x, index):
+    return x
+
+
+@triton.jit
+def add(a, b):
+    return a + b
+
+
+def zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
+    return (0,) * len(states)
+
+
+class ReductionFunctions(NamedTuple):
+    """What a reduction does, in `@triton.jit` functions over states (one value, or a tuple of them).
+
+    map: `(*inputs, index) -> state` of one element; `index` is its place among the reduced ones.
+    combine: `(*state, *state) -> state`, associative.
+    finish: `(*state, *scalars) -> output(s)`, None where the state is the output.
+    identity: `(numpy dtypes of the state) -> numbers`, the state of nothing.
+    """
+
+    map: Any
+    combine: Any
+    finish: Any
+    identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]]
+
+
+def fold(
+    functions: ReductionFunctions, xs: Sequence[CudaArray], dims: tuple[int, ...], ys: Sequence[CudaArray], states: tuple[np.dtype, ...],
+    scalars: tuple[Any, ...] = (), ordered: bool = False,
+) -> None:  # fmt: skip
+    """Reduce `dims` (sorted) of inputs of one shape into C-ordered outputs; in two launches where rows are few and long."""
+    view = layout(xs[0].shape, dims, tuple(x.strides for x in xs), 0, ordered)
+    if view.rows == 0:
+        return
+    key = (view.rows, view.inner, view.kept_kinds[0] == 1 and view.inner_kinds[0] != 1, sum(d.itemsize for d in states))
+    high, wide_, shared = config_of("reduction" if functions.map is not None else "reduction_join", key, Blocks(*blocks(*key)))
+    tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, wide_)
+    row_blocks = cdiv(view.rows, high)
+    splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, high * wide_)
+    per_program = cdiv(tiles, splits)
+    splits = cdiv(tiles, per_program) if tiles else 1
+    targets = tuple(ys) if splits == 1 else tuple(allocate((splits, view.rows), d, xs[0]) for d in states)
+    launch(
+        _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
+        view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), MAP=functions.map, COMBINE=functions.combine,
+        FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
+        STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=view.inner_kinds, ALIGN=view.align,
+        BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=high, BN=wide_,
+    )  # fmt: skip
+    if splits > 1:
+        fold(ReductionFunctions(None, functions.combine, functions.finish, functions.identity), targets, (0,), ys, states, scalars)
+
+
+def spread(
+    formula: Any,
+    xs: Sequence[CudaArray],
+    dims: tuple[int, ...],
+    ys: Sequence[CudaArray],
+    scalars: tuple[Any, ...] = (),
+    ordered: bool = False,
+) -> None:
+    """The twin of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
+    arrays = (*xs, *ys)
+    view = layout(ys[0].shape, dims, tuple(a.strides for a in arrays), len(xs), ordered)
+    if view.rows == 0 or view.count == 0:
+        return
+    key = (view.rows, view.inner, view.kept_kinds[len(xs)] == 1 and view.inner_kinds[len(xs)] != 1, max(ys[0].dtype.itemsize, 4))
+    high, wide_, _ = config_of("spread", key, Blocks(*blocks(*key)))
+    tiles = math.prod(view.outer) * cdiv(view.inner, wide_)
+    launch(
+        _spread_kernel, (cdiv(view.rows, high) * tiles,), tuple(xs), tuple(ys), view.kept, view.kept_strides, view.outer, view.outer_strides,
+        view.inner, view.inner_strides, view.rows, tiles, scalars, FORMULA=formula, KEPT=view.kept_kinds, INNER=view.inner_kinds,
+        ALIGN=view.align, LONG_OFFSETS=view.long_offsets, BM=high, BN=wide_,
+    )  # fmt: skip
+
+
+@cache
+def _triton(dtype: np.dtype) -> Any:
+    return tl.int1 if dtype == np.bool_ else getattr(tl, dtypes.of(dtype).name)
+
+
+# Refusals that all reductions share.
+def refuse_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...], what: str) -> None:
+    """Raise ShapeError where nothing is left to choose from."""
+    for a in dim:
+        if shape[a] == 0:
+            raise ShapeError(f"{name}: x {shape} has no element along dim {a}, and there is no {what} of nothing; give it at least one")
+
+
+def refuse_kind(name: str, dtype: np.dtype, kinds: tuple[str, ...]) -> None:
+    """Raise DTypeError for an element type the op does not take."""
+    d = dtypes.of(dtype)
+    if d.kind not in kinds:
+        mend = "cast it with .to(float32)" if d.kind != "complex" else "take .real, .imag or .abs() first"
+        raise DTypeError(f"{name}: x is {d.name}; {name} takes {', '.join(kinds)} types; {mend}")
+
+
+ORDERED = ("bool", "uint", "int", "float")
+NUMBERS = ("bool", "uint", "int", "float", "complex")
+
+
+def same_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    """One value, kept in the type that sums are kept in."""
+    return (dtypes.accumulator(dtype),)
+
+
+def same_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (dtype,)
+
+
+def no_scalars(count: int) -> tuple[Any, ...]:
+    return ()
+
+
+def reduction(
+    name: str,
+    reference: Callable[..., Any],
+    *,
+    map: Any,
+    combine: Any,
+    finish: Any,
+    identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]],
+    rule: Any,
+    backward: Any = None,
+    reference_backward: Any = None,
+    samples: Callable[[np.random.Generator], Sequence[Sample]],
+    state: Callable[[np.dtype], tuple[np.dtype, ...]] = same_state,
+    result: Callable[[np.dtype], tuple[np.dtype, ...]] = same_result,
+    scalars: Callable[..., tuple[Any, ...]] = no_scalars,
+    kinds: tuple[str, ...] = ORDERED,
+    needs_element: str = "",
+    ordered: bool = False,
+    outputs: tuple[str, ...] = ("y",),
+    forward: Any = None,
+    **more: Any,
+) -> Op:
+    """Register a reduction `(x, *, dim, ..., keepdim)`. It is five functions: map, combine, finish, identity, rule.
+
+    Args:
+        name, reference, backward, reference_backward, samples, outputs, more: as `op(...)` takes them.
+        map, combine, finish, identity: see `ReductionFunctions`.
+        rule: the gradient; None for a reduction without one.
+        state: numpy dtypes of the state for an input dtype; result: those of the outputs.
+        scalars: `(count, **attributes other than dim and keepdim)` -> what `finish` gets after the state.
+        kinds: kinds of dtype that it takes (DTypeError for the others).
+        needs_element: what does not exist over no elements, such as "largest" (ShapeError then).
+        ordered: `map` uses the index: elements are numbered in C order.
+        forward: a corner of its own, for a map that takes more than x; the functions are not looked at then.
+    """
+    functions = ReductionFunctions(map, combine, finish, identity)
+
+    def shape(x: Any, *, dim: Any, keepdim: bool = False, **rest: Any) -> Any:
+        dims = normal(name, dim, len(x.shape))
+        refuse_kind(name, x.dtype, kinds)
+        if needs_element and 0 in x.shape:
+            refuse_empty(name, x.shape, dims, needs_element)
+        kept = reduced(x.shape, dims, keepdim)
+        found = tuple(Spec(kept, d) for d in result(x.dtype))
+        return found if len(found) > 1 else found[0]
+
+    def folded(x: CudaArray, *, dim: Any, keepdim: bool = False, **rest: Any) -> Any:
+        dims = normal(name, dim, len(x.shape))
+        kept = reduced(x.shape, dims, keepdim)
+        ys = tuple(allocate(kept, d, x) for d in result(x.dtype))
+        fold(functions, (x,), dims, ys, state(x.dtype), scalars(count(x.shape, dims), **rest), ordered)
+        return ys if len(ys) > 1 else ys[0]
+
+    return op(
+        name, reference, shape=shape, forward=forward or folded, rule=rule, backward=backward, reference_backward=reference_backward,
+        samples=samples, outputs=outputs, differentiable=rule is not None, **more,
+    )  # fmt: skip

@@ -1,0 +1,32 @@
+"""What shapes and strides say: whether a view exists, tensors in another shape, dims put back, channels that lie innermost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import array, strides
+from tritensor.array import Array, CudaArray
+from tritensor.table import ops
+
+
+def viewable(x: Array, shape: tuple[int, ...]) -> bool:
+    """Whether x's strides allow a view of `shape` (of as many elements)."""
+    return array.is_contiguous(x) or array.reshape_strides(x.shape, array.element_strides(x), shape) is not None
+
+
+def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """A Tensor in another shape: a view where the strides allow one, else a view of a copy."""
+    return ops.reshape(x if viewable(x.array, shape) else ops.copy(x), shape=shape)
+
+
+def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes `dims`."""
+    back = [0] * len(dims)
+    for i, d in enumerate(dims):
+        back[d] = i
+    return tuple(back)
+
+
+def is_channels_last(x: CudaArray) -> bool:
+    """Whether channels lie innermost, so that a window's channels load as one wide access."""
+    return strides.is_channels_last(x.shape, x.strides)

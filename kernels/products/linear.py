@@ -1,0 +1,151 @@
+"""Affine map of the last dimension, x @ weight^T + bias, in one kernel: the bias joins the product before it is rounded."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import reshape_or_copy
+from tritensor.kernels.parts.gemm import blas, gemm
+from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.kernels.products.matmul import SMALL
+from tritensor.table import Sample, Spec, Work, op, ops, registry
+
+
+def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
+    given = f"linear: x {tuple(x.shape)}, weight {tuple(weight.shape)}"
+    if len(weight.shape) != 2:
+        raise ShapeError(f"{given}: weight must be (out, in)")
+    if not x.shape or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(f"{given}: x's last size {x.shape[-1] if x.shape else '(none)'} is not weight's last {weight.shape[1]}")
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        raise ShapeError(f"{given}, bias {tuple(bias.shape)}: bias must have weight's first size, ({weight.shape[0]},)")
+    for name, other in (("weight", weight), ("bias", bias)):
+        if other is not None and other.dtype != x.dtype:
+            raise DTypeError(
+                f"linear: x {dtypes.of(x.dtype).name}, {name} {dtypes.of(other.dtype).name}: the element types differ; cast one with .to(...)"
+            )
+    if dtypes.of(x.dtype).kind != "float":
+        raise DTypeError(f"linear: x {dtypes.of(x.dtype).name}: x must be floating; cast with .to(...)")
+    return Spec((*x.shape[:-1], weight.shape[0]), x.dtype)
+
+
+def reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """y = x @ weight^T + bias, x (..., in), weight (out, in), bias (out,)."""
+    if x.dtype.itemsize == 2:
+        return reference(x.astype(np.float32), weight.astype(np.float32), None if bias is None else bias.astype(np.float32)).astype(x.dtype)
+    y = blas(x, weight.T)
+    if bias is not None:
+        y += bias
+    return y
+
+
+def _plain(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
+    """The same of small matrices that fit; None for others (see dispatch/lanes.py)."""
+    if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or weight.size > SMALL:
+        return None
+    y = x.dot(weight.T)
+    if bias is not None:
+        if bias.shape != (len(weight),):
+            return None
+        y += bias
+    return y
+
+
+reference.plain = _plain  # type: ignore[attr-defined]
+
+
+def _rows(x: CudaArray) -> CudaArray:
+    return reshape_or_copy(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None) -> CudaArray:
+    y = allocate((*x.shape[:-1], weight.shape[0]), x.dtype, x)
+    gemm(_rows(x), weight.transpose((1, 0)), _rows(y), bias)
+    return y
+
+
+def rule_x(g: Any, weight: Any) -> Any:
+    return ops.matmul(g, weight)
+
+
+def rule_weight(g: Any, x: Any) -> Any:
+    rows = math.prod(x.shape[:-1])
+    return ops.matmul(ops.permute(reshaped(g, (rows, g.shape[-1])), dims=(1, 0)), reshaped(x, (rows, x.shape[-1])))
+
+
+def rule_bias(g: Any) -> Any:
+    return ops.sum(g, dim=tuple(range(g.ndim - 1)), keepdim=False) if g.ndim > 1 else g
+
+
+def backward_x(g: CudaArray, weight: CudaArray) -> CudaArray:
+    dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
+    gemm(_rows(g), weight, _rows(dx))
+    return dx
+
+
+def backward_weight(g: CudaArray, x: CudaArray) -> CudaArray:
+    dw = allocate((g.shape[-1], x.shape[-1]), g.dtype, g)
+    gemm(_rows(g).transpose((1, 0)), _rows(x), dw)
+    return dw
+
+
+def backward_bias(g: CudaArray) -> CudaArray:
+    return registry["sum"].forward(_rows(g), dim=(0,), keepdim=False)  # type: ignore[misc]
+
+
+def reference_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return blas(g, weight)
+
+
+def reference_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+    rows = math.prod(x.shape[:-1])
+    return blas(g.reshape(rows, g.shape[-1]).T, x.reshape(rows, x.shape[-1]))
+
+
+def reference_backward_bias(g: np.ndarray) -> np.ndarray:
+    rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
+    wide = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
+    return (np.ones(len(rows), wide.dtype) @ wide).astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [
+        Sample(x(3, 4), x(5, 4), x(5)),
+        Sample(x(3, 4), x(5, 4)),
+        Sample(x(4), x(5, 4), x(5)),
+        Sample(x(2, 3, 4), x(5, 4), x(5)),
+        Sample(x(18, 35), x(17, 35), x(17)),  # several tiles and steps
+        Sample(rng.random((2, 261)), rng.random((3, 261)), x(3)),  # a split sum: the bias is added once
+        Sample(x(3, 0), x(2, 0), x(2)),
+        Sample(x(700, 2), x(3, 2), x(3), smooth=False),  # long sums in the gradients of weight and bias
+    ]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [Sample(x(64, 400), x(120, 400), x(120)), Sample(x(8, 1024, 1024), x(4096, 1024), x(4096))]
+
+
+def work(x: Any, weight: Any, bias: Any = None) -> Work:
+    """2 rows in out operations, and an addition for each bias; every array moves once."""
+    rows, (out, size) = math.prod(x.shape[:-1]), weight.shape
+    return Work(2 * rows * size * out + (rows * out if bias is not None else 0), (rows * (size + out) + out * size) * x.dtype.itemsize)
+
+
+op(
+    "linear", reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=(backward_x, backward_weight, backward_bias),
+    reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples, sizes=sizes, work=work,
+    condition="absolute",
+)  # fmt: skip

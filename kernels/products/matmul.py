@@ -1,0 +1,233 @@
+"""Matrix product: any strides, transposed operands without copies, broadcast batches, float32 accumulation, split k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import reshape_or_copy
+from tritensor.kernels.parts.gemm import blas, dot_accumulator, gemm
+from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, registry
+
+SMALL = 4096  # elements of a matrix that numpy may take as it lies
+
+
+# ---------------------------------------------------------------- the op
+
+
+def shape(a: Any, b: Any) -> Spec:
+    given = f"matmul: a {tuple(a.shape)} @ b {tuple(b.shape)}"
+    if not a.shape or not b.shape:
+        raise ShapeError(f"{given}: a 0-dimensional operand has no rows or columns; multiply with * instead")
+    if a.dtype != b.dtype:
+        raise DTypeError(
+            f"matmul: a {dtypes.of(a.dtype).name} @ b {dtypes.of(b.dtype).name}: the element types differ; cast one with .to(...)"
+        )
+    if dtypes.of(a.dtype).kind in ("bool", "float8"):
+        raise DTypeError(f"matmul: a {dtypes.of(a.dtype).name}: products of this type are not defined; cast with .to(...) first")
+    if a.shape[-1] != b.shape[-2 if len(b.shape) > 1 else 0]:
+        raise ShapeError(f"{given}: a's last size {a.shape[-1]} is not b's first {b.shape[-2 if len(b.shape) > 1 else 0]}")
+    batch = broadcast("matmul", tuple(a.shape[:-2]), tuple(b.shape[:-2]), labels=("a's batch", "b's batch"))
+    rows = tuple(a.shape[-2:-1]) if len(a.shape) > 1 else ()
+    cols = tuple(b.shape[-1:]) if len(b.shape) > 1 else ()
+    return Spec(batch + rows + cols, a.dtype)
+
+
+def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """y = a @ b with numpy's rules for one-dimensional operands and batches."""
+    return blas(a, b)
+
+
+def _plain(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
+    """a @ b of two small matrices that fit; None for others (see dispatch/lanes.py)."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or a.size > SMALL or b.size > SMALL:
+        return None
+    return a.dot(b)
+
+
+reference.plain = _plain  # type: ignore[attr-defined]
+
+
+def _fold(a: CudaArray) -> CudaArray:
+    """a (..., m, k) as (rows, k); a view where the strides allow it."""
+    return reshape_or_copy(a, (math.prod(a.shape[:-1]), a.shape[-1]))
+
+
+def forward(a: CudaArray, b: CudaArray) -> CudaArray:
+    return _product(a, b, a.dtype)
+
+
+def _product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
+    """a @ b in `dtype`, the operands' own or the one they are summed in."""
+    spec = shape(a, b)
+    c = allocate(spec.shape, dtype, a)
+    out = c
+    if a.ndim == 1:
+        a = a.reshape((1, a.shape[0]))
+        out = out.reshape((*out.shape[:-1], 1, out.shape[-1]) if b.ndim > 1 else (1,))
+    if b.ndim == 1:
+        b = b.reshape((b.shape[0], 1))
+        out = out.reshape((*out.shape, 1))
+    if b.ndim == 2 and a.ndim > 2:
+        a, out = _fold(a), out.reshape((math.prod(out.shape[:-1]), out.shape[-1]))
+    batch = out.shape[:-2]
+    gemm(_expand(a, batch), _expand(b, batch), out)
+    return c
+
+
+def _expand(x: CudaArray, batch: tuple[int, ...]) -> CudaArray:
+    return x.expand(batch + x.shape[-2:])
+
+
+# ---------------------------------------------------------------- gradients, once for tensors, device arrays and numpy
+
+
+class _World(NamedTuple):
+    """The functions the gradient is written in. `product` is a matmul whose result is still to be summed, `total` sums it and rounds."""
+
+    matmul: Callable[[Any, Any], Any]
+    permute: Callable[[Any, tuple[int, ...]], Any]
+    reshape: Callable[[Any, tuple[int, ...]], Any]
+    product: Callable[[Any, Any], Any]
+    total: Callable[[Any, tuple[int, ...], Any], Any]  # of a product, over dims, in the type of the third
+
+
+def _swap(w: _World, x: Any) -> Any:
+    return w.permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _summed(w: _World, a: Any, b: Any, to: tuple[int, ...]) -> Any:
+    """a @ b summed over the batch dims that were broadcast from `to`."""
+    batch = broadcast("matmul", tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    lead = len(batch) + 2 - len(to)
+    dims = tuple(i for i, n in enumerate(batch) if i < lead or (to[i - lead] == 1 and n != 1))
+    return w.reshape(w.total(w.product(a, b), dims, a), to) if dims else w.matmul(a, b)
+
+
+def _grad_a(w: _World, g: Any, b: Any, to: tuple[int, ...]) -> Any:
+    """dL/da = g @ b^T."""
+    if len(to) == 1:
+        if b.ndim == 1:
+            return w.reshape(w.matmul(w.reshape(b, (to[0], 1)), w.reshape(g, (1, 1))), to)
+        return w.reshape(_summed(w, b, w.reshape(g, (*g.shape, 1)), (to[0], 1)), to)  # of columns (..., k, 1)
+    if b.ndim == 1:
+        return w.matmul(w.reshape(g, (*g.shape, 1)), w.reshape(b, (1, b.shape[0])))
+    return _summed(w, g, _swap(w, b), to)
+
+
+def _grad_b(w: _World, g: Any, a: Any, to: tuple[int, ...]) -> Any:
+    """dL/db = a^T @ g; where b has no batch, the batch of a and g joins the summed dimension: one product."""
+    if a.ndim == 1:
+        if len(to) == 1:
+            return w.reshape(w.matmul(w.reshape(a, (to[0], 1)), w.reshape(g, (1, 1))), to)
+        return _summed(w, w.reshape(a, (a.shape[0], 1)), w.reshape(g, (*g.shape[:-1], 1, g.shape[-1])), to)
+    if len(to) <= 2:
+        rows = math.prod(a.shape[:-1])
+        flat = w.reshape(a, (rows, a.shape[-1]))
+        return w.matmul(_swap(w, flat), w.reshape(g, (rows, *to[1:])))
+    return _summed(w, _swap(w, a), g, to)
+
+
+def _device_total(x: CudaArray, dims: tuple[int, ...], like: CudaArray) -> CudaArray:
+    y = registry["sum"].forward(x, dim=dims, keepdim=False)  # type: ignore[misc]
+    return y if y.dtype == like.dtype else registry["cast"].forward(y, dtype=like.dtype)  # type: ignore[misc]
+
+
+def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return blas(*(x.astype(dot_accumulator(x.dtype)[0], copy=False) if dtypes.is_float(x.dtype) else x for x in (a, b)))
+
+
+def _host_total(x: np.ndarray, dims: tuple[int, ...], like: np.ndarray) -> np.ndarray:
+    return np.asarray(registry["sum"].reference(x, dim=dims, keepdim=False)).astype(like.dtype, copy=False)
+
+
+_tensors = _World(
+    lambda a, b: ops.matmul(a, b), lambda x, dims: ops.permute(x, dims=dims), reshaped,
+    lambda a, b: ops.matmul(a, b), lambda x, dims, like: ops.sum(x, dim=dims, keepdim=False),
+)  # fmt: skip
+_device = _World(
+    forward, lambda x, dims: x.transpose(dims), reshape_or_copy, lambda a, b: _product(a, b, dot_accumulator(a.dtype)[0]), _device_total
+)  # fmt: skip
+_host = _World(reference, lambda x, dims: x.transpose(dims), lambda x, to: x.reshape(to), _host_product, _host_total)
+
+
+def rule_a(g: Any, b: Any, a_shape: tuple[int, ...]) -> Any:
+    return _grad_a(_tensors, g, b, a_shape)
+
+
+def rule_b(g: Any, a: Any, b_shape: tuple[int, ...]) -> Any:
+    return _grad_b(_tensors, g, a, b_shape)
+
+
+def backward_a(g: CudaArray, b: CudaArray, a_shape: tuple[int, ...]) -> CudaArray:
+    return _grad_a(_device, g, b, a_shape)
+
+
+def backward_b(g: CudaArray, a: CudaArray, b_shape: tuple[int, ...]) -> CudaArray:
+    return _grad_b(_device, g, a, b_shape)
+
+
+def reference_backward_a(g: np.ndarray, b: np.ndarray, a_shape: tuple[int, ...]) -> np.ndarray:
+    return _grad_a(_host, g, b, a_shape)
+
+
+def reference_backward_b(g: np.ndarray, a: np.ndarray, b_shape: tuple[int, ...]) -> np.ndarray:
+    return _grad_b(_host, g, a, b_shape)
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [
+        Sample(x(3, 4), x(4, 5)),
+        Sample(x(4, 3).T, x(5, 4).T),  # both transposed
+        Sample(x(17, 35), x(35, 18)),  # several tiles, several steps along k, k not a multiple of the step
+        Sample(rng.random((2, 261)), rng.random((261, 3))),  # k split over programs; no cancellation in the long sums
+        Sample(x(4), x(4)),
+        Sample(x(4), x(4, 3)),
+        Sample(x(3, 4), x(4)),
+        Sample(x(2, 3, 4), x(4, 2)),  # one matrix for the whole batch
+        Sample(x(2, 3, 4), x(4)),
+        Sample(x(3, 4), x(2, 4, 2)),
+        Sample(x(4), x(2, 4, 3)),
+        Sample(x(2, 1, 3, 4), x(3, 4, 2)),  # batches broadcast both ways
+        Sample(x(3, 2, 2, 2).transpose(1, 0, 2, 3), x(2, 3, 2, 2)),  # a batch that does not collapse
+        Sample(x(3, 0), x(0, 2)),  # an empty sum is zero
+        Sample(x(0, 3), x(3, 2)),
+        Sample(x(2, 4200), x(4200, 3), smooth=False),  # a long sum
+    ]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [
+        Sample(x(4096, 4096), x(4096, 4096)),
+        Sample(x(16, 4096), x(4096, 4096)),
+        Sample(x(64, 65536), x(65536, 64)),
+        Sample(x(64, 512, 64), x(64, 64, 512)),
+    ]
+
+
+def work(a: Any, b: Any) -> Work:
+    """2 m n k operations; each operand read once, the result written once."""
+    y = shape(a, b).shape
+    count = math.prod(y)
+    return Work(2 * count * a.shape[-1], (math.prod(a.shape) + math.prod(b.shape) + count) * a.dtype.itemsize)
+
+
+op(
+    "matmul", reference, shape=shape, forward=forward, rule=(rule_a, rule_b), backward=(backward_a, backward_b),
+    reference_backward=(reference_backward_a, reference_backward_b), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
+    samples=samples, sizes=sizes, work=work, condition="absolute", doc="Matrix product a @ b, numpy's rules for vectors and batches.",
+)  # fmt: skip

@@ -1,0 +1,105 @@
+"""dropout: elements zeroed at random. The mask is drawn from (seed, offset) again in the backward pass, so nothing is saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import DTypeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense, laid
+from tritensor.kernels.parts.random_words.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.table import Sample, Spec, Work, op, ops
+
+BLOCK = 256  # Philox blocks per program, four elements each
+
+
+def threshold(p: float) -> int:
+    """Elements whose 32-bit word lies below this are dropped."""
+    return round(p * 2**32)
+
+
+def scale(p: float) -> float:
+    return 1.0 / (1.0 - p) if p < 1 else 1.0  # at 1 nothing is kept to be scaled
+
+
+# y[i] = x[i] / (1 - p) where word i of the stream is at least p * 2^32, else 0
+@triton.jit
+def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexpr):
+    k0, k1, offset = placed(k0, k1, offset, state)
+    block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
+    w0, w1, w2, w3 = philox(block, k0, k1)
+    w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
+    i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
+    wide = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    value = tl.load(x + i, mask=i < n, other=0).to(wide) * scale.to(wide)
+    value = tl.where(w.to(tl.int64) >= threshold, value, 0.0)
+    tl.store(y + i, value.to(y.dtype.element_ty), mask=i < n)
+
+
+def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
+    wide: Any = np.float64 if x.dtype == np.float64 else np.float32
+    flat = x.reshape(-1)  # in C order, a copy where x is not
+    y = np.empty(x.size, x.dtype)
+    limit, factor = np.uint64(threshold(p)), wide(scale(p))
+    for first in range(0, x.size, 4 * CHUNK):
+        part = slice(first, min(first + 4 * CHUNK, x.size))
+        count = part.stop - first
+        words = numpy_words(seed, offset + first // 4, 4 * blocks_used(count, 32))[:count]
+        drop = words < limit
+        value = flat[part].astype(wide, copy=False) * factor
+        np.copyto(value, 0, where=drop)
+        y[part] = value
+    return y.reshape(x.shape)
+
+
+def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
+    if not dtypes.is_float(x.dtype):
+        raise DTypeError(f"dropout: x is {dtypes.of(x.dtype).name}; it takes floating types")
+    return Spec(tuple(x.shape), x.dtype)
+
+
+def forward(x: CudaArray, *, p: float, seed: int, offset: int) -> CudaArray:
+    given, x = x, dense(x)
+    y = allocate(x.shape, x.dtype, x.device)
+    grid = (triton.cdiv(blocks_used(x.size, 32), BLOCK),)
+    launch(_kernel, grid, x, y, x.size, *kernel_seed(seed, offset), np.int64(threshold(p)), np.float64(scale(p)), BLOCK=BLOCK)
+    return laid(y, (given,))
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((3, 7)), p=0.5, seed=7, offset=3),
+        Sample(rng.standard_normal((2, 3, 5)), p=0.1, seed=2**63 + 1, offset=2**33),
+        Sample(rng.standard_normal((1030,)), p=0.25, seed=7, offset=0),
+        Sample(rng.standard_normal((5,)), p=0.0, seed=7, offset=0),
+        Sample(rng.standard_normal((5,)), p=1.0, seed=7, offset=0),
+        Sample(rng.standard_normal(()), p=0.3, seed=7, offset=0),
+        Sample(np.zeros((0, 3)), p=0.3, seed=7, offset=0),
+    ]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal((8192, 4096)), p=0.1, seed=7, offset=0)]
+
+
+def work(x: Any, *, p: float, seed: int, offset: int) -> Work:
+    n = int(np.prod(x.shape, dtype=np.int64))
+    return Work(2 * n, 2 * n * x.dtype.itemsize)
+
+
+op(
+    "dropout", reference, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
+    rule=lambda g, p, seed, offset: ops.dropout(g, p=p, seed=seed, offset=offset),
+    backward=lambda g, p, seed, offset: forward(g, p=p, seed=seed, offset=offset),
+    reference_backward=lambda g, p, seed, offset: reference(g, p=p, seed=seed, offset=offset),
+    doc="Zero each element with probability p, drawn from (seed, offset) in C order, and scale the others by 1 / (1 - p).",
+)  # fmt: skip

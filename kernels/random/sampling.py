@@ -1,0 +1,301 @@
+"""Ops that draw: rand, randn, randint, randperm. The same (seed, offset) gives the same numbers, bit for bit, on every device.
+
+What a number is made of (see philox.py for the words and how many blocks an op uses):
+
+- rand: float32 from the upper 24 bits of a 32-bit word, float16 from 11, bfloat16 from 8 (exact, and never 1); float64
+  from 53 bits of a 64-bit word.
+- randn: pairs of float32 normals from pairs of 32-bit words (float16 and bfloat16 are those rounded), pairs of float64
+  normals from pairs of 64-bit words; an odd last number leaves its partner unused.
+- randint: low + (w * (high - low) >> 64) of a 64-bit word w: no value is favoured by more than (high - low) / 2^64.
+- randperm: positions in the order of 64-bit words, equal words in the order of their positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.device import device as Device
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import assigned
+from tritensor.kernels.parts.filling import refuse_negative_size
+from tritensor.kernels.parts.indices.radix_sort import sort_keys
+from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
+from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.table import Sample, Spec, op
+
+BLOCK = 256  # Philox blocks per program
+INT64 = np.dtype(np.int64)
+
+
+def word_bits(dtype: np.dtype) -> int:
+    """Size of the words that a floating number of this type is drawn from."""
+    return 64 if dtype == np.float64 else 32
+
+
+def drawn_blocks(name: str, n: int, dtype: np.dtype) -> int:
+    """Blocks that op `name` uses for n numbers: by how many the generator's offset moves."""
+    if name in ("randint", "randperm"):
+        return blocks_used(n, 64)
+    return blocks_used(n + n % 2 if name == "randn" else n, word_bits(dtype))
+
+
+@triton.jit
+def _long(low, high):
+    return (high.to(tl.uint64) << 32) | low.to(tl.uint64)
+
+
+@triton.jit
+def _blocks(k0, k1, offset, state, BLOCK: tl.constexpr):
+    """This program's words."""
+    k0, k1, offset = placed(k0, k1, offset, state)
+    block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
+    return philox(block, k0, k1)
+
+
+# y[i] = (w_i >> (W - BITS)) * 2^-BITS, W the size of a word
+@triton.jit
+def _rand_kernel(y, n, k0, k1, offset, state, BITS: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
+    if BITS == 53:
+        w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
+        value = (w >> 11).to(tl.float64) * 1.1102230246251565e-16
+        i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
+    else:
+        w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
+        value = (w >> (32 - BITS)).to(tl.float32) * (2.0**-BITS)
+        i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
+    tl.store(y + i, value.to(y.dtype.element_ty), mask=i < n)
+
+
+# y[2i], y[2i + 1] = Box-Muller of words 2i and 2i + 1
+@triton.jit
+def _randn_kernel(y, n, k0, k1, offset, state, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
+    if DOUBLE:
+        a, b = polar(_long(w0, w1), _long(w2, w3))
+        z = tl.interleave(a, b)  # (2 BLOCK,)
+        i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
+    else:
+        a, b = polar(w0, w1)
+        c, d = polar(w2, w3)
+        z = in_order(a, b, c, d)  # (4 BLOCK,)
+        i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
+    tl.store(y + i, z.to(y.dtype.element_ty), mask=i < n)
+
+
+# y[i] = low + hi(w_i * span); span 0 stands for 2^64
+@triton.jit
+def _randint_kernel(y, n, k0, k1, offset, state, low, span, FULL: tl.constexpr, BLOCK: tl.constexpr):
+    w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
+    w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
+    if not FULL:
+        w = tl.umulhi(w, tl.zeros_like(w) + span)
+    i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
+    tl.store(y + i, (low + w.to(tl.int64)).to(y.dtype.element_ty), mask=i < n)
+
+
+# --- numpy
+def _chunked(n: int, bits: int, seed: int, offset: int, out: np.ndarray, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Fill `out` (flat) with make(words), a cache-sized piece at a time."""
+    per_block = 128 // bits
+    step = CHUNK * per_block
+    for first in range(0, n, step):
+        count = min(step, n - first)
+        words = numpy_words(seed, offset + first // per_block, 4 * blocks_used(count, bits))
+        out[first : first + count] = make(words if bits == 32 else words.view(np.uint64))[:count]
+    return out
+
+
+_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    keep, bits = _BITS[dtypes.of(dtype).name], word_bits(dtype)
+    real = np.float64 if bits == 64 else np.float32
+
+    def make(words: np.ndarray) -> np.ndarray:
+        return (words >> words.dtype.type(bits - keep)).astype(real) * real(2.0**-keep)
+
+    return _chunked(math.prod(shape), bits, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
+
+
+def _normals(words: np.ndarray) -> np.ndarray:
+    a, b = numpy_polar(words[::2], words[1::2])
+    z = np.empty(words.size, a.dtype)
+    z[::2] = a
+    z[1::2] = b
+    return z
+
+
+_kept: tuple[np.ndarray | None, np.ndarray] = (None, np.empty(0, np.float32))
+
+
+def _few_normals(n: int, seed: int, offset: int) -> np.ndarray:
+    """A few float32 normals, out of those of a whole chunk of words where it was made into normals before."""
+    global _kept
+    words, start = ahead(seed, offset, blocks_used(n, 32))
+    source, normals = _kept
+    if source is not words:
+        normals = _normals(words.reshape(-1))
+        _kept = (words, normals)
+    return normals[4 * start : 4 * start + n]
+
+
+def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    n = math.prod(shape)
+    if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
+        return _few_normals(n, seed, offset).astype(dtype).reshape(shape)
+    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals).reshape(shape)
+
+
+def _high(w: np.ndarray, span: int) -> np.ndarray:
+    """w * span >> 64 for uint64 words."""
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    if span <= 1 << 32:
+        s = np.uint64(span)
+        return ((w >> half) * s + ((w & low) * s >> half)) >> half
+    s1, s0 = np.uint64(span >> 32), np.uint64(span & 0xFFFFFFFF)
+    w1, w0 = w >> half, w & low
+    middle = w1 * s0 + (w0 * s0 >> half)
+    other = (middle & low) + w0 * s1
+    return w1 * s1 + (middle >> half) + (other >> half)
+
+
+def _randint(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    span = high - low
+
+    def make(words: np.ndarray) -> np.ndarray:
+        drawn = words if span == 1 << 64 else _high(words, span)
+        return (drawn.view(np.int64) + np.int64(low if low < 1 << 63 else low - (1 << 64))).astype(dtype)
+
+    return _chunked(math.prod(shape), 64, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
+
+
+def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    words = numpy_words(seed, offset, 4 * blocks_used(n, 64)).view(np.uint64)[:n]
+    order = np.argsort(words)  # several times faster than the stable sort, and the same unless two words are equal
+    drawn = words[order]
+    if (drawn[1:] == drawn[:-1]).any():
+        order = np.argsort(words, kind="stable")
+    return order.astype(dtype, copy=False)
+
+
+# --- device
+def _rand_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    y = allocate(shape, dtype, device)
+    blocks = blocks_used(y.size, word_bits(dtype))
+    launch(
+        _rand_kernel, (triton.cdiv(blocks, BLOCK),), y, y.size, *kernel_seed(seed, offset), BITS=_BITS[dtypes.of(dtype).name], BLOCK=BLOCK
+    )
+    return y
+
+
+def _randn_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    y = allocate(shape, dtype, device)
+    blocks = blocks_used(y.size, word_bits(dtype))
+    launch(_randn_kernel, (triton.cdiv(blocks, BLOCK),), y, y.size, *kernel_seed(seed, offset), DOUBLE=dtype == np.float64, BLOCK=BLOCK)
+    return y
+
+
+def _draw_integers(y: Any, low: int, span: int, seed: int, offset: int) -> None:
+    start = np.int64(low if low < 1 << 63 else low - (1 << 64))
+    launch(
+        _randint_kernel, (triton.cdiv(blocks_used(y.size, 64), BLOCK),), y, y.size, *kernel_seed(seed, offset), start,
+        np.uint64(span & 0xFFFFFFFFFFFFFFFF), FULL=span == 1 << 64, BLOCK=BLOCK,
+    )  # fmt: skip
+
+
+def _randint_forward(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    y = allocate(shape, dtype, device)
+    _draw_integers(y, low, high - low, seed, offset)
+    return y
+
+
+def _randperm_forward(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
+    keys = allocate((n,), INT64, device)
+    _draw_integers(keys, 0, 1 << 64, seed, offset)
+    order = sort_keys(keys, 64)[1]
+    if dtype == INT64:
+        return order
+    return assigned(allocate((n,), dtype, device), order)
+
+
+# --- shapes and samples
+def _float_shape(name: str) -> Callable[..., Spec]:
+    def shape_of(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
+        refuse_negative_size(name, shape)
+        if dtypes.of(dtype).name not in _BITS:
+            raise DTypeError(
+                f"{name}: {dtypes.of(dtype).name} is not a floating type that can be drawn; use {', '.join(_BITS)}, or randint"
+            )
+        return Spec(shape, dtype)
+
+    return shape_of
+
+
+def _randint_shape(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
+    refuse_negative_size("randint", shape)
+    if low >= high:
+        raise ValueError(f"randint: low {low} is not below high {high}")
+    kind = dtypes.of(dtype).kind
+    if kind in ("int", "uint") and not (np.iinfo(dtype).min <= low and high - 1 <= np.iinfo(dtype).max):
+        raise ValueError(f"randint: {low} to {high - 1} does not fit {dtypes.of(dtype).name}; choose a wider dtype")
+    return Spec(shape, dtype)
+
+
+def _randperm_shape(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
+    if n < 0:
+        raise ShapeError(f"randperm: n is {n}; it must not be negative")
+    return Spec((n,), dtype)
+
+
+_float_types = (np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), dtypes.bfloat16.numpy)
+
+
+def _float_samples(rng: np.random.Generator) -> list[Sample]:
+    shapes = ((7,), (3, 5), (1030,), (), (0, 3))
+    return [
+        Sample(shape=s, seed=2**40 + 17, offset=2**32 - 3, dtype=t) for t in _float_types for s in shapes[: 5 if t == np.float32 else 3]
+    ]
+
+
+def _randint_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(low=0, high=10, shape=(3, 5), seed=1, offset=0, dtype=INT64),
+        Sample(low=-(2**63), high=2**63 - 1, shape=(9,), seed=1, offset=7, dtype=INT64),
+        Sample(low=-3, high=2**33, shape=(700,), seed=5, offset=2, dtype=INT64),
+        Sample(low=0, high=256, shape=(5,), seed=5, offset=2, dtype=np.dtype(np.uint8)),
+        Sample(low=0, high=7, shape=(0,), seed=5, offset=2, dtype=INT64),
+    ]
+
+
+def _randperm_samples(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(n=n, seed=3, offset=11, dtype=t) for n, t in ((7, INT64), (300, np.dtype(np.int32)), (0, INT64), (1, INT64))]
+
+
+op(
+    "rand", _rand, shape=_float_shape("rand"), forward=_rand_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    doc="Uniform numbers of [0, 1).",
+)  # fmt: skip
+op(
+    "randn", _randn, shape=_float_shape("randn"), forward=_randn_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    doc="Standard normal numbers.",
+)  # fmt: skip
+op(
+    "randint", _randint, shape=_randint_shape, forward=_randint_forward, samples=_randint_samples, differentiable=False, dtypes=("float32",),
+    doc="Uniform integers of [low, high).",
+)  # fmt: skip
+op(
+    "randperm", _randperm, shape=_randperm_shape, forward=_randperm_forward, samples=_randperm_samples, differentiable=False, dtypes=("float32",),
+    doc="A random permutation of 0 to n - 1.",
+)  # fmt: skip

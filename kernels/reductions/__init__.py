@@ -1,0 +1,1 @@
+"""Reductions and scans: sums, extrema, running sums."""

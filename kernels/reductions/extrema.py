@@ -1,0 +1,371 @@
+"""Extrema and quantifiers: amax, amin, argmax, argmin, max_dim, min_dim, any, all. NaN wins every comparison; among equals the first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.axes import along, normal, reduced, stretch
+from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, divide, fold, reduction, spread, value, zero
+from tritensor.table import Sample, ops
+
+_I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
+_FAR = 2**62  # an index behind every real one
+_ORDERED_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool")
+
+
+# The functions of the reductions.
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _smaller(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _placed(x, index):
+    return x, index
+
+
+# (a, i) stays if a > b, or a alone is NaN, or they are equal and i < j
+@triton.jit
+def _first_larger(a, i, b, j):
+    a_nan, b_nan = a != a, b != b
+    stays = (a > b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & (i < j))
+    return tl.where(stays, a, b), tl.where(stays, i, j)
+
+
+@triton.jit
+def _first_smaller(a, i, b, j):
+    a_nan, b_nan = a != a, b != b
+    stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & (i < j))
+    return tl.where(stays, a, b), tl.where(stays, i, j)
+
+
+@triton.jit
+def _place(value, index):
+    return index
+
+
+@triton.jit
+def _true(x, index):
+    return (x != 0).to(tl.int32)
+
+
+@triton.jit
+def _either(a, b):
+    return a | b
+
+
+@triton.jit
+def _both(a, b):
+    return a & b
+
+
+@triton.jit
+def _nonzero(a):
+    return a != 0
+
+
+def _state(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    """Values are compared as they are; 16-bit floats and small integers in 32 bits."""
+    if dtypes.is_float(dtype):
+        return (dtypes.accumulator(dtype),)
+    return (np.dtype(np.int32) if dtype.itemsize < 4 else dtype,)
+
+
+def _placed_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (*_state(dtype), _I64)
+
+
+def _edge(dtype: np.dtype, sign: int) -> Any:
+    """The number that loses against all (sign -1: the lowest)."""
+    if dtypes.is_float(dtype):
+        return sign * float("inf")
+    return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)
+
+
+def _lowest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
+    return (_edge(states[0], -1), _FAR)[: len(states)]
+
+
+def _highest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
+    return (_edge(states[0], 1), _FAR)[: len(states)]
+
+
+def _one(states: tuple[np.dtype, ...]) -> tuple[int]:
+    return (1,)
+
+
+# The CPU side.
+_SHORT, _MANY = 32, 2560  # columns of a short row, elements of many such rows
+
+
+def _widened(x: np.ndarray) -> np.ndarray:
+    """bfloat16 as float32: numpy's own reductions know NaN only for its own types."""
+    return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+
+def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
+    """ufunc.reduce; many short rows column by column, because numpy's reduction starts anew for each row."""
+    n = x.shape[-1] if x.ndim > 1 and dims == (x.ndim - 1,) else 0
+    if not 1 < n <= _SHORT or x.size < _MANY or not x.flags.c_contiguous:
+        return ufunc.reduce(x, axis=dims, keepdims=keepdim)
+    columns = x.reshape(-1, n)
+    while columns.shape[1] > _SHORT // 2:  # the halves may overlap: what is compared twice changes nothing
+        half = (columns.shape[1] + 1) // 2
+        columns = ufunc(columns[:, :half], columns[:, -half:])
+    out = columns[:, 0].copy()
+    for j in range(1, columns.shape[1]):
+        ufunc(out, columns[:, j], out=out)
+    return out.reshape(reduced(x.shape, dims, keepdim))
+
+
+def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Largest value over dims; the gradient is shared evenly among equals."""
+    dims = dim if type(dim) is tuple else normal("amax", dim, x.ndim)
+    if x.dtype.char in "fd":
+        return _extreme(np.maximum, x, dims, keepdim)
+    return np.asarray(_extreme(np.maximum, _widened(x), dims, keepdim), x.dtype)
+
+
+def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Smallest value over dims; the gradient is shared evenly among equals."""
+    dims = dim if type(dim) is tuple else normal("amin", dim, x.ndim)
+    if x.dtype.char in "fd":
+        return _extreme(np.minimum, x, dims, keepdim)
+    return np.asarray(_extreme(np.minimum, _widened(x), dims, keepdim), x.dtype)
+
+
+def _argmax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Index of the first largest along dim (None: in the flattened array)."""
+    return np.asarray(np.argmax(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
+
+
+def _argmin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Index of the first smallest along dim (None: in the flattened array)."""
+    return np.asarray(np.argmin(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
+
+
+def _max_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Largest along dim and its first index; the gradient goes to that element."""
+    return _chosen(x, _argmax(x, dim=dim, keepdim=True), dim, keepdim)
+
+
+def _min_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest along dim and its first index; the gradient goes to that element."""
+    return _chosen(x, _argmin(x, dim=dim, keepdim=True), dim, keepdim)
+
+
+def _chosen(x: np.ndarray, index: np.ndarray, dim: int, keepdim: bool) -> tuple[np.ndarray, np.ndarray]:
+    if x.ndim == 0:
+        return x.copy(), index
+    values = np.take_along_axis(x, index, axis=dim)
+    kept = reduced(x.shape, normal("max_dim", dim, x.ndim), keepdim)
+    return values.reshape(kept), index.reshape(kept)
+
+
+def _any(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Whether any element over dims is nonzero."""
+    return np.asarray(np.logical_or.reduce(x != 0, axis=normal("any", dim, x.ndim), keepdims=keepdim))
+
+
+def _all(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Whether all elements over dims are nonzero."""
+    return np.asarray(np.logical_and.reduce(x != 0, axis=normal("all", dim, x.ndim), keepdims=keepdim))
+
+
+# Gradients of amax and amin: g / (number of equals) at each of them; NaN, the largest of all, equals NaN.
+def _ties_rule(g: Any, x: Any, y: Any, dim: Any) -> Any:
+    dims = normal("amax", dim, len(x.shape))
+    kind = x.array.dtype
+    ties = ops.add(ops.cast(ops.eq(x, stretch(y, x.shape, dims)), dtype=kind), ops.cast(ops.ne(x, x), dtype=kind))
+    share = ops.div(ops.reshape(g, shape=reduced(x.shape, dims, True)), ops.sum(ties, dim=dims, keepdim=True))
+    return ops.mul(ties, ops.expand(share, shape=x.shape))
+
+
+@triton.jit
+def _equal(x, y, index):
+    return ((x == y) | (x != x)).to(tl.int32)
+
+
+@triton.jit
+def _shared(x, y, g, ties, index):
+    return tl.where((x == y) | (x != x), divide(g, ties.to(g.dtype)), 0)
+
+
+def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaArray:
+    dims = normal("amax", dim, len(x.shape))
+    wide_y = along(y, x.shape, dims)
+    ties = allocate(reduced(x.shape, dims, True), np.dtype(np.int32), x)
+    fold(ReductionFunctions(_equal, add, None, zero), (x, wide_y), dims, (ties,), (np.dtype(np.int32),))
+    dx = allocate(x.shape, x.dtype, x)
+    spread(_shared, (x, wide_y, along(g, x.shape, dims), ties.expand(x.shape)), dims, (dx,))
+    return dx
+
+
+def _ties_reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) -> np.ndarray:
+    dims = normal("amax", dim, x.ndim)
+    kept = reduced(x.shape, dims, True)
+    ties = (x == y.reshape(kept)) | (x != x)
+    n = np.add.reduce(ties, axis=dims, keepdims=True, dtype=np.float32)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = (g.reshape(kept) / n).astype(x.dtype)
+    return np.where(ties, share, x.dtype.type(0))
+
+
+# Gradients of max_dim and min_dim: g at the chosen index.
+def _chosen_rule(g: Any, indices: Any, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
+    if g[0] is None:
+        return None
+    dims = normal("max_dim", dim, len(x_shape))
+    if not dims:
+        return g[0]
+    places = ops.arange(start=0, end=x_shape[dims[0]], step=1, dtype=_I64, device=indices.device)
+    places = ops.reshape(places, shape=_row(x_shape, dims[0]))
+    here = ops.cast(ops.eq(places, ops.reshape(indices, shape=reduced(x_shape, dims, True))), dtype=x_dtype)
+    return ops.mul(here, stretch(g[0], x_shape, dims))
+
+
+def _row(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    """A shape of 1s with one dim of the given shape."""
+    return tuple(n if a == dim else 1 for a, n in enumerate(shape))
+
+
+@triton.jit
+def _where_chosen(place, g, index):
+    return tl.where(index == place, g, 0)
+
+
+def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
+    if g[0] is None:
+        return None
+    dims = normal("max_dim", dim, len(x_shape))
+    dx = allocate(x_shape, x_dtype, indices)
+    spread(_where_chosen, (along(indices, x_shape, dims), along(g[0], x_shape, dims)), dims, (dx,))
+    return dx
+
+
+def _chosen_reference_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
+    if g[0] is None:
+        return None
+    dims = normal("max_dim", dim, len(x_shape))
+    if not dims:
+        return g[0]
+    kept = reduced(x_shape, dims, True)
+    dx = np.zeros(x_shape, x_dtype)
+    np.put_along_axis(dx, indices.reshape(kept), g[0].reshape(kept), axis=dims[0])
+    return dx
+
+
+# Samples and registration.
+def _spaced(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Values far enough apart that a finite difference does not change which is the largest."""
+    n = int(np.prod(shape))
+    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
+
+
+def _value_samples(rng: np.random.Generator) -> list[Sample]:
+    ties = np.round(rng.normal(size=(4, 6)))
+    nan = _spaced(rng, (3, 5))
+    nan[1, 2] = np.nan
+    return [
+        Sample(_spaced(rng, (5, 7)), dim=(0, 1), keepdim=False),
+        Sample(_spaced(rng, (5, 7)), dim=(1,), keepdim=True),
+        Sample(_spaced(rng, (70, 6)), dim=(0,), keepdim=False),
+        Sample(_spaced(rng, (3, 4, 2)), dim=(0, 2), keepdim=False),
+        Sample(ties, dim=(1,), keepdim=False, smooth=False),
+        Sample(nan, dim=(1,), keepdim=False, smooth=False),
+        Sample(rng.normal(size=(5000,)), dim=(0,), keepdim=False, smooth=False),
+    ]
+
+
+def _index_samples(rng: np.random.Generator) -> list[Sample]:
+    """Ties, NaN, one dim and all of them (an index into the flattened array), and rows shared among programs."""
+    ties = np.round(rng.normal(size=(4, 6)))
+    nan = rng.normal(size=(3, 5))
+    nan[1, 2] = nan[1, 3] = np.nan
+    return [
+        Sample(_spaced(rng, (5, 7)), dim=1, keepdim=False),
+        Sample(_spaced(rng, (70, 6)), dim=0, keepdim=True),
+        Sample(_spaced(rng, (3, 4, 2)), dim=1, keepdim=False),
+        Sample(ties, dim=1, keepdim=False, smooth=False),
+        Sample(nan, dim=1, keepdim=False, smooth=False),
+        Sample(np.full((2, 3), -np.inf), dim=1, keepdim=False, smooth=False),
+        Sample(np.round(rng.normal(size=(1, 5000))), dim=1, keepdim=False, smooth=False),
+    ]
+
+
+def _flat_samples(rng: np.random.Generator) -> list[Sample]:
+    ties = np.round(rng.normal(size=(3, 4, 5)))
+    return [*_index_samples(rng), Sample(ties, dim=None, keepdim=False), Sample(rng.normal(size=(3, 4)), dim=None, keepdim=True)]
+
+
+def _truth_samples(rng: np.random.Generator) -> list[Sample]:
+    x = np.round(rng.normal(size=(6, 5)) * 0.7)
+    nan = np.where(x > 0, np.nan, 0.0)
+    return [
+        Sample(x, dim=(0, 1), keepdim=False),
+        Sample(x, dim=(1,), keepdim=True),
+        Sample(x, dim=(0,), keepdim=False),
+        Sample(nan, dim=(1,), keepdim=False),
+        Sample(np.zeros((3, 0)), dim=(1,), keepdim=False),
+        Sample(np.zeros((5000,)), dim=(0,), keepdim=False),
+    ]
+
+
+def _index_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (_I64,)
+
+
+def _both_results(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return dtype, _I64
+
+
+def _truth_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (_BOOL,)
+
+
+def _truth_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (np.dtype(np.int32),)
+
+
+for _name, _reference, _combine, _identity, _what in (
+    ("amax", _amax, _larger, _lowest, "largest"),
+    ("amin", _amin, _smaller, _highest, "smallest"),
+):
+    reduction(
+        _name, _reference, map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
+        reference_backward=(_ties_reference_backward,), state=_state, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
+    )  # fmt: skip
+for _name, _reference, _combine, _identity, _what in (
+    ("argmax", _argmax, _first_larger, _lowest, "largest"),
+    ("argmin", _argmin, _first_smaller, _highest, "smallest"),
+):
+    reduction(
+        _name, _reference, map=_placed, combine=_combine, finish=_place, identity=_identity, rule=None, state=_placed_state, result=_index_result,
+        needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
+    )  # fmt: skip
+for _name, _reference, _combine, _identity, _what in (
+    ("max_dim", _max_dim, _first_larger, _lowest, "largest"),
+    ("min_dim", _min_dim, _first_smaller, _highest, "smallest"),
+):
+    reduction(
+        _name, _reference, map=_placed, combine=_combine, finish=None, identity=_identity, rule=_chosen_rule, backward=_chosen_backward,
+        reference_backward=_chosen_reference_backward, state=_placed_state, result=_both_results, needs_element=_what, ordered=True,
+        outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
+    )  # fmt: skip
+for _name, _reference, _combine, _start in (("any", _any, _either, zero), ("all", _all, _both, _one)):
+    reduction(
+        _name, _reference, map=_true, combine=_combine, finish=_nonzero, identity=_start, rule=None,
+        state=_truth_state, result=_truth_result, kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
+    )  # fmt: skip

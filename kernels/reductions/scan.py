@@ -1,0 +1,114 @@
+"""Running sums along a dim, forwards or backwards: each is the other's gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.reduction import ORDERED, refuse_kind
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
+from tritensor.table import Sample, Spec, normal_dim, op, ops
+
+TILE = 1024  # elements that one program scans at a time
+
+
+# y_i = sum of x_j over j <= i (REVERSE: j >= i)
+@triton.jit(do_not_specialize=["columns"])
+def _cumsum_kernel(
+    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, REVERSE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(rows, BM)
+    columns = columns // ALIGN * ALIGN
+    tiles = tl.cdiv(columns, BN)
+    before = tl.zeros((BM,), KIND)
+    for t in range(tiles):
+        start = (tiles - 1 - t) * BN if REVERSE else t * BN
+        col = start + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        value = load(x, b, row, col, x_strides, lanes, 0, X_UNIT).to(KIND)  # (BM, BN)
+        sums = tl.cumsum(value, axis=1, reverse=REVERSE) + before[:, None]
+        store(y, sums, b, row, col, y_strides, lanes, Y_UNIT)
+        # The tile's last sum; `before += tl.sum(value)` trips an assertion in Triton 3.6's OptimizeThreadLocality.
+        before = tl.sum(tl.where((col == (start if REVERSE else start + BN - 1))[None, :], sums, 0), axis=1)
+
+
+def _result(dtype: np.dtype) -> np.dtype:
+    return dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype)
+
+
+def _kept(dtype: np.dtype) -> np.dtype:
+    """The type that a running sum is kept in: float64 for float32, because a million terms added one after the other lose four digits."""
+    return np.dtype(np.float64) if dtype == np.float32 else dtypes.accumulator(dtype)
+
+
+def _cumsum(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
+    """Running sum along dim (from its end with `reverse`); integers and bools in int64, 16-bit floats in float32, float32 in float64."""
+    if x.ndim == 0:
+        return np.asarray(x, _result(x.dtype)).copy()
+    axis = normal_dim("cumsum", dim, x.ndim)
+    way = np.flip(x, axis) if reverse else x
+    kept = _kept(x.dtype)  # cast first: accumulate(dtype=) casts through small buffers
+    found = np.add.accumulate(way.astype(kept, copy=False), axis=axis, dtype=kept).astype(_result(x.dtype), copy=False)
+    return np.ascontiguousarray(np.flip(found, axis)) if reverse else found
+
+
+def _shape(x: Any, *, dim: int, reverse: bool = False) -> Spec:
+    refuse_kind("cumsum", x.dtype, (*ORDERED, "complex"))
+    normal_dim("cumsum", dim, len(x.shape))
+    return Spec(x.shape, _result(x.dtype))
+
+
+def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
+    """Launch the kernel with a given tile."""
+    y = allocate(x.shape, _result(x.dtype), x)
+    a, c = as_rows(x, dim), as_rows(y, dim)
+    kind = getattr(tl, dtypes.of(_kept(x.dtype)).name)
+    launch(
+        _cumsum_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
+        KIND=kind, REVERSE=reverse, X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
+    )  # fmt: skip
+    return y
+
+
+def _forward(x: CudaArray, *, dim: int, reverse: bool = False) -> CudaArray:
+    axis = normal_dim("cumsum", dim, len(x.shape))
+    return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, _kept(x.dtype).itemsize, limit=TILE, tile=TILE))
+
+
+def _rule(g: Any, dim: int, reverse: bool) -> Any:
+    return ops.cumsum(g, dim=dim, reverse=not reverse)
+
+
+def _backward(g: CudaArray, dim: int, reverse: bool) -> CudaArray:
+    return _forward(g, dim=dim, reverse=not reverse)
+
+
+def _reference_backward(g: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
+    return _cumsum(g, dim=dim, reverse=not reverse)
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    """Last dim, first, a middle one, backwards, and rows longer than a tile in either direction."""
+    return [
+        Sample(rng.normal(size=(5, 7)), dim=1, reverse=False),
+        Sample(rng.normal(size=(6, 5)), dim=0, reverse=True),
+        Sample(rng.normal(size=(3, 4, 5)), dim=1, reverse=False),
+        Sample(rng.normal(size=(2, 1100)), dim=1, reverse=True),
+        Sample(rng.normal(size=(1100, 2)), dim=0, reverse=False),
+        Sample(rng.normal(size=(3, 0)), dim=1, reverse=False),
+    ]
+
+
+op(
+    "cumsum", _cumsum, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
+)  # fmt: skip

@@ -1,0 +1,332 @@
+"""Sums and what is made of them: sum, mean, prod, var."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.axes import along, along_host, count, normal, reduced, stretch
+from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, divide, fold, reduction, spread, value, zero
+from tritensor.kernels.parts.summation import few, total
+from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.table import Sample, Work, ops
+
+
+def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Sum over dims; integers and bools in int64, 16-bit floats in float32."""
+    dims = dim if type(dim) is tuple else normal("sum", dim, x.ndim)
+    if dims and (small := few(x, dims, keepdim)) is not None:
+        return small
+    kept = dtypes.accumulator(x.dtype)
+    out = total(x, dims, keepdim, kept)
+    return out.astype(x.dtype) if dtypes.is_float(x.dtype) and kept is not x.dtype else out
+
+
+def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Mean over dims; NaN over none."""
+    dims = dim if type(dim) is tuple else normal("mean", dim, x.ndim)
+    if dims and (small := few(x, dims, keepdim)) is not None:
+        return small / (x.size if len(dims) == x.ndim else x.shape[dims[0]])
+    n = count(x.shape, dims)
+    out = total(x, dims, keepdim, dtypes.accumulator(x.dtype))
+    if n:
+        return np.true_divide(out, out.dtype.type(n)).astype(x.dtype, copy=False)
+    return np.full_like(out, np.nan, x.dtype)
+
+
+def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Product over dims; integers and bools in int64, 16-bit floats in float32."""
+    kept = dtypes.accumulator(x.dtype)
+    out = np.multiply.reduce(x, axis=normal("prod", dim, x.ndim), dtype=kept, keepdims=keepdim)
+    return np.asarray(out, _sum_result(x.dtype)[0])
+
+
+def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
+    """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction), less what the mean's rounding added."""
+    dims = normal("var", dim, x.ndim)
+    kept = dtypes.accumulator(x.dtype)
+    wide = x.astype(kept, copy=False)
+    n = kept.type(count(x.shape, dims))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centred = np.asarray(wide - total(wide, dims, True) / n)  # of a 0-d x numpy makes a scalar
+        off = total(centred, dims, keepdim)
+        np.multiply(centred, centred, out=centred)
+        squares = total(centred, dims, keepdim) - off * off / n
+        return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
+
+
+# The functions of the reductions.
+@triton.jit
+def multiply(a, b):
+    return a * b
+
+
+# Moments about the first of the reduced elements, which is as far from 0 as all of them: a mean of 1e4 kept in float32 loses four digits.
+@triton.jit
+def _moments(x, origin, index):
+    return x * 0 + 1, x - origin, x * 0
+
+
+# Chan's update: of (n, mean, m2) and (n', mean', m2') with d = mean' - mean, N = n + n': mean + d n'/N, m2 + m2' + d^2 n n'/N
+@triton.jit
+def _merge(n, mean, m2, n_, mean_, m2_):
+    both = n + n_
+    share = n_ / tl.maximum(both, 1)
+    d = mean_ - mean
+    return both, mean + d * share, m2 + m2_ + d * d * n * share
+
+
+@triton.jit
+def _variance(n, mean, m2, divisor):
+    return divide(m2, divisor)
+
+
+def _sum_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
+    return (dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype),)
+
+
+# Gradients.
+def _sum_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
+    return stretch(g, x_shape, normal("sum", dim, len(x_shape)))
+
+
+def _sum_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
+    return along(g, x_shape, normal("sum", dim, len(x_shape)))
+
+
+def _sum_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
+    return along_host(g, x_shape, normal("sum", dim, len(x_shape)))
+
+
+def _mean_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
+    dims = normal("mean", dim, len(x_shape))
+    return stretch(ops.div(g, float(count(x_shape, dims) or 1)), x_shape, dims)
+
+
+@triton.jit
+def _share(g, index, n):
+    return divide(g, n)
+
+
+def _mean_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
+    dims = normal("mean", dim, len(x_shape))
+    share = allocate(g.shape, g.dtype, g)
+    spread(_share, (g,), (), (share,), (np.float64(count(x_shape, dims) or 1),))
+    return along(share, x_shape, dims)
+
+
+def _mean_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
+    dims = normal("mean", dim, len(x_shape))
+    kept = dtypes.accumulator(g.dtype)
+    return along_host(np.asarray(np.true_divide(g, count(x_shape, dims) or 1, dtype=kept)).astype(g.dtype, copy=False), x_shape, dims)
+
+
+def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
+    """g times the product of all the others, by a tree of products: exact at zeros, at every order.
+
+    Upward, level k + 1 holds the products of neighbouring pairs of level k; downward, each of a pair gets what came
+    from above times its neighbour.
+    """
+    dims = normal("prod", dim, len(x.shape))
+    kept = tuple(a for a in range(len(x.shape)) if a not in dims)
+    moved = ops.permute(x, dims=kept + dims)
+    shape = tuple(x.shape[a] for a in kept)
+    n = count(x.shape, dims)
+    if n == 0:
+        return ops.mul(x, 0.0)
+    levels = [reshaped(moved, (*shape, n))]
+    while levels[-1].shape[-1] > 1:
+        level = levels[-1]
+        if level.shape[-1] % 2:
+            one = ops.full(shape=(*shape, 1), value=1.0, dtype=x.array.dtype, device=x.device)
+            level = levels[-1] = ops.cat(level, one, dim=len(shape))
+        levels.append(ops.mul(_half(level, 0), _half(level, 1)))
+    down = ops.reshape(g, shape=(*shape, 1))
+    for level in reversed(levels[:-1]):
+        down = _front(down, level.shape[-1] // 2)
+        pair = ops.stack(ops.mul(down, _half(level, 1)), ops.mul(down, _half(level, 0)), dim=len(shape) + 1)
+        down = ops.reshape(pair, shape=level.shape)
+    down = ops.reshape(_front(down, n), shape=moved.shape)
+    order = kept + dims
+    return ops.permute(down, dims=tuple(order.index(a) for a in range(len(order))))
+
+
+def _half(x: Any, parity: int) -> Any:
+    """Every second element along the last dim."""
+    return ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(parity, None, 2)))
+
+
+def _front(x: Any, n: int) -> Any:
+    """The first n along the last dim."""
+    return x if x.shape[-1] == n else ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(0, n)))
+
+
+@triton.jit
+def _factor(x, index):
+    zero = x == 0
+    return tl.where(zero, 1, x), zero.to(tl.int32)
+
+
+@triton.jit
+def _factors(p, zeros, p_, zeros_):
+    return p * p_, zeros + zeros_
+
+
+# dx_i = g * product of the others: p / x_i without zeros, p at the only zero, 0 otherwise; p is the product of the nonzero
+@triton.jit
+def _other_factors(x, g, p, zeros, index):
+    others = tl.where(x == 0, tl.where(zeros == 1, p, 0), tl.where(zeros == 0, divide(p, tl.where(x == 0, 1, x)), 0))
+    return g * others
+
+
+def _one_zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
+    return 1, 0
+
+
+def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
+    dims = normal("prod", dim, len(x.shape))
+    states = (dtypes.accumulator(x.dtype), np.dtype(np.int32))
+    p, zeros = (allocate(reduced(x.shape, dims, True), d, x) for d in states)
+    fold(ReductionFunctions(_factor, _factors, None, _one_zero), (x,), dims, (p, zeros), states)
+    dx = allocate(x.shape, x.dtype, x)
+    spread(_other_factors, (x, along(g, x.shape, dims), p.expand(x.shape), zeros.expand(x.shape)), dims, (dx,))
+    return dx
+
+
+def _var_rule(g: Any, x: Any, dim: Any, correction: float) -> Any:
+    dims = normal("var", dim, len(x.shape))
+    centred = ops.sub(x, ops.mean(x, dim=dims, keepdim=True))
+    return ops.mul(stretch(ops.mul(g, _slope(x.shape, dims, correction)), x.shape, dims), centred)
+
+
+def _slope(shape: tuple[int, ...], dims: tuple[int, ...], correction: float) -> float:
+    """2 / (n - correction), infinite where nothing is left to divide by; below that negative, as PyTorch has it."""
+    left = count(shape, dims) - correction
+    return 2.0 / left if left != 0 else float("inf")
+
+
+def _origin(x: CudaArray, dims: tuple[int, ...]) -> CudaArray:
+    """The first of the reduced elements, as a view of x's shape; x itself where it has none."""
+    if 0 in x.shape:
+        return x
+    return x[tuple(slice(0, 1) if a in dims else slice(None) for a in range(len(x.shape)))].expand(x.shape)
+
+
+def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> CudaArray:
+    dims = normal("var", dim, len(x.shape))
+    y = allocate(reduced(x.shape, dims, keepdim), x.dtype, x)
+    divisor = np.float64(max(count(x.shape, dims) - correction, 0))
+    fold(
+        ReductionFunctions(_moments, _merge, _variance, zero),
+        (x, _origin(x, dims)),
+        dims,
+        (y,),
+        (dtypes.accumulator(x.dtype),) * 3,
+        (divisor,),
+    )
+    return y
+
+
+@triton.jit
+def _from_origin(x, origin, index):
+    return x - origin
+
+
+# dx = 2 (x - mean) g / (n - correction), the mean counted from the first element
+@triton.jit
+def _deviation(x, origin, mean, g, index, slope):
+    return ((x - origin) - mean) * (g * slope.to(g.dtype))
+
+
+def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> CudaArray:
+    dims = normal("var", dim, len(x.shape))
+    kept = dtypes.accumulator(x.dtype)
+    mean, origin = allocate(reduced(x.shape, dims, True), kept, x), _origin(x, dims)
+    fold(ReductionFunctions(_from_origin, add, divide, zero), (x, origin), dims, (mean,), (kept,), (np.float64(count(x.shape, dims)),))
+    dx = allocate(x.shape, x.dtype, x)
+    slope = np.float64(_slope(x.shape, dims, correction))
+    spread(_deviation, (x, origin, mean.expand(x.shape), along(g, x.shape, dims)), dims, (dx,), (slope,))
+    return dx
+
+
+def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float) -> np.ndarray:
+    dims = normal("var", dim, x.ndim)
+    kept = dtypes.accumulator(x.dtype)
+    wide = x.astype(kept, copy=False)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out = np.asarray(wide - total(wide, dims, True) / kept.type(count(x.shape, dims)))
+        out *= g.reshape(reduced(x.shape, dims, True)) * kept.type(_slope(x.shape, dims, correction))
+    return out.astype(x.dtype, copy=False)
+
+
+# Samples and registration.
+def samples(rng: np.random.Generator) -> list[Sample]:
+    """All dims, one inner, one outer, several, none, no elements, several tiles, and rows shared among programs."""
+    return [
+        Sample(rng.normal(size=(5, 7)), dim=(0, 1), keepdim=False),
+        Sample(rng.normal(size=(5, 7)), dim=(1,), keepdim=True),
+        Sample(rng.normal(size=(70, 6)), dim=(0,), keepdim=False),
+        Sample(rng.normal(size=(3, 4, 5, 2)), dim=(0, 2), keepdim=False),
+        Sample(rng.normal(size=(3, 4, 2)), dim=(), keepdim=False),
+        Sample(rng.normal(size=(3, 0, 2)), dim=(1,), keepdim=False),
+        Sample(rng.normal(size=(2, 5000)), dim=(1,), keepdim=False),
+    ]
+
+
+def _prod_samples(rng: np.random.Generator) -> list[Sample]:
+    zeros = rng.normal(size=(4, 5)) + 1.5
+    zeros[1, 2] = zeros[2, 1] = zeros[2, 3] = 0
+    return [
+        Sample(1 + 0.3 * rng.random(size=(3, 7)), dim=(0, 1), keepdim=False),
+        Sample(1 + 0.3 * rng.random(size=(3, 5, 2)), dim=(1,), keepdim=True),
+        Sample(zeros, dim=(1,), keepdim=False),
+        Sample(rng.normal(size=(3, 0)), dim=(1,), keepdim=False),
+        Sample(1 + 1e-2 * rng.normal(size=(1, 4200)), dim=(1,), keepdim=False, smooth=False),  # a long product
+    ]
+
+
+def _var_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=(5, 7)) + 3, dim=(0, 1), correction=1, keepdim=False),
+        Sample(rng.normal(size=(5, 7, 3)), dim=(1,), correction=0, keepdim=True),
+        Sample(rng.normal(size=(70, 6)), dim=(0,), correction=1, keepdim=False),
+        Sample(rng.normal(size=(1, 5000)) + 2, dim=(1,), correction=1, keepdim=False),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal((4096, 8192))
+    return [Sample(x, dim=(1,), keepdim=False), Sample(x, dim=(0,), keepdim=False), Sample(x, dim=(0, 1), keepdim=False)]
+
+
+def _work(x: Any, *, dim: Any, keepdim: bool = False) -> Work:
+    return Work(x.size, x.size * x.dtype.itemsize)
+
+
+def _n(count: int) -> tuple[Any, ...]:
+    return (np.float64(count),)
+
+
+reduction(
+    "sum", _sum, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
+    reference_backward=_sum_reference_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
+)  # fmt: skip
+reduction(
+    "mean", _mean, map=value, combine=add, finish=divide, identity=zero, rule=_mean_rule, backward=_mean_backward,
+    reference_backward=_mean_reference_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
+    condition="absolute",
+)  # fmt: skip
+reduction(
+    "prod", _prod, map=value, combine=multiply, finish=None, identity=lambda states: (1,), rule=_prod_rule, backward=_prod_backward,
+    result=_sum_result, kinds=NUMBERS, samples=_prod_samples,
+)  # fmt: skip
+reduction(
+    "var", _var, map=_moments, combine=_merge, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
+    reference_backward=_var_reference_backward, forward=_var_forward, kinds=("float",), samples=_var_samples,
+)  # fmt: skip

@@ -1,0 +1,133 @@
+"""cat and stack: arrays laid side by side along a dimension, old or new."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import assign_into
+from tritensor.table import Sample, Spec, op, ops
+
+ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
+
+
+def _check(name: str, xs: tuple[Any, ...], dim: int | None) -> None:
+    """One dtype and, but for dim, one shape."""
+    if not xs:
+        raise ShapeError(f"{name}: no tensors were given; it needs at least one")
+    first = xs[0]
+    for i, x in enumerate(xs[1:], 1):
+        if len(x.shape) != len(first.shape) or any(d != dim and m != n for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True))):
+            where = "" if dim is None else f" outside dim {dim}"
+            raise ShapeError(f"{name}: tensor {i} is {tuple(x.shape)}, tensor 0 is {tuple(first.shape)}; their sizes must agree{where}")
+
+
+def _at(dim: int, start: int, stop: int) -> tuple[slice, ...]:
+    return (*(slice(None),) * dim, slice(start, stop))
+
+
+# cat: y[.., o_k + i, ..] = x_k[.., i, ..], o_k = n_0 + ... + n_(k-1)
+def _cat(*xs: np.ndarray, dim: int) -> np.ndarray:
+    return np.concatenate(xs, dim)
+
+
+def _cat_shape(*xs: Any, dim: int) -> Spec:
+    if xs and not xs[0].shape:
+        raise ShapeError("cat: 0-dimensional tensors cannot be joined; use stack")
+    _check("cat", xs, dim)
+    shape = list(xs[0].shape)
+    shape[dim] = sum(x.shape[dim] for x in xs)
+    return Spec(tuple(shape), xs[0].dtype)
+
+
+def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
+    """One launch per tensor."""
+    y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
+    start = 0
+    for x in xs:
+        assign_into(y[_at(dim, start, start + x.shape[dim])], x)
+        start += x.shape[dim]
+    return y
+
+
+def _cat_gradient(g: Array, xs_shape: tuple[tuple[int, ...], ...], dim: int, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
+    """Slices of g: views, no launch."""
+    out: list[Array | None] = []
+    start = 0
+    for shape, need in zip(xs_shape, needs, strict=True):
+        out.append(g[_at(dim, start, start + shape[dim])] if need else None)
+        start += shape[dim]
+    return tuple(out)
+
+
+def _cat_rule(g: Any, xs_shape: tuple[tuple[int, ...], ...], dim: int, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    out, start = [], 0
+    for shape, need in zip(xs_shape, needs, strict=True):
+        out.append(ops.index_view(g, index=_at(dim, start, start + shape[dim])) if need else None)
+        start += shape[dim]
+    return tuple(out)
+
+
+def _cat_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((2, 3)), rng.standard_normal((4, 3)), rng.standard_normal((1, 3)), dim=0),
+        Sample(rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 5, 2)), dim=1),
+        Sample(rng.standard_normal((2, 3)), np.zeros((2, 0)), dim=1),
+        Sample(rng.standard_normal((3,)), dim=0),
+    ]
+
+
+op(
+    "cat", _cat, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
+    rule=_cat_rule, backward=_cat_gradient, reference_backward=_cat_gradient,
+    doc="Tensors joined along an existing dimension.",
+)  # fmt: skip
+
+
+# stack: y[.., k, ..] = x_k[..]
+def _stack(*xs: np.ndarray, dim: int) -> np.ndarray:
+    return np.stack(xs, dim)
+
+
+def _stack_shape(*xs: Any, dim: int) -> Spec:
+    _check("stack", xs, None)
+    shape = xs[0].shape
+    return Spec((*shape[:dim], len(xs), *shape[dim:]), xs[0].dtype)
+
+
+def _stack_forward(*xs: CudaArray, dim: int) -> CudaArray:
+    """One launch per tensor."""
+    y = allocate(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
+    for k, x in enumerate(xs):
+        assign_into(y[(*(slice(None),) * dim, k)], x)
+    return y
+
+
+def _stack_gradient(g: Array, dim: int, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
+    at: tuple[Any, ...] = (slice(None),) * dim
+    taken = [g[(*at, k)] if need else None for k, need in enumerate(needs)]
+    return tuple([np.asarray(x) if isinstance(x, np.generic) else x for x in taken])
+
+
+def _stack_rule(g: Any, dim: int, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    return tuple([ops.index_view(g, index=(*(slice(None),) * dim, k)) if need else None for k, need in enumerate(needs)])
+
+
+def _stack_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), dim=0),
+        Sample(rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), dim=2),
+        Sample(rng.standard_normal(()), rng.standard_normal(()), dim=0),
+        Sample(np.zeros((0, 2)), np.zeros((0, 2)), dim=1),
+    ]
+
+
+op(
+    "stack", _stack, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
+    rule=_stack_rule, backward=_stack_gradient, reference_backward=_stack_gradient,
+    doc="Tensors of one shape joined along a new dimension.",
+)  # fmt: skip

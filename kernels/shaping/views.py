@@ -1,0 +1,341 @@
+"""View ops: the same memory under another shape. One function each for every device, no launch; the gradient is a rule of ops."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor import array
+from tritensor.array import Array, CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.view_arithmetic import inverse, reshaped
+from tritensor.table import Sample, Spec, normal_dim, op, ops
+
+ANY = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
+
+
+def window(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> np.ndarray:
+    """A view of numpy memory by shape, strides and offset in BYTES; writable where x is (np.broadcast_to's result is not)."""
+    if x.flags.c_contiguous:
+        return np.ndarray(shape, x.dtype, x, offset, strides)
+    if offset:
+        x = np.lib.stride_tricks.as_strided(x, (2,) + x.shape, (offset,) + x.strides)[1]
+    return np.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+# reshape: y.flat[i] = x.flat[i]
+def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
+    if isinstance(x, CudaArray):
+        return x.reshape(shape)
+    try:
+        return x.reshape(shape, copy=False)
+    except ValueError:
+        strides = array.element_strides(x)
+        raise ShapeError(f"view: shape {x.shape} with strides {strides} has no view of shape {shape}; use reshape, which copies") from None
+
+
+def _reshape_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
+    if math.prod(shape) != math.prod(x.shape):
+        raise ShapeError(f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}")
+    return Spec(shape, x.dtype)
+
+
+def _reshape_samples(rng: np.random.Generator) -> list[Sample]:
+    # Only shapes that split axes or add and drop ones: those are views whatever the strides.
+    return [
+        Sample(rng.standard_normal((6, 5)), shape=(2, 3, 5)),
+        Sample(rng.standard_normal((4, 1, 9)), shape=(4, 3, 1, 3)),
+        Sample(rng.standard_normal((1, 7, 1)), shape=(7,)),
+        Sample(rng.standard_normal(()), shape=(1, 1)),
+        Sample(rng.standard_normal((1,)), shape=()),
+        Sample(np.zeros((0, 3)), shape=(3, 0, 2)),
+    ]
+
+
+op(
+    "reshape", _reshape, shape=_reshape_shape, samples=_reshape_samples, view=True, dtypes=ANY,
+    rule=lambda g, x_shape: reshaped(g, x_shape),
+    reference_backward=lambda g, x_shape: g.reshape(x_shape),
+    doc="The elements of x in C order under another shape; refuses where the strides allow no view.",
+)  # fmt: skip
+
+
+# permute: y[i_dims[0], i_dims[1], ...] = x[i_0, i_1, ...]
+def _permute(x: Array, *, dims: tuple[int, ...]) -> Array:
+    return x.transpose(dims)
+
+
+def _permute_shape(x: Any, *, dims: tuple[int, ...]) -> Spec:
+    shape = x.shape
+    if len(dims) != len(shape) or (len(dims) > 1 and len(set(dims)) != len(dims)):
+        raise ShapeError(f"permute: dims {dims} of x {tuple(shape)}: each of its {len(shape)} dims must be named once")
+    return Spec(tuple([shape[d] for d in dims]), x.dtype)
+
+
+def _permute_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((3, 5)), dims=(1, 0)),
+        Sample(rng.standard_normal((2, 3, 5)), dims=(2, 0, 1)),
+        Sample(rng.standard_normal(()), dims=()),
+        Sample(np.zeros((0, 3)), dims=(1, 0)),
+    ]
+
+
+op(
+    "permute", _permute, shape=_permute_shape, samples=_permute_samples, view=True, dtypes=ANY,
+    rule=lambda g, dims: ops.permute(g, dims=inverse(dims)),
+    reference_backward=lambda g, dims: g.transpose(inverse(dims)),
+    doc="The dimensions in another order.",
+)  # fmt: skip
+
+
+# expand: y[..., i, ...] = x[..., 0, ...] along every stretched axis
+def _expand(x: Array, *, shape: tuple[int, ...]) -> Array:
+    if isinstance(x, CudaArray):
+        return x.expand(shape)
+    lead = len(shape) - x.ndim
+    return window(
+        x, shape, (0,) * lead + tuple([0 if n == 1 and m != 1 else s for n, m, s in zip(x.shape, shape[lead:], x.strides, strict=True)])
+    )
+
+
+def _expand_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
+    lead = len(shape) - len(x.shape)
+    if lead < 0:
+        raise ShapeError(f"expand: x {tuple(x.shape)} has more dimensions than shape {shape}")
+    for n, m in zip(x.shape, shape[lead:], strict=True):
+        if n not in (1, m):
+            raise ShapeError(f"expand: x {tuple(x.shape)} to {shape}: size {n} cannot become {m}; only sizes of 1 are stretched")
+    return Spec(shape, x.dtype)
+
+
+def stretched(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...]:
+    """Axes of `large` along which `small` is repeated."""
+    lead = len(large) - len(small)
+    return (*range(lead), *[i + lead for i, n in enumerate(small) if n == 1 and large[i + lead] != 1])
+
+
+def _expand_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    axes = stretched(x_shape, shape)
+    g = ops.sum(g, dim=axes, keepdim=True) if axes else g
+    return ops.reshape(g, shape=x_shape) if len(shape) != len(x_shape) else g
+
+
+def _expand_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((3, 1)), shape=(3, 5)),
+        Sample(rng.standard_normal((1, 4)), shape=(2, 3, 4)),
+        Sample(rng.standard_normal((2, 3)), shape=(2, 3)),
+        Sample(rng.standard_normal(()), shape=(2, 2)),
+        Sample(rng.standard_normal((1, 3)), shape=(0, 3)),
+    ]
+
+
+op(
+    "expand", _expand, shape=_expand_shape, samples=_expand_samples, view=True, rule=_expand_rule,
+    doc="Repeat axes of size 1 (and new leading ones) without moving data: their stride is 0.",
+)  # fmt: skip
+
+
+# as_strided: y[i, j, ...] = x[offset + i * strides[0] + j * strides[1] + ...], x one-dimensional
+def _as_strided(x: Array, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
+    if isinstance(x, CudaArray):
+        step = x.strides[0]
+        return x.as_strided(shape, tuple(s * step for s in strides), offset * step)
+    step = x.strides[0]
+    return window(x, shape, tuple([s * step for s in strides]), offset * step)
+
+
+def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Spec:
+    if len(x.shape) != 1:
+        raise ShapeError(f"as_strided: x {tuple(x.shape)} is not one-dimensional; flatten it first")
+    if len(shape) != len(strides):
+        raise ShapeError(f"as_strided: shape {shape} and strides {strides} differ in length")
+    if math.prod(shape):
+        reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        low, high = offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0)
+        if low < 0 or high >= x.shape[0]:
+            raise ShapeError(
+                f"as_strided: shape {shape}, strides {strides}, offset {offset} read elements {low} to {high} of x's {x.shape[0]}"
+            )
+    elif not 0 <= offset <= x.shape[0]:
+        raise ShapeError(f"as_strided: offset {offset} lies outside x's {x.shape[0]} elements")
+    return Spec(shape, x.dtype)
+
+
+def _as_strided_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
+    # An element read several times gets the sum of its gradients: a scatter over the positions that were read.
+    count = math.prod(shape)
+    read = ops.as_strided(_positions(x_shape[0], g.device), shape=shape, strides=strides, offset=offset)
+    zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
+    return ops.scatter_add(zeros, reshaped(read, (count,)), reshaped(g, (count,)), dim=0)
+
+
+def _positions(n: int, on: Any) -> Any:
+    """0 to n - 1 as a tensor: a view of it tells which elements the same view of another tensor reads."""
+    return ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=on)
+
+
+def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal(20), shape=(3, 4), strides=(2, 3), offset=1),  # overlaps itself
+        Sample(rng.standard_normal(12), shape=(4, 3), strides=(1, 4), offset=0),
+        Sample(rng.standard_normal(9), shape=(4,), strides=(-2,), offset=8),
+        Sample(rng.standard_normal(5), shape=(2, 3), strides=(0, 1), offset=2),
+        Sample(rng.standard_normal(5), shape=(), strides=(), offset=3),
+    ]
+
+
+op(
+    "as_strided", _as_strided, shape=_as_strided_shape, samples=_as_strided_samples, view=True, rule=_as_strided_rule,
+    doc="Any shape, strides and offset over the elements of a one-dimensional x, kept inside it.",
+)  # fmt: skip
+
+
+# diagonal: y[..., i] = x[..., i + max(-offset, 0), ..., i + max(offset, 0), ...]
+def diagonal_view(x: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """The diagonal of two dimensions as a last dimension; a view that can be written."""
+    if isinstance(x, CudaArray):
+        rows, columns = x.shape[dim1], x.shape[dim2]
+        first, second = max(-offset, 0), max(offset, 0)
+        n = max(min(rows - first, columns - second), 0)
+        rest = [d for d in range(x.ndim) if d not in (dim1, dim2)]
+        strides = tuple(x.strides[d] for d in rest) + (x.strides[dim1] + x.strides[dim2],)
+        start = first * x.strides[dim1] + second * x.strides[dim2] if n else 0
+        return x.as_strided(tuple(x.shape[d] for d in rest) + (n,), strides, start)
+    y = x.diagonal(offset, dim1, dim2)
+    y.flags.writeable = x.flags.writeable  # numpy hands out a read-only view
+    return y
+
+
+def diagonal_shape(shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> tuple[int, ...]:
+    """Shape of the diagonal of `shape`."""
+    if dim1 == dim2:
+        raise ShapeError(f"diagonal: dim1 and dim2 are both {dim1}; name two different dimensions of x {tuple(shape)}")
+    rest = tuple(n for d, n in enumerate(shape) if d not in (dim1, dim2))
+    return (*rest, max(min(shape[dim1] - max(-offset, 0), shape[dim2] - max(offset, 0)), 0))
+
+
+def _diagonal(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
+    return diagonal_view(x, offset, dim1, dim2)
+
+
+def _diagonal_shape(x: Any, *, offset: int, dim1: int, dim2: int) -> Spec:
+    ndim = len(x.shape)
+    if ndim < 2:
+        raise ShapeError(f"diagonal: x {tuple(x.shape)} has fewer than two dimensions")
+    return Spec(diagonal_shape(x.shape, offset, normal_dim("diagonal", dim1, ndim), normal_dim("diagonal", dim2, ndim)), x.dtype)
+
+
+def _diagonal_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((4, 5)), offset=0, dim1=0, dim2=1),
+        Sample(rng.standard_normal((4, 5)), offset=-2, dim1=0, dim2=1),
+        Sample(rng.standard_normal((3, 2, 4)), offset=1, dim1=2, dim2=0),
+        Sample(rng.standard_normal((3, 2)), offset=5, dim1=0, dim2=1),
+    ]
+
+
+op(
+    "diagonal", _diagonal, shape=_diagonal_shape, samples=_diagonal_samples, view=True, dtypes=ANY,
+    rule=lambda g, x_shape, offset, dim1, dim2: ops.pad_diagonal(g, shape=x_shape, offset=offset, dim1=dim1, dim2=dim2),
+    doc="The diagonal of two dimensions, as a new last dimension.",
+)  # fmt: skip
+
+
+# unfold: y[..., i, ..., k] = x[..., i * step + k, ...]
+def _unfold(x: Array, *, dim: int, size: int, step: int) -> Array:
+    shape = (*x.shape[:dim], (x.shape[dim] - size) // step + 1, *x.shape[dim + 1 :], size)
+    strides = (*x.strides[:dim], x.strides[dim] * step, *x.strides[dim + 1 :], x.strides[dim])
+    return x.as_strided(shape, strides, 0) if isinstance(x, CudaArray) else window(x, shape, strides)
+
+
+def _unfold_shape(x: Any, *, dim: int, size: int, step: int) -> Spec:
+    if not x.shape:
+        raise ShapeError("unfold: a 0-dimensional tensor has no dimension to unfold; reshape it to (1,)")
+    n = x.shape[dim]
+    if not 0 <= size <= n or step < 1:
+        raise ShapeError(f"unfold: size {size}, step {step} along dim {dim} of x {tuple(x.shape)}; size must be 0 to {n} and step positive")
+    return Spec((*x.shape[:dim], (n - size) // step + 1, *x.shape[dim + 1 :], size), x.dtype)
+
+
+def _unfold_rule(g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
+    # Windows overlap, so positions are summed: the window axis moved beside its elements, then one scatter.
+    count = g.shape[dim]
+    read = ops.unfold(_positions(x_shape[dim], g.device), dim=0, size=size, step=step)  # (count, size)
+    index = reshaped(read, (count * size,) + (1,) * (len(x_shape) - 1 - dim))
+    order = (*range(dim + 1), len(x_shape), *range(dim + 1, len(x_shape)))
+    flat = (*x_shape[:dim], count * size, *x_shape[dim + 1 :])
+    zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
+    return ops.scatter_add(zeros, ops.expand(index, shape=flat), reshaped(ops.permute(g, dims=order), flat), dim=dim)
+
+
+def _unfold_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal(9), dim=0, size=3, step=1),
+        Sample(rng.standard_normal((7, 3)), dim=0, size=2, step=2),
+        Sample(rng.standard_normal((2, 8, 3)), dim=1, size=4, step=3),
+        Sample(rng.standard_normal((2, 3)), dim=1, size=0, step=2),
+    ]
+
+
+op(
+    "unfold", _unfold, shape=_unfold_shape, samples=_unfold_samples, view=True, rule=_unfold_rule,
+    doc="All windows of `size` elements along a dimension, `step` apart, as a new last dimension.",
+)  # fmt: skip
+
+
+# index_view: basic indexing; `index` holds an entry per dimension, in order: a non-negative int, a slice, or None (a new axis)
+def _index_view(x: Array, *, index: tuple[Any, ...]) -> Array:
+    y = x[index]
+    return y if isinstance(y, np.ndarray | CudaArray) else x[(*index, ...)]  # numpy gives a scalar for a full set of ints
+
+
+def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, ...]:
+    """Shape of the view that a basic index gives; raises IndexError for an int out of range or too many entries."""
+    out, d = [], 0
+    for i in index:
+        if i is None:
+            out.append(1)
+            continue
+        if d >= len(shape):
+            used = sum(k is not None for k in index)
+            raise IndexError(f"getitem: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}")
+        n = shape[d]
+        if isinstance(i, slice):
+            out.append(len(range(*i.indices(n))))
+        elif not -n <= i < n:
+            raise IndexError(f"getitem: index {i} is out of range for dim {d} of size {n}")
+        d += 1
+    return (*out, *shape[d:])
+
+
+def _index_view_shape(x: Any, *, index: tuple[Any, ...]) -> Spec:
+    return Spec(indexed_shape(x.shape, index), x.dtype)
+
+
+def _index_view_backward(g: np.ndarray, x_shape: tuple[int, ...], index: tuple[Any, ...]) -> np.ndarray:
+    y = np.zeros(x_shape, g.dtype)
+    y[index] = g
+    return y
+
+
+def _index_view_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal((4, 5)), index=(2,)),
+        Sample(rng.standard_normal((4, 5)), index=(slice(None), slice(1, 4, 2))),
+        Sample(rng.standard_normal((4, 5, 3)), index=(1, None, slice(None, None, -2), 2)),
+        Sample(rng.standard_normal((4, 5)), index=(3, 4)),
+        Sample(rng.standard_normal(7), index=(slice(5, 2),)),
+        Sample(rng.standard_normal(()), index=(None,)),
+    ]
+
+
+op(
+    "index_view", _index_view, shape=_index_view_shape, samples=_index_view_samples, view=True, dtypes=ANY,
+    rule=lambda g, x_shape, index: ops.pad_view(g, shape=x_shape, index=index),
+    reference_backward=_index_view_backward,
+    doc="Basic indexing: ints, slices with any step, new axes.",
+)  # fmt: skip

@@ -1,0 +1,252 @@
+"""Hooks on gradients: their order, their handles, what they may return, and the .grad that retain_grad keeps."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import tritensor as tt
+from tritensor.autograd import grad
+
+
+def leaf(*values: float) -> tt.Tensor:
+    return tt.tensor(list(values), dtype=tt.float64, requires_grad=True)
+
+
+def test_a_handle_removes_its_own_hook_once() -> None:
+    x = leaf(1.0)
+    calls: list[int] = []
+
+    def hook(g: tt.Tensor) -> None:
+        calls.append(1)
+
+    first = x.register_hook(hook)
+    x.register_hook(hook)
+    first.remove()
+    first.remove()
+    (x * 2).sum().backward()
+    assert calls == [1]
+
+
+def test_a_hook_that_removes_hooks_while_they_run() -> None:
+    x = leaf(1.0)
+    calls: list[str] = []
+
+    def first(g: tt.Tensor) -> None:
+        calls.append("first")
+        for handle in handles:
+            handle.remove()
+
+    handles = [x.register_hook(first), x.register_hook(lambda g: calls.append("second"))]
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert calls == ["first", "second"]
+
+
+def test_a_hook_added_while_hooks_run_waits_for_the_next_gradient() -> None:
+    x = leaf(1.0)
+    calls: list[str] = []
+    x.register_hook(lambda g: x.register_hook(lambda g: calls.append("late")) and None)
+    (x * 2).sum().backward()
+    assert calls == []
+    (x * 2).sum().backward()
+    assert calls == ["late"]
+
+
+def test_an_input_listed_twice_calls_its_hook_once() -> None:
+    x = leaf(1.0, 2.0)
+    calls: list[int] = []
+    x.register_hook(lambda g: calls.append(1) or g * 10)
+    first, second = grad((x * 3).sum(), [x, x])
+    assert calls == [1]
+    assert first.tolist() == second.tolist() == [30.0, 30.0]
+    first.zero_()
+    assert second.tolist() == [30.0, 30.0]
+
+
+def test_a_gradient_that_a_hook_kept_stays_as_it_was() -> None:
+    x = leaf(1.0, 2.0)
+    kept: list[tt.Tensor] = []
+    x.register_hook(lambda g: kept.append(g))
+    for _ in range(2):
+        (x * 3).sum().backward()
+    x.grad.zero_()
+    assert [g.tolist() for g in kept] == [[3.0, 3.0], [3.0, 3.0]]
+
+
+@pytest.mark.parametrize("wrong", [lambda g: g[:1], lambda g: g.float(), lambda g: 3])
+def test_what_a_hook_returns_is_checked(wrong: object) -> None:
+    x = leaf(1.0, 2.0)
+    x.register_hook(wrong)
+    with pytest.raises((RuntimeError, TypeError), match=r"^hook: returned"):
+        (x * 2).sum().backward()
+
+
+# -- nodes
+def test_hooks_of_a_node_stand_on_either_side_of_it() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 5
+    calls: list[tuple[str, object]] = []
+    y.grad_fn.register_hook(lambda below, above: calls.append(("after", [g if g is None else g.tolist() for g in (*below, *above)])))
+    y.grad_fn.register_prehook(lambda above: (calls.append(("before", above[0].tolist())), tuple(g * 2 for g in above))[1])
+    y.register_hook(lambda g: calls.append(("tensor", g.tolist())))
+    (y * 3).sum().backward()
+    assert calls == [("tensor", [3.0, 3.0]), ("before", [3.0, 3.0]), ("after", [[30.0, 30.0], None, [6.0, 6.0]])]
+    assert x.grad.tolist() == [30.0, 30.0]
+
+
+def test_a_hook_of_a_node_replaces_what_goes_on() -> None:
+    x = leaf(1.0, 2.0)
+    bias = leaf(0.0)
+    y = x + bias
+    handle = y.grad_fn.register_hook(lambda below, above: tuple(g * 10 for g in below))
+    y.sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [10.0, 10.0]
+    assert bias.grad.tolist() == [20.0]  # what broadcasting stretched is summed before the hook sees it
+    handle.remove()
+    (again,) = grad(y.sum(), x)
+    assert again.tolist() == [1.0, 1.0]
+
+
+def test_hooks_of_a_node_are_differentiated() -> None:
+    x = leaf(3.0)
+    y = x * x
+    y.grad_fn.register_prehook(lambda above: (above[0] * x,))
+    (first,) = grad(y, x, create_graph=True)  # 2 x * x
+    (second,) = grad(first, x)
+    assert first.item() == 18.0
+    assert second.item() == 12.0
+
+
+def test_a_hook_of_a_node_that_returns_too_few() -> None:
+    x = leaf(3.0)
+    y = x * x
+    y.grad_fn.register_hook(lambda below, above: below[:1])
+    with pytest.raises(RuntimeError, match="1 gradients in place of 2"):
+        y.backward()
+
+
+# -- retain_grad
+def test_retain_grad_keeps_what_is_left_after_all_hooks() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    y.register_hook(lambda g: g * 2)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [100.0, 100.0]
+
+
+def test_retain_grad_follows_a_tensor_that_is_written() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    y.retain_grad()
+    seen: list[list[float]] = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.mul_(3)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [5.0, 5.0]
+    assert seen == [[15.0, 15.0]]  # a hook stays with what the tensor was
+    assert x.grad.tolist() == [15.0, 15.0]
+
+
+def test_retain_grad_of_a_base_that_is_written_through_a_view() -> None:
+    x = tt.ones(2, 2, dtype=tt.float64, requires_grad=True)
+    y = x * 1
+    y.retain_grad()
+    y[0].mul_(3)
+    (y * 5).sum().backward()
+    assert y.grad.tolist() == [[5.0, 5.0], [5.0, 5.0]]
+    assert x.grad.tolist() == [[15.0, 15.0], [5.0, 5.0]]
+
+
+def test_retain_grad_of_a_view_whose_base_is_written() -> None:
+    x = tt.ones(2, 2, dtype=tt.float64, requires_grad=True)
+    y = x * 1
+    view = y[0]
+    view.retain_grad()
+    y.mul_(2)
+    (view * view).sum().backward()
+    assert view.grad.tolist() == [4.0, 4.0]
+    assert view.retains_grad
+
+
+def test_retained_gradients_share_no_memory() -> None:
+    x = leaf(1.0, 2.0)
+    y = x + 1
+    z = y + 1
+    for t in (y, z):
+        t.retain_grad()
+    z.sum().backward()
+    z.grad.zero_()
+    assert y.grad.tolist() == [1.0, 1.0]
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_retain_grad_with_inputs_counts_once() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    y.retain_grad()
+    (y * 5).sum().backward(inputs=[y], retain_graph=True)
+    assert y.grad.tolist() == [5.0, 5.0]
+    assert x.grad is None
+
+
+def test_retain_grad_holds_no_tensor() -> None:
+    gc.disable()
+    try:
+        x = leaf(1.0)
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(lambda g: None)
+        gone = weakref.ref(y)
+        z = y * 3
+        del y
+        assert gone() is None
+        z.backward()
+        assert x.grad.item() == 6.0
+    finally:
+        gc.enable()
+
+
+def test_a_handle_ends_with_its_block() -> None:
+    x = leaf(1.0)
+    calls: list[int] = []
+    with x.register_hook(lambda g: calls.append(1)):
+        (x * 1).backward()
+    (x * 1).backward()
+    assert calls == [1]
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_gradients_add_up_over_backwards(on: str) -> None:
+    x = tt.ones(3, device=on, requires_grad=True)
+    for _ in range(3):
+        (x * 2).sum().backward()
+    assert x.grad.tolist() == [6.0] * 3
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_hook_of_a_node_may_take_a_gradient_away(create_graph: bool) -> None:
+    x, w = tt.ones(2, requires_grad=True), tt.ones(2, requires_grad=True)
+    y = x * w
+    y.grad_fn.register_hook(lambda below, above: (None, below[1] * 2))
+    y.sum().backward(create_graph=create_graph)
+    assert x.grad is None
+    assert w.grad.tolist() == [2.0, 2.0]
+    z = x * w
+    z.grad_fn.register_prehook(lambda above: (None,))
+    z.grad_fn.register_hook(lambda below, above: None)
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_none_from_a_hook_of_a_tensor_leaves_the_gradient() -> None:
+    x = tt.ones(2, requires_grad=True)
+    x.register_hook(lambda g: None)
+    x.register_hook(lambda g: g * 5)
+    x.register_hook(lambda g: None)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [10.0, 10.0]

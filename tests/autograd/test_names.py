@@ -1,0 +1,45 @@
+"""What grad_fn shows: PyTorch's names for what the user called."""
+
+from __future__ import annotations
+
+import pytest
+
+import tritensor as tt
+from tritensor.nn import functional as F
+
+NAMES = {
+    "x + y": "Add0", "x.exp()": "Exp0", "x.log1p()": "Log1P0", "x ** 2": "Pow0", "x ** y": "Pow1", "2 ** x": "Pow2", "x.square()": "Pow0",
+    "x @ m": "Mm0", "x.mv(v)": "Mv0", "v.dot(v)": "Dot0", "b.bmm(b)": "Bmm0", "F.linear(x, w)": "Mm0", "F.linear(x, w, v)": "Addmm0",
+    "x.view(-1)": "View0", "x.reshape(2, 6)": "View0", "x.t().reshape(-1)": "UnsafeView0", "x.view_as(x)": "View0", "x.unsqueeze(1)": "Unsqueeze0",
+    "x[None]": "Unsqueeze0", "x[:1].squeeze()": "Squeeze0", "x.transpose(0, 1)": "Transpose0", "b.permute(1, 2, 0)": "Permute0",
+    "x.expand(2, 3, 4)": "Expand0", "x[0]": "Select0", "x[1:]": "Slice0", "x[:, 1]": "Select0", "x[0, 1:]": "Slice0", "x[..., 0]": "Select0",
+    "x[tt.tensor([0, 1])]": "Index0", "x[x > 0]": "Index0", "x.clone()": "Clone0", "x.double()": "ToCopy0", "x.sum()": "Sum0", "x.sum(0)": "Sum1",
+    "x.mean(1)": "Mean1", "x.prod()": "Prod0", "x.prod(0)": "Prod1", "x.max()": "Max1", "x.max(0)[0]": "Max0", "x.amax(0)": "Amax0",
+    "x.clamp(0, 1)": "Clamp1", "F.layer_norm(x, (4,))": "NativeLayerNorm0",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", NAMES)
+def test_the_name_of_what_was_called(expression: str) -> None:
+    given = {"x": (3, 4), "y": (3, 4), "m": (4, 3), "w": (4, 4), "v": (4,), "b": (2, 3, 3)}
+    space = {name: tt.ones(shape, requires_grad=True) for name, shape in given.items()}
+    found = eval(expression, {"tt": tt, "F": F, **space})
+    name = NAMES[expression]
+    assert found.grad_fn.name() == f"{name[:-1]}Backward{name[-1]}"
+    assert f"grad_fn=<{found.grad_fn.name()}>" in repr(found)
+    found.sum().backward()
+    assert found.grad_fn.name().startswith(name[:2])  # what was saved is gone
+
+
+def test_the_name_after_a_write() -> None:
+    x = tt.ones(2, 3, requires_grad=True)
+    y = x * 1
+    names = []
+    for write in (y.mul_, y.copy_, y.fill_, y.__setitem__):
+        write(0, 2.0) if write == y.__setitem__ else write(y if write == y.copy_ else 2.0)
+        names.append(y.grad_fn.name())
+    y.exp_()
+    y *= x
+    assert names == ["MulBackward0", "CloneBackward0", "FillBackward0", "CopySlices"]
+    assert [y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()] == ["MulBackward0", "ExpBackward0"]
+    assert y.unsqueeze_(0).grad_fn.name() == "UnsqueezeBackward0"

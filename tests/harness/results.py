@@ -1,0 +1,51 @@
+"""How results lie in memory: the op's rule asked of what users get, the same on every device."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tests.harness.asking import question, tensor
+from tests.harness.cases import Case
+from tests.harness.layouts import Placed
+from tritensor import dispatch
+from tritensor.array import CudaArray, element_strides
+from tritensor.autograd.modes import no_grad
+from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images
+from tritensor.table import ops, registry
+
+
+@question
+def layout_rule(case: Case) -> list[str]:
+    """Called as users call it, twice (the second call takes the fast lane or a recorded one), a result lies as the op's layout says."""
+    op = case.op
+    if op.layout == OWN or (case.dtype != "float32" and "float32" in op.dtypes):  # a type changes nothing
+        return []
+    given = [x.array if isinstance(x, Placed) else x for x in case.placed()]
+    call = getattr(ops, op.name) if registry.get(op.name) is op else functools.partial(dispatch.apply, op)
+    found = []
+    for time in ("first", "second"):
+        with no_grad():
+            out = call(*[tensor(x) for x in given], **case.attrs())
+        for name, y in zip(op.outputs, out if isinstance(out, tuple) else (out,), strict=False):
+            have, want = element_strides(y.array), wanted(op.layout, tuple(y.array.shape), given)
+            if told(y.array.shape, have) != told(y.array.shape, want):
+                found.append(f"{name} {tuple(y.array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
+            if type(y.array) not in (np.ndarray, CudaArray):
+                found.append(f"{name} holds a {type(y.array).__name__}, not an array")
+    return found
+
+
+def wanted(layout: str, shape: tuple[int, ...], inputs: list[Any]) -> tuple[int, ...]:
+    """The strides that a result of `shape` has to have."""
+    given = [(tuple(x.shape), element_strides(x)) for x in inputs if isinstance(x, np.ndarray | CudaArray)]
+    if layout == CONTIGUOUS or not given:
+        return contiguous_strides(shape)
+    return (elementwise if layout == ELEMENTWISE else images)(shape, tuple(given))
+
+
+def told(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides without those that say nothing: of dimensions of size 1, and of arrays without elements."""
+    return () if 0 in shape else tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)

@@ -1,0 +1,233 @@
+"""The shared elementwise kernel: how calls are cut, formulas in three spellings, promises on zeros and 16-bit floats."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tritensor.array import CudaArray, from_host, to_host
+from tritensor.device import device
+from tritensor.kernels.parts import blocks, elementwise, maths, special
+from tritensor.kernels.parts.copying import contiguous, write
+from tritensor.table import registry
+
+CUDA = device("cuda", 0)
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def test_adjacent_axes_merge_when_every_array_allows() -> None:
+    assert elementwise.collapse((4, 5, 6), [(30, 6, 1), (30, 6, 1)]) == ((120,), ((1,), (1,)))
+    assert elementwise.collapse((4, 5, 6), [(30, 6, 1), (0, 6, 1)]) == ((4, 30), ((30, 1), (0, 1)))
+    assert elementwise.collapse((4, 1, 6), [(6, 99, 1)]) == ((24,), ((1,),))
+    assert elementwise.collapse((5, 4), [(1, 5)]) == ((5, 4), ((1, 5),))
+    assert elementwise.collapse((), [()]) == ((1,), ((1,),))
+    assert elementwise.collapse((3, 4), [(0, 0)]) == ((12,), ((0,),))
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 10), (1, 10**6), (64, 3), (384, 576), (7, 1000), (4096, 4096), (2, 17), (10**6, 2)])
+@pytest.mark.parametrize("crossed", [False, True])
+def test_tiles_are_powers_of_two_and_waste_little(rows: int, cols: int, crossed: bool) -> None:
+    tile_rows, tile_cols = elementwise._tile_shape(rows, cols, crossed)
+    assert tile_rows & (tile_rows - 1) == 0
+    assert tile_cols & (tile_cols - 1) == 0
+    assert 1 <= tile_rows * tile_cols <= elementwise.LARGE
+    if not crossed and cols >= 16 and rows > 1:
+        assert -(-cols // tile_cols) * tile_cols <= 1.25 * cols or tile_cols == 16
+
+
+def test_offsets_grow_to_64_bits_only_when_needed() -> None:
+    assert not elementwise._plan((1000, 1000), (((1000, 1000), (1000, 1)),)).long_offsets
+    assert elementwise._plan((70000, 70000), (((70000, 70000), (70000, 1)),)).long_offsets
+    assert elementwise._plan((3, 3), (((3, 3), (1, 2**30)),)).long_offsets
+
+
+def test_a_transposed_array_is_known_to_be_contiguous_along_rows() -> None:
+    plan = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1, 512))))
+    assert plan.last == (1, 3)
+    assert plan.tile == (32, 32)
+
+
+class TestDevice:
+    @pytest.mark.parametrize("shape", [(1025,), (3, 700), (40, 40, 3), (5, 1, 33, 2)])
+    def test_large_and_small_tiles_reach_every_element(self, shape: tuple[int, ...], rng: np.random.Generator) -> None:
+        a = rng.standard_normal(shape).astype(np.float32)
+        got = registry["mul"].forward(from_host(a, CUDA), 2.0)  # type: ignore[misc]
+        assert np.array_equal(to_host(got), a * 2)
+
+    def test_more_elements_than_few_take_large_tiles(self, rng: np.random.Generator) -> None:
+        a = rng.standard_normal((130, 129)).astype(np.float32)
+        b = rng.standard_normal((129,)).astype(np.float32)
+        x = from_host(a, CUDA)
+        assert np.array_equal(to_host(registry["add"].forward(x, from_host(b, CUDA))), a + b)  # type: ignore[misc]
+        assert isinstance(x, CudaArray)
+        assert np.array_equal(to_host(registry["copy"].forward(x.transpose((1, 0)))), a.T)  # type: ignore[misc]
+
+    @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "bool", "int64"])
+    def test_write_fills_any_window(self, dtype: str, rng: np.random.Generator) -> None:
+        host = np.zeros((4, 6), getattr(tt, dtype).numpy)
+        value = rng.integers(0, 2, (2, 1)).astype(host.dtype)
+        target = from_host(host, CUDA)
+        assert isinstance(target, CudaArray)
+        write(target[1:4:2, ::-2], from_host(value, CUDA))
+        write(host[1:4:2, ::-2], value)
+        assert np.array_equal(to_host(target), host)
+
+    def test_write_casts(self) -> None:
+        target = from_host(np.zeros(3, np.float16), CUDA)
+        write(target, from_host(np.array([1, 2, 3], np.int64), CUDA))
+        assert to_host(target).tolist() == [1.0, 2.0, 3.0]
+
+    def test_contiguous_copies_only_what_it_must(self) -> None:
+        x = from_host(np.arange(6.0).reshape(2, 3), CUDA)
+        assert isinstance(x, CudaArray)
+        assert contiguous(x) is x
+        turned = contiguous(x.transpose((1, 0)))
+        assert isinstance(turned, CudaArray)
+        assert turned.is_contiguous()
+        assert to_host(turned).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+    def test_one_launch_gives_both_gradients(self, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator) -> None:
+        launches = []
+        real = elementwise.launch
+
+        def counted(*args: Any, **named: Any) -> None:
+            launches.append(args)
+            real(*args, **named)
+
+        monkeypatch.setattr(elementwise, "launch", counted)
+        g, a, b = (from_host(rng.standard_normal((3, 5)), CUDA) for _ in range(3))
+        backward = registry["maximum"].backward
+        assert backward is not None
+        assert backward.joint
+        (joint,) = backward.functions
+        assert joint is not None
+        both = joint.function(g, a, b, (True, True))  # the corner's Python, which a replay does not run
+        assert len(launches) == 1
+        assert both[0] is not None
+        assert both[1] is not None
+        assert joint(g, a, b, (False, True))[0] is None
+
+    def test_scalars_keep_their_precision(self) -> None:
+        x = from_host(np.ones(3), CUDA)
+        assert to_host(registry["mul"].forward(x, 0.1)).tolist() == [0.1] * 3  # type: ignore[misc]
+        i = from_host(np.ones(3, np.int64), CUDA)
+        assert to_host(registry["mul"].forward(i, 2**40 + 1)).tolist() == [2**40 + 1] * 3  # type: ignore[misc]
+
+
+def test_a_body_serves_numpy_and_tensors() -> None:
+    from tritensor.kernels.elementwise.transcendental import _tanh_grad
+
+    on_numpy, on_tensors = (maths.twin(_tanh_grad, spelling) for spelling in (maths.on_numpy, maths.on_tensors))
+    g, y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
+    assert on_numpy(g, y).tolist() == on_tensors(tt.from_numpy(g), tt.from_numpy(y)).tolist() == [0.75, 1.875]
+
+
+def test_blocks_equal_the_whole(rng: np.random.Generator) -> None:
+    x = rng.standard_normal(3 * blocks.BLOCK + 17).astype(np.float32)
+    assert np.array_equal(special.erf(x), np.concatenate([special.erf(x[:1000]), special.erf(x[1000:])]))
+    strided = np.stack([x, x], axis=1)[:, 0]
+    assert np.array_equal(special.erf(strided), special.erf(x))
+    room = x.copy()
+    special.erf(room, room)  # in place
+    assert np.array_equal(room, special.erf(x))
+
+
+def test_zeroed_drops_infinities_as_well() -> None:
+    g = np.array([np.inf, np.nan, -1.0, 2.0], np.float32)
+    assert blocks.zeroed(g, np.array([True, True, False, True])).tolist() == [0.0, 0.0, -1.0, 0.0]
+    assert blocks.zeroed(g[::2], np.array([False, True])).tolist() == [np.inf, 0.0]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_scalars_meet_16_bit_floats_in_float32(dtype: str, where: str) -> None:
+    x = tt.tensor([0.25, 3.0], dtype=getattr(tt, dtype), device=where)
+    assert (x * 100000.0 * 1e-5).dtype == x.dtype
+    assert (x * 100000.0)[0].item() == tt.tensor(25000.0, dtype=x.dtype).item()  # 100000 itself is infinite in float16
+    assert (x / 3.0)[1].item() == 1.0
+    assert (2 - x).tolist() == [1.75, -1.0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["sqrt", "rsqrt", "log", "log2", "log10", "reciprocal"])
+def test_an_upstream_zero_wins(name: str, where: str) -> None:
+    z = tt.tensor([0.0, 4.0], device=where, requires_grad=True)
+    y = tt.where(z > 0, getattr(tt, name)(z), 0.0).sum()
+    (first,) = tt.autograd.grad(y, z, create_graph=True)
+    assert first.tolist()[0] == 0.0
+    assert math.isfinite(first.tolist()[1])
+    assert first.tolist()[1] != 0.0
+    (second,) = tt.autograd.grad(first.sum(), z)
+    assert all(math.isfinite(v) for v in second.tolist())
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_an_upstream_zero_wins_in_quotients_and_powers() -> None:
+    for f in (lambda z: 1 / z, lambda z: z / z, lambda z: z**-1.5, lambda z: z**0.5):
+        z = tt.tensor([0.0, 4.0], requires_grad=True)
+        tt.where(z > 0, f(z), 0.0).sum().backward()
+        assert z.grad is not None
+        assert z.grad.tolist()[0] == 0.0
+
+
+def test_a_gradient_that_happens_to_be_zero_is_still_differentiable() -> None:
+    w = tt.tensor([0.0], dtype=tt.float64, requires_grad=True)
+    x = tt.tensor([4.0], dtype=tt.float64, requires_grad=True)
+    (g,) = tt.autograd.grad((w * x.sqrt()).sum(), x, create_graph=True)
+    (mixed,) = tt.autograd.grad(g.sum(), w)
+    assert mixed.item() == 0.25  # d/dw of w / (2 sqrt(x))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "quotient", "rest"),
+    [(5, 3, 1, 2), (-5, 3, -2, 1), (5, -3, -2, -1), (-5, -3, 1, -2), (6, 3, 2, 0), (-6, 3, -2, 0)],
+)
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_division_follows_the_sign_of_the_divisor(x: int, y: int, quotient: int, rest: int, dtype: str) -> None:
+    a = tt.tensor([x], dtype=getattr(tt, dtype))
+    assert (a // y).item() == quotient
+    assert (a % y).item() == rest
+    assert tt.div(a, y, rounding_mode="trunc").item() == int(x / y)
+    assert tt.fmod(a, y).item() == math.fmod(x, y)
+
+
+def test_integers_divided_by_zero_raise() -> None:
+    a = tt.tensor([1, 2])
+    for f in (lambda: a // 0, lambda: a % 0, lambda: a // tt.tensor([1, 0]), lambda: tt.fmod(a, 0)):
+        with pytest.raises(ZeroDivisionError, match="integer division by zero"):
+            f()
+
+
+def test_types_that_an_op_does_not_take_are_named() -> None:
+    with pytest.raises(tt.DTypeError, match="floor: int64 is not a type it takes"):
+        registry["floor"].shape(np.zeros(3, np.int64))
+    with pytest.raises(tt.DTypeError, match="where: condition is float32, not bool"):
+        tt.where(tt.tensor([1.0]), tt.tensor([1.0]), 0.0)
+    with pytest.raises(TypeError, match="clamp: neither min nor max"):
+        tt.clamp(tt.tensor([1.0]))
+    with pytest.raises(ValueError, match="gelu: approximate is 'exact'"):
+        registry["gelu"].shape(np.zeros(3, np.float32), approximate="exact")
+    with pytest.raises(tt.ShapeError, match=r"add: a \(3,\), b \(4,\)"):
+        tt.add(tt.zeros(3), tt.zeros(4))
+
+
+def test_special_functions_against_the_standard_library(rng: np.random.Generator) -> None:
+    x = np.concatenate([rng.uniform(-6, 6, 2000), [0.0, -0.0, np.inf, -np.inf, 27.0, -27.0]])
+    for ours, exact in ((special.erf, math.erf), (special.erfc, math.erfc)):
+        want = np.array([exact(v) for v in x])
+        assert np.allclose(ours(x), want, rtol=3e-15, atol=0), ours
+        narrow = x.astype(np.float32)
+        want = np.array([exact(float(v)) for v in narrow])
+        normal = np.abs(want) > 1e-37
+        error = np.abs(ours(narrow) - want)[normal] / np.spacing(np.abs(want[normal]).astype(np.float32))
+        assert error.max() <= 4, ours
+    assert np.isnan(special.erf(np.array([np.nan], np.float32))).all()

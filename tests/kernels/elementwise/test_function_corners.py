@@ -1,0 +1,156 @@
+"""Functions where their formulas meet 0, infinity, NaN, the edge of their domain and denormals: values, first and second derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+import tritensor.nn.functional as F
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+INF, NAN = math.inf, math.nan
+DEVICES = ["cpu", "cuda"]
+TYPES = [tt.float32, tt.float64]
+
+
+def derivatives(
+    f: Callable[..., Any], values: tuple[Any, ...], where: str, dtype: tt.dtype
+) -> tuple[Any, tuple[Any, ...], list[tuple[Any, ...]]]:
+    """y, its gradients, and of the sum of each gradient the gradients."""
+    inputs = [tt.tensor(v, dtype=dtype, device=where, requires_grad=True) for v in values]
+    y = f(*inputs)
+    first = tt.autograd.grad(y.sum(), inputs, create_graph=True)
+    none = tuple(tt.zeros_like(x) for x in inputs)  # a constant gradient has no graph
+    second = [
+        tuple(
+            z if h is None else h
+            for h, z in zip(tt.autograd.grad(g.sum(), inputs, retain_graph=True, allow_unused=True), none, strict=True)
+        )
+        if g.requires_grad
+        else none
+        for g in first
+    ]
+    return y, first, second
+
+
+def same(got: Any, want: list[float]) -> None:
+    np.testing.assert_allclose(got.detach().cpu().numpy(), np.array(want), rtol=2e-6, atol=0)
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("dtype", TYPES)
+class TestOneInput:
+    @pytest.mark.parametrize(
+        ("f", "x", "first", "second"),
+        [
+            (tt.asin, [1.0, -1.0, 1e-30], [INF, INF, 1.0], [INF, -INF, 1e-30]),
+            (tt.acos, [1.0, -1.0, 1e-30], [-INF, -INF, -1.0], [-INF, INF, -1e-30]),
+            (tt.atanh, [1.0, -1.0, 1e-30], [INF, INF, 1.0], [INF, -INF, 2e-30]),
+            (tt.acosh, [1.0, -1.0], [INF, INF], [-INF, INF]),
+            (tt.logit, [-0.5, 2.0, 0.0, 1.0, 0.5], [NAN, NAN, INF, INF, 4.0], [0.0, 0.0, NAN, NAN, 0.0]),
+            (lambda x: tt.logit(x, 0.125), [0.0, 0.0625, 1.0, NAN], [0.0] * 4, [0.0] * 4),
+            (F.elu, [0.0, INF, 1e30, NAN, -INF], [1.0, 1.0, 1.0, 1.0, 0.0], [0.0] * 5),
+            (F.softplus, [-INF, -1e30, INF], [0.0, 0.0, 1.0], [0.0] * 3),
+            (F.silu, [-1e30, 1e30], [0.0, 1.0], [0.0, 0.0]),
+            (F.gelu, [-1e30, 1e30], [0.0, 1.0], [0.0, 0.0]),
+        ],
+        ids=["asin", "acos", "atanh", "acosh", "logit", "logit clamped", "elu", "softplus", "silu", "gelu"],
+    )
+    def test_derivatives(self, f: Any, x: list[float], first: list[float], second: list[float], dtype: tt.dtype, where: str) -> None:
+        _, (g,), ((h,),) = derivatives(f, (x,), where, dtype)
+        same(g, first)
+        same(h, second)
+
+    def test_values(self, dtype: tt.dtype, where: str) -> None:
+        x = tt.tensor([NAN, -0.0, 0.0, INF, -2.0], dtype=dtype, device=where)
+        assert tt.sign(x).tolist() == [0.0, 0.0, 0.0, 1.0, -1.0]
+        assert tt.clone(x).sign_().tolist() == [0.0, 0.0, 0.0, 1.0, -1.0]
+        assert tt.sign(x[0]).item() == 0.0
+        same(F.gelu(tt.tensor([INF, -INF], dtype=dtype, device=where)), [INF, 0.0])
+        same(
+            tt.logit(tt.tensor([0.5 + 2**-12, 0.5 - 2**-12], dtype=dtype, device=where)),
+            [2 * math.atanh(2**-11), -2 * math.atanh(2**-11)],
+        )
+        same(tt.logit(tt.tensor([-0.5, 0.0, 0.5, 1.0, 2.0], dtype=dtype, device=where)), [NAN, -INF, 0.0, INF, NAN])
+
+    def test_the_slope_of_abs_at_nan_is_0(self, dtype: tt.dtype, where: str) -> None:
+        _, (g,), _ = derivatives(tt.abs, ([NAN, -0.0, -INF],), where, dtype)
+        same(g, [0.0, 0.0, -1.0])
+        _, (g,), _ = derivatives(lambda x: tt.norm(x, 3), ([NAN, 1.0],), where, dtype)
+        same(g, [NAN, NAN])
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("dtype", TYPES)
+class TestTwoInputs:
+    def test_a_remainder_of_infinity_has_no_slope(self, dtype: tt.dtype, where: str) -> None:
+        _, (_, g), _ = derivatives(tt.remainder, ([INF, -INF, 7.0, -7.0], [1.0, 2.0, 2.0, 2.0]), where, dtype)
+        same(g, [NAN, NAN, -3.0, 4.0])
+
+    @pytest.mark.parametrize("f", [tt.remainder, tt.fmod])
+    def test_remainders_are_straight_also_where_they_are_nan(self, f: Any, dtype: tt.dtype, where: str) -> None:
+        _, _, second = derivatives(f, ([1.0, 0.0, INF, 2.0], [0.0, NAN, 0.0, 3.0]), where, dtype)
+        for h in second[1]:
+            same(h, [0.0] * 4)
+
+    @pytest.mark.parametrize("rounding", ["floor", "trunc"])
+    def test_rounded_quotients_are_flat_also_where_they_are_nan(self, rounding: str, dtype: tt.dtype, where: str) -> None:
+        y, first, _ = derivatives(
+            lambda a, b: tt.div(a, b, rounding_mode=rounding), ([1.0, NAN, INF, -7.0], [NAN, 0.0, 0.0, 2.0]), where, dtype
+        )
+        same(y, [NAN, NAN, INF, -4.0 if rounding == "floor" else -3.0])
+        for g in first:
+            same(g, [0.0] * 4)
+
+    def test_powers_of_exponent_0(self, dtype: tt.dtype, where: str) -> None:
+        a = [0.0, 0.5, 2.0, -2.0, INF, NAN]
+        y, (ga, gb), (ha, hb) = derivatives(tt.pow, (a, [0.0] * 6), where, dtype)
+        same(y, [1.0] * 6)
+        same(ga, [0.0] * 6)
+        same(gb, [0.0, -math.log(2), math.log(2), NAN, INF, NAN])
+        same(ha[0], [0.0] * 6)
+        same(ha[1], [0.0, 2.0, 0.5, -0.5, 0.0, 0.0])  # d(b a^(b - 1)) / db = 1 / a
+        same(hb[0], [0.0, 2.0, 0.5, -0.5, 0.0, NAN])  # d(a^b log a) / da, the same
+        same(hb[1], [0.0, math.log(2) ** 2, math.log(2) ** 2, NAN, INF, NAN])
+
+    def test_clamp_between_equal_bounds(self, dtype: tt.dtype, where: str) -> None:
+        x = [0.0, 1.0, 2.0, 0.0, NAN, NAN]
+        _, (g, low, high), _ = derivatives(tt.clamp, (x, [1.0] * 6, [1.0, 1.0, 1.0, 0.5, 1.0, 0.5]), where, dtype)
+        same(g, [0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+        same(low, [0.0] * 6)
+        same(high, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("where", DEVICES)
+class TestDenormals:
+    """1 / 1e-40 overflows in float32: what is multiplied by it must not be 0."""
+
+    def test_a_quotient(self, where: str) -> None:
+        _, (_, g), _ = derivatives(tt.div, ([0.0, 1e-40], [1e-40, 1.0]), where, tt.float32)
+        same(g, [0.0, np.float32(-1e-40)])
+
+    def test_xlogy(self, where: str) -> None:
+        _, (_, g), (_, (_, h)) = derivatives(tt.xlogy, ([0.0], [1e-40]), where, tt.float32)
+        same(g, [0.0])
+        same(h, [0.0])
+
+    def test_hypot(self, where: str) -> None:
+        _, first, second = derivatives(tt.hypot, ([1e-40], [0.0]), where, tt.float32)
+        same(first[0], [1.0])
+        same(first[1], [0.0])
+        same(second[1][0], [0.0])
+        same(second[1][1], [INF])
+
+
+def test_integers_divide_toward_0() -> None:
+    a, b = tt.tensor([7, -7, 7, -7, 6]), tt.tensor([2, 2, -2, -2, 3])
+    assert tt.div(a, b, rounding_mode="trunc").tolist() == [3, -3, -3, 3, 2]
+    assert tt.div(a.cuda(), b.cuda(), rounding_mode="trunc").tolist() == [3, -3, -3, 3, 2]
+    assert tt.div(tt.tensor([255, 7], dtype=tt.uint8), 2, rounding_mode="trunc").tolist() == [127, 3]
+    with pytest.raises(ZeroDivisionError):
+        tt.div(a, 0, rounding_mode="trunc")

@@ -1,0 +1,68 @@
+"""Powers and remainders at their corners: unsigned bases, the sign of a zero, alike on both devices; rolls that name no dimension."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+
+DEVICES = ("cpu", "cuda")
+WHOLE = ("uint8", "int8", "int16", "int32", "int64")
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("kind", WHOLE)
+def test_integer_powers_wrap(kind: str, on: str) -> None:
+    base, powers = np.arange(9).astype(kind), np.array([0, 1, 2, 3, 4, 5, 6, 7, 8], kind)
+    x = tt.from_numpy(base).to(on)
+    with np.errstate(over="ignore"):
+        for n in (0, 4, 5, 7):
+            assert (x**n).tolist() == (base ** np.array(n, kind)).tolist()
+            assert (n**x).tolist() == (np.array(n, kind) ** base).tolist()
+        assert (x ** tt.from_numpy(powers).to(on)).tolist() == (base**powers).tolist()
+    assert (x**4).dtype is x.dtype
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("kind", [tt.float32, tt.float64, tt.float16, tt.bfloat16])
+def test_a_remainder_of_zero_has_the_sign_of_the_dividend(kind: tt.dtype, on: str) -> None:
+    a = tt.tensor([0.0, -0.0, 6.0, -6.0], dtype=kind, device=on)
+    b = tt.tensor([-3.0, 3.0, -3.0, 3.0], dtype=kind, device=on)
+    want = [False, True, False, True]
+    assert np.signbit((a % b).float().cpu().numpy()).tolist() == want
+    assert np.signbit((a % -3.0).float().cpu().numpy()).tolist() == want
+    assert np.signbit((a % 3.0).float().cpu().numpy()).tolist() == want
+    assert (tt.tensor([5.0, -5.0], dtype=kind, device=on) % 3.0).tolist() == [2.0, 1.0]
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_roll_refuses_dimensions_that_are_not_there(on: str) -> None:
+    for x, dim in ((tt.tensor(2.0, device=on), 0), (tt.tensor(2.0, device=on), -1), (tt.zeros(3, device=on), 1)):
+        with pytest.raises(IndexError, match="roll: dim"):
+            x.roll(1, dim)
+    assert tt.tensor(2.0, device=on).roll(1).item() == 2.0
+
+
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int32"])
+def test_many_numbers_at_the_limits_of_integers_are_replayed(kind: str) -> None:
+    info = np.iinfo(kind)
+    x = np.array([0, 1, 7], kind)
+    there = tt.from_numpy(x).to("cuda")
+    with np.errstate(over="ignore"):
+        for k in range(20):  # more than are learnt one by one
+            for n in (info.max - k, info.min + k):
+                assert (there * n).tolist() == (x * np.array(n, kind)).tolist()
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize(
+    ("kind", "low", "high"), [("uint8", 0, 255), ("int8", -128, 127), ("int32", -(2**31), 2**31 - 1), ("int64", -(2**63), 2**63 - 1)]
+)
+def test_numbers_fit_up_to_the_limits(kind: str, low: int, high: int, on: str) -> None:
+    x = tt.zeros(2, dtype=getattr(tt, kind), device=on)
+    assert (x + low).tolist() == [low, low]
+    assert (x + high).tolist() == [high, high]
+    for n in (low - 1, high + 1):
+        with pytest.raises(OverflowError, match=f"{n} does not fit {kind}"):
+            x + n

@@ -1,0 +1,113 @@
+"""float8 on both devices: casts bit by bit, elements that move, and the same refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tritensor as tt
+
+TYPES = (tt.float8_e4m3fn, tt.float8_e5m2)
+both_types = pytest.mark.parametrize("kind", TYPES)
+
+
+def all_of(kind: tt.dtype) -> np.ndarray:
+    """Every value of a float8 type."""
+    return np.arange(256, dtype=np.uint8).view(kind.numpy)
+
+
+@both_types
+def test_every_value_is_read(kind: tt.dtype) -> None:
+    x = tt.from_numpy(all_of(kind)).to("cuda")
+    wanted = all_of(kind).astype(np.float32)
+    for wide in (tt.float32, tt.float64, tt.bfloat16, tt.float16):
+        np.testing.assert_array_equal(x.to(wide).float().cpu().numpy(), wanted)
+
+
+@both_types
+def test_casts_round_to_nearest_even_on_both_devices(kind: tt.dtype) -> None:
+    rng = np.random.default_rng(0)
+    every_half = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    near = np.nextafter(every_half[np.isfinite(every_half)][::7], np.float32(np.inf))
+    x = np.concatenate([every_half, near, -near, np.float32([464, 465, 61440, 61439, 2**-9, 2**-10, 3 * 2**-11, 2**-17, 1e30])])
+    x = np.concatenate([x, rng.standard_normal(3000).astype(np.float32) * 2.0 ** rng.integers(-20, 20, 3000).astype(np.float32)])
+    with np.errstate(all="ignore"):
+        want = x.astype(kind.numpy).astype(np.float32)
+    for on in ("cpu", "cuda"):
+        np.testing.assert_array_equal(tt.from_numpy(x).to(on).to(kind).cpu().numpy().astype(np.float32), want)
+
+
+@both_types
+def test_out_of_range_is_not_the_largest(kind: tt.dtype) -> None:
+    top = float("nan") if kind is tt.float8_e4m3fn else float("inf")
+    for on in ("cpu", "cuda"):
+        found = tt.tensor([1e6, -1e6, float("inf")], device=on).to(kind).float().tolist()
+        np.testing.assert_array_equal(found, [top, -top, top])
+
+
+@both_types
+@pytest.mark.parametrize("other", [tt.int32, tt.uint8, tt.bool, tt.float64, tt.bfloat16])
+def test_casts_of_other_types(kind: tt.dtype, other: tt.dtype) -> None:
+    x = tt.tensor([0, 1, 3, 200], dtype=other)
+    assert x.to("cuda").to(kind).float().tolist() == x.to(kind).float().tolist()
+    assert x.to(kind).to("cuda").to(other).tolist() == x.to(kind).to(other).tolist()
+
+
+def test_one_float8_becomes_the_other() -> None:
+    x = tt.from_numpy(all_of(tt.float8_e4m3fn)).to("cuda").to(tt.float8_e5m2).cpu().numpy()
+    np.testing.assert_array_equal(
+        x.astype(np.float32), all_of(tt.float8_e4m3fn).astype(np.float32).astype(ml_dtypes.float8_e5m2).astype(np.float32)
+    )
+
+
+MOVES: list[Callable[[Any, str], Any]] = [
+    lambda x, on: x[tt.tensor([1, 0, -1], device=on)],
+    lambda x, on: x[:, tt.tensor([True, False, True], device=on)],
+    lambda x, on: tt.where(tt.tensor([True, False, True], device=on), x, x.flip(0)),
+    lambda x, on: tt.where(tt.tensor([True, False, True], device=on), x, 0.5),
+    lambda x, on: x.gather(0, tt.tensor([[1, 0, 1]], device=on)),
+    lambda x, on: x.index_select(1, tt.tensor([2, 0], device=on)),
+    lambda x, on: x.scatter(0, tt.tensor([[1, 0, 1]], device=on), x),
+    lambda x, on: x.t().contiguous(),
+    lambda x, on: tt.cat([x, x], 1),
+    lambda x, on: tt.stack([x, x]),
+    lambda x, on: x.flip(1),
+    lambda x, on: x.roll(1, 0),
+    lambda x, on: x.tril(),
+    lambda x, on: tt.nn.functional.embedding(tt.tensor([1, 0, 1], device=on), x),
+]
+
+
+@both_types
+@pytest.mark.parametrize("move", range(len(MOVES)))
+def test_elements_move_as_bytes(kind: tt.dtype, move: int) -> None:
+    x = tt.tensor([[1.0, -0.0, 3.0], [-4.0, 448.0, 0.5]]).to(kind)
+    want = MOVES[move](x, "cpu")
+    got = MOVES[move](x.to("cuda"), "cuda")
+    assert got.dtype is want.dtype is kind
+    np.testing.assert_array_equal(got.cpu().numpy().view(np.uint8), want.numpy().view(np.uint8))
+
+
+@both_types
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_windows_are_written(kind: tt.dtype, on: str) -> None:
+    x = tt.tensor([[1.0, 2.0, 3.0], [-4.0, 448.0, 0.5]], device=on).to(kind)
+    x[0] = 1.5
+    x[1, tt.tensor([0, 2], device=on)] = x[0, 1:]
+    assert x.float().tolist() == [[1.5, 1.5, 1.5], [1.5, 448.0, 1.5]]
+
+
+@both_types
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_arithmetic_is_refused(kind: tt.dtype, on: str) -> None:
+    x = tt.ones(3, device=on).to(kind)
+    for call in (
+        lambda: x + x, lambda: x * 2.0, lambda: -x, lambda: x.exp(), lambda: x.sum(), lambda: x == x, lambda: x @ x,
+        lambda: x.scatter_add(0, tt.tensor([0], device=on), x), lambda: x.index_put((tt.tensor([0], device=on),), x[:1], accumulate=True),
+    ):  # fmt: skip
+        with pytest.raises(tt.DTypeError):
+            call()

@@ -1,0 +1,91 @@
+"""Faults that change no answer, each with its reason: they are not planted."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from tests.mutate.faults import Fault
+
+# (file, function, the text that the fault replaces) -> why no answer changes
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
+}
+
+
+# Functions of two arguments that may be exchanged: numpy's, Triton's, Python's and the ops' of these names.
+COMMUTING = (
+    "add", "mul", "multiply", "maximum", "minimum", "max", "min", "equal", "not_equal", "eq", "ne", "logical_and", "logical_or", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "hypot", "_times",
+)  # fmt: skip
+# What a launch may be given in any number: it changes the speed alone.
+SPEED = ("num_warps", "num_stages", "warps", "stages", "group", "GROUP")
+
+
+def commutes(fault: Fault, old: ast.expr | None) -> str:
+    if fault.kind == "arguments swapped" and isinstance(old, ast.Call):
+        called = old.func.attr if isinstance(old.func, ast.Attribute) else old.func.id if isinstance(old.func, ast.Name) else ""
+        if called in COMMUTING:
+            return f"{called} does not ask for the order of its arguments"
+    return ""
+
+
+def speed(fault: Fault, source: bytes) -> str:
+    """A number given as the warps or stages of a launch."""
+    line = source[: fault.start].rpartition(b"\n")[2].decode()
+    keyword = re.search(r"(\w+)=$", line)
+    if fault.kind == "constant" and keyword and keyword.group(1) in SPEED:
+        return f"{keyword.group(1)} of a launch changes its speed alone"
+    return ""
+
+
+def added_zero(fault: Fault, old: ast.expr | None) -> str:
+    """Kernels add a `zero` of the wanted type to promote; taken away it promotes as well."""
+    sum_ = (
+        isinstance(old, ast.BinOp) and isinstance(old.op, ast.Add | ast.Sub) and isinstance(old.right, ast.Name) and old.right.id == "zero"
+    )
+    return "zero is added for its type alone" if sum_ and fault.kind == "arithmetic" else ""
+
+
+def attribute_default(fault: Fault, source: bytes) -> str:
+    """The default of an attribute in a corner over CudaArrays: a call has all attributes filled in from the reference's signature."""
+    tree = ast.parse(source)
+    node = next((n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fault.function), None)
+    if fault.kind != "constant" or node is None or fault.function.lstrip("_") not in ("forward", "backward"):
+        return ""
+    lines = source.splitlines(keepends=True)
+    starts = {sum(map(len, lines[: d.lineno - 1])) + d.col_offset for d in node.args.kw_defaults if d is not None}
+    first = node.args.args[0].annotation if node.args.args else None
+    if fault.start in starts and first is not None and "CudaArray" in ast.unparse(first):
+        return "dispatch hands a corner every attribute"
+    return ""
+
+
+# What the launch rules, and numpy in blocks, are free to choose: any size that is allowed gives the same answer (tests/kernels/test_tiles.py forces others).
+SIZES = {
+    "kernels/parts/launch_rules.py": ("gemm_tiles",),
+    "kernels/parts/rows/row_tiles.py": ("row_tiles",),
+    "kernels/convolution/conv2d/cpu.py": ("_gathered",),
+}
+CUTS = re.compile(r"PROGRAMS|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = ")
+
+
+def cut(fault: Fault, source: bytes) -> str:
+    """A comparison or a number by which a launch rule, or a loop over blocks, picks one of several allowed sizes."""
+    begin, end = source.rfind(b"\n", 0, fault.start) + 1, source.find(b"\n", fault.end)
+    line = source[begin:end].decode()
+    if fault.kind in ("constant", "comparison") and fault.function in SIZES.get(fault.path, ()) and CUTS.search(line):
+        return "it picks one of several sizes that all give this answer"
+    return ""
+
+
+def reason(fault: Fault, source: bytes) -> str:
+    """Why a fault changes no answer; "" where it does."""
+    text = source[fault.start : fault.end].decode()
+    try:
+        old = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        old = None
+    listed = EQUIVALENT.get((fault.path, fault.function, text), "")
+    by_text = listed or commutes(fault, old) or added_zero(fault, old)
+    return by_text or speed(fault, source) or cut(fault, source) or attribute_default(fault, source)

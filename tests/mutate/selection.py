@@ -1,0 +1,111 @@
+"""Which tests are asked first about a changed file: its ops, its own tests, those that name what stands in it, then the wide ones."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.mutate.reach import ops_of, ops_reaching, runs_on, says
+
+# Asked last, of every survivor so far: what users do, end to end.
+WIDE = ("tests/familiar", "tests/autograd", "tests/nn", "tests/optim", "tests/replay/test_replay.py", "tests/replay/test_replay_inputs.py")
+PLACES = (
+    "float64/cpu",
+    "float32/emulated",
+    "float32/cpu",
+    "bfloat16/emulated",
+    "float16/cpu",
+    "int64/cpu",
+    "int64/emulated",
+    "bool/emulated",
+)
+DEVICE_ERRORS = "tests/cuda/test_device_errors.py"  # what kernels report of bad indices
+NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
+LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
+
+
+class Stage(NamedTuple):
+    """One run: "ask" for walks (op/type/device), "pytest" for arguments; a later one is only made of what survived the earlier ones."""
+
+    do: str
+    what: list[str]
+
+    @property
+    def limit(self) -> int:
+        return LIMITS[self.do]
+
+
+@cache
+def _tests(root: Path) -> dict[str, str]:
+    """Text of every test file that runs anywhere, by its path."""
+    found = {}
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        name = path.relative_to(root).as_posix()
+        if name.split("/")[1] not in NOT_ASKED and name != "tests/ops/test_walk.py":
+            found[name] = path.read_text()
+    return found
+
+
+def stages(root: Path, path: str, function: str) -> list[Stage]:
+    """The runs for a fault in one function of one file, the likeliest to find it first."""
+    if path.startswith("kernels/"):
+        return _of_kernels(root, path, function)
+    stem = Path(path).stem
+    texts = _tests(root)
+    own = [t for t in texts if Path(t).stem in (f"test_{stem}", f"test_{stem}s", f"test_{stem.rstrip('s')}")]
+    naming = [t for t, text in texts.items() if t not in own and (stem in _said(text) or (function and function in _said(text)))]
+    mirrored = f"tests/{path.split('/')[-2]}" if (root / "tests" / path.split("/")[-2]).is_dir() else ""
+    second = [t for t in naming if t not in own] + ([mirrored] if mirrored else [])
+    third = [t for t in WIDE if (root / t).exists() and t not in second]
+    return [Stage("pytest", s) for s in (own, second, third) if s]
+
+
+def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
+    """A kernel file's ops, walked; the tests that import the file; those that name the function or one of the ops."""
+    ops = ops_reaching(root, path, function)
+    on = runs_on(root, path, function)
+    places = [p for p in _places(root, ops) if on != "cpu" or p.endswith("cpu")]  # a device is held against numpy, not numpy against it
+    places.sort(key=lambda p: on == "emulated" and p != "float32/emulated")  # stable
+    quick = [f"{op}/{place}" for place in places[:2] for op in ops[:6]]
+    walked = [f"{op}/{place}" for place in places for op in ops]
+    texts = _tests(root)
+    family = f"tests/kernels/{path.split('/')[1]}/"
+    near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(family)]
+    naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
+    near.sort(key=lambda t: function not in _said(texts[t]))  # stable
+    reports = [DEVICE_ERRORS] if says(root, path, function, "errors") and DEVICE_ERRORS in texts else []
+    own = set(ops_of(path)) or set(ops)
+    using = [
+        t for t in texts if t not in near + naming + reports and t.split("/")[1] in ("tensor", "nn", "optim") and own & _said(texts[t])
+    ]
+    using.sort(key=lambda t: -len(own & _said(texts[t])))
+    tests = list(dict.fromkeys([*near, *naming, *reports, *using[:1]]))
+    runs = [Stage("ask", quick), Stage("ask", [w for w in walked if w not in quick]), Stage("pytest", tests)]
+    return [s for s in runs if s.what]
+
+
+@cache
+def _places(root: Path, ops: tuple[str, ...]) -> list[str]:
+    """type/device of every walk of these ops, the common ones first; of a function that many ops use, the common ones."""
+    import tritensor.kernels  # noqa: F401  (fills the table)
+    from tritensor.table import registry
+
+    types = dict.fromkeys(t for op in ops for t in registry[op].dtypes)
+    every = [f"{t}/{on}" for t in types for on in ("cpu", "emulated")]
+    return [p for p in PLACES if p in every] + ([p for p in every if p not in PLACES] if len(ops) < 8 else [])
+
+
+def _imports(text: str, path: str) -> bool:
+    package, _, stem = path.removesuffix(".py").replace("/", ".").rpartition(".")
+    whole = rf"tritensor\.{package}\.{stem} import|tritensor\.{package} import .*\b{stem}\b"
+    return re.search(whole, text) is not None
+
+
+@cache
+def _said(text: str) -> frozenset[str]:
+    """Every name in a test file."""
+    named = (n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Attribute | ast.Name))
+    return frozenset(n.attr if isinstance(n, ast.Attribute) else n.id for n in named)

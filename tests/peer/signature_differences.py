@@ -1,0 +1,50 @@
+"""What is different on purpose between our signatures and PyTorch's, each with its reason."""
+
+from __future__ import annotations
+
+# The reasons that several functions share.
+MEANT = "None stands for what PyTorch writes out: all dims, the file's generator, matrix indexing"
+STUB = "the stub file only: torch itself refuses the call"
+FORMS = "one parameter serves two overloads; given by place or by name it comes to the same (calls in tests/tensor/test_keywords.py)"
+PRODUCT_TYPE = "a product in another type than its factors' is for GPUs in PyTorch, too, and not there yet"
+PICKLE = "a checkpoint is a safetensors file, never a pickle, and always mapped into memory"
+CHECKS = "forward mode, batched gradients and the fast mode are not there; nothing else of gradcheck is switched off"
+GRAPHS = "other threads' calls end no capture here, and a graph keeps the memory that it was captured with"
+SNAPSHOT = "one pool serves all allocations, and no stack traces are kept"
+_BOTH_CHECKS = ("check_batched_grad", "check_grad_dtypes", "check_undefined_grad", "fast_mode", "masked", "nondet_tol")
+BY_NAME = "out= goes by keyword here in every function"
+
+# (names, what is different, why)
+DIFFERENCES: list[tuple[str, str, str]] = [
+    ("torch.amax torch.amin Tensor.amax Tensor.amin", "default of dim", MEANT),
+    ("torch.roll Tensor.roll", "default of dims", MEANT),
+    ("torch.meshgrid", "default of indexing", MEANT),
+    ("utils.data.random_split", "default of generator", MEANT),
+    ("torch.std torch.var torch.std_mean torch.var_mean Tensor.std Tensor.var", "default of unbiased", MEANT),
+    ("torch.std torch.var torch.std_mean torch.var_mean Tensor.std Tensor.var", "order", FORMS),
+    ("torch.max torch.min Tensor.max Tensor.min torch.scatter Tensor.scatter Tensor.scatter_", "order", FORMS),
+    ("torch.arange torch.randint torch.randint_like torch.repeat_interleave Tensor.random_", "order", FORMS),
+    ("torch.transpose torch.swapaxes torch.swapdims Tensor.transpose Tensor.swapaxes Tensor.swapdims Tensor.transpose_ Tensor.swapaxes_ Tensor.swapdims_", "order", FORMS),
+    ("Tensor.squeeze_ Tensor.unsqueeze_ Tensor.to", "order", FORMS),
+    ("Tensor.new_empty Tensor.new_full Tensor.new_ones Tensor.new_zeros Tensor.new_tensor", "order", FORMS),
+    ("torch.addmm torch.baddbmm torch.bmm torch.mm", "out_dtype=", PRODUCT_TYPE),
+    ("torch.linspace torch.logspace", "call by keyword", STUB),
+    ("torch.linspace torch.logspace", "default of steps", STUB),
+    ("torch.asarray", "default of requires_grad", MEANT),
+    ("torch.tensor", "call by place", STUB),
+    ("Tensor.requires_grad_", "mode=", STUB),
+    ("Tensor.random_ Tensor.uniform_", "from_=", "the stub file's name for the keyword `from`, which torch takes, and this library"),
+    ("torch.load torch.save", "pickle_module=", PICKLE),
+    ("torch.load", "mmap=", PICKLE),
+    ("torch.save", "pickle_protocol=", PICKLE),
+    ("torch.load", "default of weights_only", PICKLE),
+    ("torch.norm torch.tensordot", "call by place", BY_NAME),
+    *(("autograd.gradcheck autograd.gradgradcheck", f"{k}=", CHECKS) for k in _BOTH_CHECKS),
+    *(("autograd.gradcheck", f"{k}=", CHECKS) for k in ("check_backward_ad", "check_batched_forward_grad", "check_forward_ad")),
+    *(("autograd.gradgradcheck", f"{k}=", CHECKS) for k in ("check_fwd_over_rev", "check_rev_over_rev", "gen_non_contig_grad_outputs")),
+    ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "check_input_liveness=", GRAPHS),
+    ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "default of capture_error_mode", GRAPHS),
+    ("cuda.graph.__init__", "enable_annotations=", GRAPHS),
+    ("cuda.memory_snapshot", "include_traces=", SNAPSHOT),
+    ("cuda.memory_snapshot", "mempool_id=", SNAPSHOT),
+]  # fmt: skip

@@ -1,0 +1,120 @@
+"""docs/differences.md is true: each line of its tables, in both libraries."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tritensor as tt
+
+pytestmark = pytest.mark.peer
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
+Expression = Callable[[Any], Any]
+
+
+def _linear(T: Any) -> Any:
+    return T.nn.functional.linear(T.ones(1, 1, dtype=T.int64), T.ones(1, 1, dtype=T.int64))
+
+
+def _embedding(T: Any) -> Any:
+    return T.nn.functional.embedding(T.tensor([0]), T.ones(1, 4), max_norm=1.0)
+
+
+# What the page says: (what PyTorch gives, what raises here)
+RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
+    "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
+    "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
+    "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
+    "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
+    "complex_tensor.to(float32)": (lambda T: T.tensor([1 + 2j]).to(T.float32), [1.0], tt.DTypeError),
+    "F.linear": (_linear, [[1]], tt.DTypeError),
+    "F.embedding(max_norm=)": (_embedding, [[0.5] * 4], ValueError),
+}
+# (what raises in PyTorch, what is given here)
+WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
+    "tensor + [1, 2]": (lambda T: T.ones(2) + [1, 2], TypeError, [2.0, 3.0]),
+    "float32_matrix @ float64_matrix": (lambda T: T.ones(1, 1) @ T.ones(1, 1, dtype=T.float64), RuntimeError, [[1.0]]),
+    "isclose": (lambda T: T.isclose(T.ones(1), T.ones(1, dtype=T.float64)), RuntimeError, [True]),
+    "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
+    "x[::-1]": (lambda T: T.arange(3)[::-1], ValueError, [2, 1, 0]),
+    "vector.cumsum()": (lambda T: T.arange(3).cumsum(), TypeError, [0, 1, 3]),
+    "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
+    "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
+    "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
+}
+
+
+@pytest.mark.parametrize("line", RAISES)
+@pytest.mark.filterwarnings("ignore")
+def test_what_raises_here_and_not_there(line: str) -> None:
+    run, theirs, error = RAISES[line]
+    assert line in PAGE.read_text()
+    assert torch.allclose(run(torch).to(torch.float64), torch.tensor(theirs, dtype=torch.float64), atol=1e-6)
+    with pytest.raises(error):
+        run(tt)
+
+
+@pytest.mark.parametrize("line", WORKS)
+def test_what_works_here_and_not_there(line: str) -> None:
+    run, error, ours = WORKS[line]
+    assert line in PAGE.read_text()
+    with pytest.raises(error):
+        run(torch)
+    assert run(tt).tolist() == ours
+
+
+def _slope(T: Any, f: Expression, *at: float, of: int = 0, by: int | None = None) -> float:
+    """The derivative of f by its input `of`, then, where one is given, by its input `by`."""
+    inputs = [T.tensor(x, requires_grad=True) for x in at]
+    g = T.autograd.grad(f(*inputs), inputs, create_graph=True)[of]
+    return g.item() if by is None else T.autograd.grad(g, inputs[by])[0].item()
+
+
+def _gradient(T: Any, f: Expression, x: list[float]) -> list[float]:
+    v = T.tensor(x, dtype=T.float64, requires_grad=True)
+    return T.autograd.grad(f(v), v)[0].tolist()
+
+
+# What the page says: (expression, PyTorch's number, the one here)
+NUMBERS: dict[str, tuple[Expression, float, float]] = {
+    "amax": (lambda T: _gradient(T, T.amax, [1.0, math.nan])[0], math.nan, 0.0),
+    "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
+    "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
+    "prod": (lambda T: _gradient(T, T.prod, [3.0, math.inf])[1], math.nan, 3.0),
+    "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
+    "fmod(1e30, 1e-30)": (lambda T: T.fmod(T.full((64,), 1e30), 1e-30)[0].item(), math.nan, math.fmod(np.float32(1e30), np.float32(1e-30))),
+    "hypot(0, 0)": (lambda T: _slope(T, T.hypot, 0.0, 0.0), math.nan, 0.0),
+    "atan2(0, 0)": (lambda T: _slope(T, T.atan2, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
+    "xlogy(0, 0)": (lambda T: _slope(T, T.xlogy, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
+    "a ** b": (lambda T: _slope(T, T.pow, 2.0, 0.0, of=0, by=1), 0.0, 0.5),
+    "atan2(1e30, 1e30)": (lambda T: _slope(T, T.atan2, 1e30, 1e30), 0.0, 5e-31),
+    "elu(nan)": (
+        lambda T: T.autograd.grad(T.nn.functional.elu(x := T.full((64,), math.nan, requires_grad=True)).sum(), x)[0][0].item(),
+        math.nan,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("line", NUMBERS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers(line: str) -> None:
+    run, theirs, ours = NUMBERS[line]
+    assert line in PAGE.read_text()
+    assert run(torch) == pytest.approx(theirs, rel=1e-6, abs=0, nan_ok=True)
+    assert run(tt) == pytest.approx(ours, rel=1e-6, abs=0, nan_ok=True)
+
+
+def test_what_has_another_value() -> None:
+    page = PAGE.read_text()
+    assert "manual_seed(0)" in page
+    torch.manual_seed(0)
+    tt.manual_seed(0)
+    assert torch.rand(4).tolist() != tt.rand(4).tolist()

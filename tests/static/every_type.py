@@ -1,0 +1,68 @@
+"""Compiles for sm_90 what ops take beyond the types that they claim in the table: `python -m tests.static.every_type [op ...]`; faults are printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import tritensor.kernels  # noqa: F401  (fills the table)
+from bench import forked
+from bench.launches import _calls, _corners, _inputs
+from tritensor import dtypes
+from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.compiler.kernel_report import report
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
+from tritensor.errors import DTypeError, LaunchError, ShapeError
+from tritensor.table import Op, registry
+
+CALLS = 3  # samples of an op that are recorded in a type
+
+
+def taken(op: Op, dtype: str, recorder: RecordingRuntime) -> Iterator[Specialization]:
+    """The kernels that an op launches in a type, none where it refuses it."""
+    calls = [s for name, s in _calls(op) if name.startswith("sample") and any(getattr(x, "dtype", None) == "float64" for x in s.inputs)]
+    for sample in calls[-CALLS:]:
+        recorder.launches.clear()
+        try:
+            op.shape(*_inputs(op, sample, dtype), **sample.attrs)
+            for _ in _corners(op, sample, dtype):
+                yield from recorder.launches
+                recorder.launches.clear()
+                if dtypes.as_dtype(dtype).kind == "float8":  # a storage type: its gradients are computed in another
+                    break
+        except (DTypeError, ShapeError, ValueError, OverflowError):
+            continue
+
+
+def main() -> int:
+    recorder = RecordingRuntime()
+    serving.use(recorder)
+    found: dict[Specialization, str] = {}
+    for op in registry.values():
+        if op.forward is None or (sys.argv[1:] and op.name not in sys.argv[1:]):
+            continue
+        for d in dtypes.ALL:
+            if d.triton is not None and d.name not in op.dtypes:
+                for spec in taken(op, d.name, recorder):
+                    found.setdefault(spec, f"{op.name} {d.name}")
+    specs = list(found)
+
+    def compiled(spec: Specialization) -> str:
+        try:
+            report(spec, 90)
+        except LaunchError as error:
+            return str(error).strip().splitlines()[-1]
+        return ""
+
+    faults = 0
+    for n, said in forked.each(compiled, specs):
+        if said:
+            faults += 1
+            print(f"{found[specs[n]]}: {said}", flush=True)
+    print(f"{len(specs)} kernels, {faults} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""What ops take beyond the types that their records claim (float8, small and unsigned integers, bool) compiles too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.static.test_compile import alone
+
+pytestmark = pytest.mark.static
+
+
+def test_every_type_that_an_op_takes_compiles() -> None:
+    done = alone("tests.static.every_type")
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]

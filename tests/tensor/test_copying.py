@@ -1,0 +1,154 @@
+"""copy, deepcopy and pickle of tensors: what shares memory afterwards, strides, gradients, attributes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tritensor import nn
+from tritensor.errors import GradError
+
+DEVICES = ["cpu", "cuda"]
+
+
+def base(device: str) -> Any:
+    return tt.arange(6.0).reshape(2, 3).to(device)
+
+
+def pickled(x: Any) -> Any:
+    return pickle.loads(pickle.dumps(x))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("order", [("base", "t", "row"), ("row", "t", "base"), ("t", "base", "row")], ids=str)
+def test_views_copied_together_share_one_copy(order: tuple[str, ...], device: str) -> None:
+    b = base(device)
+    views = {"base": b, "t": b.t(), "row": b[1]}
+    found = copy.deepcopy({name: views[name] for name in order})
+    for name in order:
+        assert found[name].stride() == views[name].stride()
+    found["row"].zero_()
+    found["t"][2, 0] = 9.0
+    assert found["base"].tolist() == [[0, 1, 9], [0, 0, 0]]
+    assert found["t"].tolist() == [[0, 0], [1, 0], [9, 0]]
+    assert b.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_siblings_copied_without_their_base_still_overlap() -> None:
+    b = base("cpu")
+    left, right = copy.deepcopy((b[:, :2], b[:, 1:]))
+    left[:, 1] = 7.0
+    assert right.tolist() == [[7, 2], [7, 5]]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("through", [copy.deepcopy, pickled, copy.copy], ids=["deepcopy", "pickle", "copy"])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.t(),
+        lambda x: x[1],
+        lambda x: x[:, ::2],
+        lambda x: x[1, 2],
+        lambda x: x[:0],
+        lambda x: x[:1].expand(4, 3),
+        lambda x: x.unsqueeze(1).transpose(0, 2),
+        lambda x: x.bfloat16(),
+        lambda x: x > 2,
+    ],
+)
+def test_strides_and_values_stay(view: Any, through: Any, device: str) -> None:
+    x = view(base(device))
+    found = through(x)
+    assert (found.shape, found.stride(), found.dtype, found.device) == (x.shape, x.stride(), x.dtype, x.device)
+    assert found.tolist() == x.tolist()
+
+
+def test_negative_strides_and_odd_memory() -> None:
+    for array in (np.arange(5)[::-1], np.arange(12.0).reshape(3, 4)[::-1, ::2], np.broadcast_to(np.float32(3), (2, 2)), np.zeros((0, 3))):
+        x = tt.from_numpy(array)
+        for found in (copy.deepcopy(x), pickled(x), copy.deepcopy([x, x[:1]])[0]):
+            assert found.array.strides == array.strides
+            assert found.tolist() == array.tolist()
+            if found.array.size and 0 not in array.strides:
+                found += 1
+                assert found.tolist() == (array + 1).tolist()
+
+
+def test_a_mapped_file_is_not_copied_whole(tmp_path: Any) -> None:
+    np.arange(1000.0).tofile(tmp_path / "x")
+    mapped = np.memmap(tmp_path / "x", np.float64)
+    found = copy.deepcopy(tt.from_numpy(mapped[10:12]))
+    assert found.tolist() == [10, 11]
+    assert found.array.base.nbytes == 16
+
+
+def test_a_pickle_holds_the_window_alone() -> None:
+    assert len(pickle.dumps(tt.zeros(100_000)[5:7])) < 1000
+
+
+def test_copy_shares_memory_and_stands_alone_otherwise() -> None:
+    x = base("cpu").requires_grad_()
+    x.grad = tt.ones(2, 3)
+    found = copy.copy(x)
+    assert found is not x
+    assert found.requires_grad
+    assert found.is_leaf
+    assert found.grad is None
+    with tt.no_grad():
+        found[0, 0] = 7.0
+    assert x[0, 0].item() == 7.0
+    computed = copy.copy(x * 2)
+    assert computed.is_leaf
+    assert computed.requires_grad
+    p = nn.Parameter(tt.ones(2))
+    assert type(copy.copy(p)) is nn.Parameter
+
+
+def test_a_write_through_a_copy_is_noticed() -> None:
+    x = tt.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    with tt.no_grad():
+        copy.copy(x).mul_(2)
+    with pytest.raises(GradError):
+        y.backward()
+
+
+def test_deepcopy_keeps_gradients_and_attributes_of_leaves() -> None:
+    x = tt.ones(2, requires_grad=True)
+    x.grad = tt.ones(2)
+    found = copy.deepcopy(x)
+    assert found.requires_grad
+    assert found.grad.tolist() == [1, 1]
+    assert found.grad is not x.grad
+    with pytest.raises(GradError, match="only leaves can be deep-copied"):
+        copy.deepcopy(x * 2)
+    p = nn.Parameter(tt.ones(2))
+    p.note, p.grad = [1], tt.ones(2)
+    found = copy.deepcopy(p)
+    assert found.note == [1]
+    assert found.note is not p.note
+    assert found.grad is None
+
+
+def test_a_computed_tensor_is_pickled_as_a_leaf() -> None:
+    found = pickled(tt.ones(2, requires_grad=True) * 3)
+    assert (found.tolist(), found.requires_grad, found.is_leaf) == ([3, 3], True, True)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_parameters_copy_what_is_theirs(device: str) -> None:
+    whole = tt.arange(6.0).to(device)
+    a, b = nn.Parameter(whole[:4].reshape(2, 2).t()), nn.Parameter(whole[4:])
+    found = copy.deepcopy([a, b, a])
+    assert found[0] is found[2]
+    assert found[0].stride() == (1, 2)
+    assert found[0].tolist() == a.tolist()
+    with tt.no_grad():
+        found[0].fill_(9)
+    assert (found[1].tolist(), whole.tolist()) == ([4, 5], [0, 1, 2, 3, 4, 5])

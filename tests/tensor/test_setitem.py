@@ -1,0 +1,90 @@
+"""x[index] = value: lists, ranges and arrays as indices and as values, what fits, and what is refused without a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+
+DEVICES = ["cpu", "cuda"]
+CASES: list[tuple[Any, Any]] = [
+    (np.array([0, 2]), np.array([5.0, 6.0, 7.0])),
+    ([0, 1], [1.0, 2.0, 3.0]),
+    (0, [7, 8, 9]),
+    ([True, False, False, True], 0),
+    (np.array([True, False, False, True]), np.zeros((2, 3))),
+    (np.array([[True, False, True]] * 4), 3),
+    ((slice(None), [0, 2]), np.ones((4, 2))),
+    (([0, 1], [1, 2]), [10.0, 20.0]),
+    (np.int64(1), np.float32(2)),
+    (slice(1, 3), [[1], [2]]),
+    (np.array(1), 3),
+    (np.array([-1, 0]), -2.5),
+    (slice(None, None, 2), np.arange(3)),
+    ((..., 1), np.array([1, 2, 3, 4], np.int32)),
+    ((None, 1), [[4, 5, 6]]),
+]
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("tracked", [False, True])
+def test_what_numpy_would_do(tracked: bool, on: str) -> None:
+    for index, value in CASES:
+        want = np.arange(12.0).reshape(4, 3)
+        want[index] = value
+        leaf = tt.arange(12.0, dtype=tt.float64, device=on).reshape(4, 3).clone().requires_grad_(tracked)
+        x = leaf * 1
+        x[index] = value
+        assert x.tolist() == want.tolist(), (index, value)
+        if tracked:
+            x.sum().backward()
+            hole = np.ones((4, 3))
+            hole[index] = 0
+            assert leaf.grad.tolist() == hole.tolist(), (index, value)
+
+
+def test_ranges_and_empty_lists() -> None:
+    x = tt.zeros(4, 3)
+    x[[]] = 1
+    assert x.sum().item() == 0.0
+    x[range(2)] = 1
+    assert x.sum(1).tolist() == [3.0, 3.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("index", "value", "error"),
+    [
+        (0, [1, 2], "does not fit"),
+        ([5], 1, "out of range"),
+        (4, 1, "out of range"),
+        ((0, 0, 0), 1, "3 indices"),
+        ([0.5], 1, "use integers or booleans"),
+        (["a"], 1, "cannot hold"),
+        (0, "a", "cannot hold"),
+        (0, None, "cannot hold"),
+        (0, 1j, "complex"),
+        (slice(0.5, None), 1, "slice's bound is a float"),
+    ],
+)
+def test_what_is_refused_leaves_no_trace(index: Any, value: Any, error: str) -> None:
+    x = tt.arange(12.0).reshape(4, 3).clone()
+    with pytest.raises((TypeError, ValueError, IndexError, RuntimeError), match=error):
+        x[index] = value
+    assert x.tolist() == np.arange(12.0).reshape(4, 3).tolist()
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_out_of_another_shape_than_the_operands(on: str) -> None:
+    row, column = tt.tensor([1.0, 2.0, 3.0], device=on), tt.tensor([[10.0], [20.0]], device=on)
+    out = tt.zeros(2, 3, device=on)
+    tt.add(row, column, out=out)  # neither has the result's shape
+    assert out.tolist() == [[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]]
+    with pytest.warns(UserWarning, match=r"shape \(2, 3\) and was resized to \(3,\)"):
+        tt.add(row, row, out=out)
+    assert out.tolist() == [2.0, 4.0, 6.0]
+    with pytest.raises(RuntimeError, match="does not fit"):
+        row.add_(column)
+    assert row.tolist() == [1.0, 2.0, 3.0]

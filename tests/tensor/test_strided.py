@@ -1,0 +1,130 @@
+"""Windows on memory: as_strided over all that a view was cut from, and the bytes of one type read as another's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+
+DEVICES = ["cpu", "cuda"]
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize(
+    ("cut", "size", "stride", "offset", "want"),
+    [
+        pytest.param(lambda x: x[3:], (2, 2), (3, 1), None, [[3, 4], [6, 7]], id="from the view's own start"),
+        pytest.param(lambda x: x[3:], (2, 2), (3, 1), 1, [[1, 2], [4, 5]], id="from the start of the memory"),
+        pytest.param(lambda x: x[3:5], (2, 2), (3, 1), 1, [[1, 2], [4, 5]], id="beyond the view"),
+        pytest.param(lambda x: x.view(3, 3)[1], (3, 3), (1, 3), 0, [[0, 3, 6], [1, 4, 7], [2, 5, 8]], id="all of it"),
+        pytest.param(lambda x: x.view(3, 3).t(), (3,), (1,), None, [0, 1, 2], id="a transposed view"),
+        pytest.param(lambda x: x.view(3, 3)[::2, ::2], (3,), (1,), None, [0, 1, 2], id="a view with gaps"),
+        pytest.param(lambda x: x[:3].expand(4, 3), (3,), (1,), None, [0, 1, 2], id="a view with repeats"),
+        pytest.param(lambda x: x[4], (), (), 3, 3, id="one element"),
+        pytest.param(lambda x: x[4], (1, 1), (7, 7), None, [[4]], id="one element with any stride"),
+    ],
+)
+def test_windows(cut: Any, size: Any, stride: Any, offset: int | None, want: Any, on: str) -> None:
+    x = tt.arange(9.0, device=on)
+    v = cut(x)
+    y = v.as_strided(size, stride) if offset is None else tt.as_strided(v, size, stride, storage_offset=offset)
+    assert y.tolist() == want
+    y.zero_()
+    assert sorted(set(x.tolist())) == sorted({0.0, *range(9)} - set(np.ravel(want)) | {0.0})
+
+
+def test_offsets_and_bounds() -> None:
+    x = tt.arange(9.0)
+    assert x[3:].storage_offset() == x.view(3, 3)[1:].storage_offset() == 3
+    assert x[3:].as_strided((1,), (1,), 2).storage_offset() == 2
+    with pytest.raises(RuntimeError, match="read elements 5 to 9 of x's 9"):
+        x[5:].as_strided((5,), (1,))
+    with pytest.raises(RuntimeError, match="read elements -1"):
+        x[5:].as_strided((1,), (1,), -1)
+    with pytest.raises(RuntimeError, match="has gaps"):
+        x[::2].detach().as_strided((2,), (1,))
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize(
+    ("cut", "size", "stride", "offset", "want"),
+    [
+        pytest.param(lambda x: x[2:], (2, 2), (1, 1), None, [0, 0, 2, 4, 2, 0], id="read twice"),
+        pytest.param(lambda x: x[2:], (2, 2), (1, 1), 0, [0, 0, 2, 0, 0, 0], id="outside the view there is no gradient"),
+        pytest.param(lambda x: x.view(2, 3).t(), (2, 2), (1, 1), 1, [0, 2, 4, 2, 0, 0], id="transposed"),
+        pytest.param(lambda x: x.view(2, 3)[:, ::2], (2, 2), (2, 1), 0, [2, 0, 2, 2, 0, 0], id="gaps"),
+        pytest.param(lambda x: x.expand(2, 6), (2,), (2,), 1, [0, 2, 0, 2, 0, 0], id="repeats share what they get"),
+        pytest.param(lambda x: x, (2,), (2,), 1, [0, 2, 0, 2, 0, 0], id="no view at all"),
+    ],
+)
+def test_gradients(cut: Any, size: Any, stride: Any, offset: int | None, want: list[float], on: str) -> None:
+    x = tt.arange(6.0, device=on, requires_grad=True)
+    y = cut(x * 2).as_strided(size, stride, offset)
+    (g,) = tt.autograd.grad((y * y).sum() / 2, x, create_graph=True)
+    (again,) = tt.autograd.grad(cut(x * 2).as_strided(size, stride, offset).sum(), x)
+    assert again.tolist() == want
+    (second,) = tt.autograd.grad(g.sum(), x)
+    assert (second != 0).tolist() == [w != 0 for w in want]
+
+
+def test_written_in_place_inside_a_graph() -> None:
+    x = tt.arange(6.0, requires_grad=True)
+    y = x * 2
+    y[1:].as_strided((2,), (2,)).mul_(5)  # elements 1 and 3
+    y.sum().backward()
+    assert x.grad.tolist() == [2, 10, 2, 10, 2, 2]
+    assert y.tolist() == [0, 10, 4, 30, 8, 10]
+    beyond = (x * 2)[3:].as_strided((2,), (2,), 0)
+    with pytest.raises(RuntimeError, match=r"mul_: this view .* is a window .* beyond the view"):
+        beyond.mul_(5)
+    with tt.no_grad():
+        beyond.mul_(5)
+    assert beyond.tolist() == [0, 20]
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_bytes_of_another_width(on: str) -> None:
+    x = tt.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]], device=on)
+    n = np.array(x.cpu().numpy())
+    for dtype in ("float64", "int64", "int32", "int16", "float16", "uint8"):
+        got = x.view(getattr(tt, dtype))
+        assert got.device == x.device
+        np.testing.assert_array_equal(got.cpu().numpy(), n.view(dtype))
+    np.testing.assert_array_equal(x[:, 2:].view(tt.float64).cpu().numpy(), n[:, 2:].view(np.float64))
+    assert x.view(tt.int16).view(dtype=tt.float32).tolist() == n.tolist()
+    assert x[1:].view(tt.uint8).shape == (1, 16)
+    assert tt.zeros(0, 3, device=on).view(tt.int16).shape == (0, 6)
+    assert tt.zeros(3, 0, device=on).view(tt.float64).shape == (3, 0)
+    part = x.view(tt.int16)
+    before = x._version
+    part[0].zero_()
+    assert x[0].tolist() == [0] * 4
+    assert x._version == before + 1
+
+
+def test_bytes_that_do_not_lie_there() -> None:
+    x = tt.arange(10.0).view(2, 5)
+    for bad, says in (
+        (lambda: x.view(tt.float64), "multiples of 2 elements"),
+        (lambda: x[:, 1:3].view(tt.float64), "multiples of 2 elements"),
+        (lambda: x[:, ::2].view(tt.int16), "contiguous"),
+        (lambda: x.t().view(tt.int16), "contiguous"),
+        (lambda: tt.tensor(1.0).view(tt.float64), "0-d"),
+    ):
+        with pytest.raises(RuntimeError, match=says):
+            bad()
+    assert tt.tensor(1.0).view(tt.int32).item() == 0x3F800000
+    assert tt.tensor([1 + 2j, 3 + 4j]).view(tt.float32).tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_t_of_what_is_no_matrix_is_a_new_view(shape: tuple[int, ...]) -> None:
+    x = tt.ones(shape)
+    y = x.t()
+    assert y is not x
+    assert y.data_ptr() == x.data_ptr()
+    y.add_(1)
+    assert (x == 2).all()

@@ -1,0 +1,169 @@
+"""Something else where a tensor belongs: every public function says which argument it is, what was given and what to give."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+from tritensor.tensor.publishing.arguments import public_name
+from tritensor.tensor.publishing.publish import public
+
+F = tt.nn.functional
+WRONG = {"list": ["a"], "str": "abc", "None": None, "object": object(), "dict": {"a": 1}}
+TENSORS = {"Tensor", "Operand", "Tensors"}
+
+
+def m() -> tt.Tensor:
+    return tt.arange(1.0, 10.0).reshape(3, 3)
+
+
+def places() -> tt.Tensor:
+    return tt.tensor([0, 1, 2])
+
+
+# What the other arguments are, by name; a matrix where nothing is said.
+OTHERS: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(("dim", "dim0", "start", "start_dim", "destination", "dimension", "offset", "diagonal", "low"), lambda: 0),
+    **dict.fromkeys(("dim1", "chunks", "length", "k", "step", "shifts", "num_samples", "repeats", "correction", "end_dim"), lambda: 1),
+    **dict.fromkeys(("split_size_or_sections", "indices_or_sections"), lambda: 1),
+    **dict.fromkeys(("n", "steps", "high", "kernel_size"), lambda: 3),
+    **dict.fromkeys(("size", "shape", "stride"), lambda: (3, 3)),
+    **dict.fromkeys(("mask", "condition"), lambda: m() > 2),
+    **dict.fromkeys(("vec", "vec1", "vec2"), lambda: tt.ones(3)),
+    **dict.fromkeys(("batch1", "batch2"), lambda: tt.ones(3, 3, 3)),
+    "dims": lambda: (0,), "index": places, "split_sizes": lambda: [1, 2], "sizes": lambda: (3, 1), "value": lambda: 1.0,
+    "fill_value": lambda: 1.0, "p": lambda: 0.5, "min": lambda: 0.0, "max": lambda: 1.0, "dtype": lambda: tt.float32,
+    "normalized_shape": lambda: (3,), "pad": lambda: (1, 1), "equation": lambda: "ij,jk->ik", "indices": lambda: (places(),),
+}  # fmt: skip
+# Those of single functions, where these do not fit.
+OWN: dict[str, dict[str, Callable[[], Any]]] = {
+    "bmm": {"self": lambda: tt.ones(3, 3, 3), "input": lambda: tt.ones(3, 3, 3)},
+    "conv2d": {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)},
+    "nll_loss": {"target": lambda: tt.tensor([0, 1, 2])},
+    **{k: {"self": lambda: tt.ones(3), "input": lambda: tt.ones(3)} for k in ("dot", "vdot", "outer", "ger")},
+    **{k: {"index": lambda: m().long() * 0} for k in ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "take_along_dim")},
+}
+# What is taken where a tensor is meant, and is no mistake: (function, argument).
+TAKEN = {
+    *((name, k) for name in ("eq", "ne", "not_equal") for k in ("input", "other")),
+    ("index_put", "values"), ("index_put_", "values"), ("copy_", "source"), ("repeat_interleave", "input"),
+}  # fmt: skip
+
+
+def _functions() -> Iterator[tuple[str, Callable[..., Any], bool]]:
+    yield from ((name, f, False) for name, f in sorted(public.items()) if inspect.isfunction(f))
+    for name in sorted(dir(tt.Tensor)):
+        f = inspect.getattr_static(tt.Tensor, name)
+        if not name.startswith("_") and inspect.isfunction(f) and name != "became_view_of":
+            yield name, f, True
+    yield from (
+        (f"F.{n}", f, False) for n, f in sorted(vars(F).items()) if inspect.isfunction(f) and f.__module__ == F.__name__ and n[0] != "_"
+    )
+
+
+def _cases() -> Iterator[Any]:
+    """(function, whether a method, the parameter) for each position of a tensor."""
+    for name, f, method in _functions():
+        for i, p in enumerate(inspect.signature(f).parameters.values()):
+            kinds = set(str(p.annotation).split(" | "))
+            if kinds & TENSORS and kinds <= {*TENSORS, "None"} and p.name != "out" and not (method and i == 0):
+                yield pytest.param(name, f, method, p, id=f"{'Tensor.' * method}{name}-{p.name}")
+
+
+def _call(name: str, f: Callable[..., Any], method: bool, wrong: inspect.Parameter, given: Any) -> Any:
+    parameters = list(inspect.signature(f).parameters.values())[method:]
+    own, kwargs = OWN.get(name, {}), {}
+    for p in parameters:
+        if p is not wrong and p.name != wrong.name and p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD:
+            kwargs[p.name] = {**OTHERS, **own}.get(p.name, m)()
+    lead = (own.get("self", m)(),) if method else ()
+    if wrong.kind is wrong.VAR_POSITIONAL:
+        return f(*lead, *kwargs.values(), given)
+    return f(*lead, **kwargs, **{wrong.name: given})
+
+
+@pytest.mark.parametrize(("name", "f", "method", "p"), list(_cases()))
+def test_an_argument_that_is_no_tensor_is_named(name: str, f: Callable[..., Any], method: bool, p: inspect.Parameter) -> None:
+    bare = name.removeprefix("F.")
+    known = {bare, f.__name__}
+    for kind, given in WRONG.items():
+        if (given is None and p.default is None) or (bare, p.name) in TAKEN:
+            continue
+        with pytest.raises(TypeError) as caught:
+            _call(bare, f, method, p, given)
+        text = str(caught.value)
+        assert any(text.startswith(f"{k}: ") for k in known), f"{kind}: {text}"
+        assert p.name in text, f"{kind}: {text}"
+        assert "tensor" in text, f"{kind}: {text}"
+        assert "\n" not in text
+
+
+# (the call, what the message says)
+SAID: dict[str, tuple[Callable[[], Any], str]] = {
+    "a list": (lambda: tt.equal(m(), [1]), r"^equal: other is a list; give a tensor \(tritensor.tensor\(...\)\)$"),
+    "an array": (lambda: tt.matmul(m(), np.ones(3, object)), "^matmul: other is a ndarray"),
+    "nothing": (lambda: tt.add(m(), None), r"^add: other is None; give a tensor or a number \(tritensor.tensor\(...\)\)$"),
+    "an object": (lambda: tt.mul(object(), m()), "^mul: input is an object; give a tensor"),
+    "one of several": (lambda: tt.cat([m(), "b"]), r"^cat: tensors\[1\] is a str; give a tensor"),
+    "no sequence": (lambda: tt.stack(5), "^stack: tensors is an int; give a list or tuple of tensors$"),
+    "through another function": (lambda: tt.vstack(["a"]), r"^vstack: tensors\[0\] is a str; give a tensor"),
+    "in place": (lambda: m().add_("a"), "^add_: other is a str; give a tensor or a number"),
+    "an int": (lambda: tt.eye("a"), "^eye: n is a str; give an int$"),
+    "a dim": (lambda: m().chunk(chunks="a"), "^chunk: chunks is a str; give an int$"),
+    "a number": (lambda: tt.dropout(m(), p="a"), "^dropout: p is a str; give a number$"),
+    "what no annotation says": (lambda: tt.rot90(m(), 1, 5), "^rot90: .*not iterable"),
+    "a layer's function": (lambda: F.layer_norm("a", (3,)), "^layer_norm: input is a str; give a tensor"),
+    "an activation": (lambda: F.relu("a"), "^relu: input is a str, not a tensor; wrap it with tritensor.tensor"),
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_the_message(what: str) -> None:
+    call, says = SAID[what]
+    with pytest.raises(TypeError, match=says):
+        call()
+
+
+def test_no_number_is_made_of_what_is_none() -> None:
+    for call in (lambda: tt.full((2,), None), lambda: tt.full_like(m(), None), lambda: tt.index_fill(m(), 0, places(), None)):
+        with pytest.raises(TypeError, match="None"):
+            call()
+
+
+def test_errors_of_ones_own_are_not_renamed() -> None:
+    with pytest.raises(tt.ShapeError, match="add: "):
+        tt.add(m(), tt.ones(2))
+    with pytest.raises(tt.DTypeError):
+        tt.zeros(2, dtype="float99")
+    assert public_name(tt.add.__wrapped__, "x") == "input"
+
+
+# (the call, what the message says): functions that no family above holds
+ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "init": (tt.nn.init.kaiming_uniform_, "^kaiming_uniform_: tensor is .*; give a tensor"),
+    "init, generator": (lambda w: tt.nn.init.normal_(m(), generator=w), "^normal_: generator is a.*; give a tritensor.Generator$"),
+    "drawing": (lambda w: tt.rand(2, generator=w), "^rand: generator is a.*; give a tritensor.Generator$"),
+    "clipping": (lambda w: tt.nn.utils.clip_grad_norm_(w, 1.0), r"^clip_grad_norm_: parameters(\[0\])? is a"),
+    "a vector of parameters": (tt.nn.utils.parameters_to_vector, r"^parameters_to_vector: parameters(\[0\])? is a"),
+    "numel": (tt.numel, "^numel: input is a.*; give a tensor"),
+    "grad of": (lambda w: tt.autograd.grad(w, m()), r"^grad: outputs(\[0\])? is .*give a tensor"),
+    "grad by": (lambda w: tt.autograd.grad(m().requires_grad_().sum(), w), r"^grad: inputs(\[0\])? is .*give a tensor"),
+    "grad from": (lambda w: tt.autograd.grad(m().requires_grad_().sum(), m(), w), r"^grad: grad_outputs(\[0\])? is .*give a tensor"),
+    "backward": (tt.autograd.backward, r"^backward: tensors(\[0\])? is .*give a tensor"),
+    "Tensor.backward, gradient": (lambda w: m().requires_grad_().backward(w), "^backward: gradient is a .*; give a tensor"),
+    "Tensor.backward, inputs": (lambda w: m().requires_grad_().sum().backward(inputs=w), r"^backward: inputs(\[0\])? is .*give a tensor"),
+    "type_as": (lambda w: m().type_as(w), "^type_as: other is a.*; give a tensor"),
+}
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+@pytest.mark.parametrize("kind", [k for k in WRONG if k != "None"])
+def test_the_same_outside_the_tensors_functions(what: str, kind: str) -> None:
+    call, says = ELSEWHERE[what]
+    with pytest.raises(TypeError, match=says):
+        call(WRONG[kind])

@@ -1,0 +1,44 @@
+"""The line of the user's program that called: the innermost frame outside of tritensor, and how a message writes it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+# Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
+INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def user_frame(frame: FrameType) -> FrameType:
+    """The innermost frame outside of tritensor, from `frame` outwards; the outermost, where all are inside."""
+    while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def user_instruction() -> tuple[CodeType, int]:
+    """(code, instruction): the user's line, unread as yet, which is cheap to keep; `line_of` reads it."""
+    frame = user_frame(sys._getframe(1))
+    return frame.f_code, frame.f_lasti
+
+
+def user_line() -> str:
+    """ "train.py:42": the user's line that called."""
+    frame = user_frame(sys._getframe(1))
+    return shown(frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_of(code: CodeType, instruction: int) -> tuple[str, int]:
+    """(file, line) of an instruction of a code object."""
+    line = next((n for start, end, n in code.co_lines() if start <= instruction < end and n is not None), code.co_firstlineno)
+    return code.co_filename, line
+
+
+def shown(file: str, line: int) -> str:
+    """`file:line`, the file from the working directory on where it lies below it."""
+    try:
+        below = os.getcwd() + os.sep
+    except FileNotFoundError:  # the working directory was removed; a message must not fail for that
+        return f"{file}:{line}"
+    return f"{file.removeprefix(below)}:{line}"

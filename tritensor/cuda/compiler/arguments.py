@@ -1,0 +1,231 @@
+"""What a launch's arguments are to a kernel: parameters matched by position and name, and the Triton type of each value."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.errors import DeviceError, LaunchError
+
+DESCRIPTOR = "tensordesc"  # the type of a tensor descriptor among a launch's values
+
+
+class Parameter(NamedTuple):
+    """One parameter of a kernel. `type` is the Triton type its annotation forces ("i64"), "" without one."""
+
+    name: str
+    constexpr: bool
+    type: str
+    default: Any
+
+
+@cache
+def parameters(function: Any) -> tuple[Parameter, ...]:
+    """The parameters of the Python function under a `@triton.jit` kernel."""
+    from triton.runtime.jit import _normalize_ty
+
+    found = []
+    for p in inspect.signature(function).parameters.values():
+        written = "" if p.annotation is p.empty else _normalize_ty(p.annotation)
+        constexpr = "constexpr" in written
+        found.append(Parameter(p.name, constexpr, "" if constexpr or not _is_scalar_type(written) else written, p.default))
+    return tuple(found)
+
+
+def _is_scalar_type(name: str) -> bool:
+    return name in {d.triton for d in dtypes.ALL if d.triton}
+
+
+def bind(kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any]) -> list[tuple[Parameter, Any]]:
+    """Each parameter of `kernel` with its value. Raises TypeError for a missing, doubled or unknown argument."""
+    wanted = parameters(kernel.fn)
+    name = kernel.fn.__name__
+    if len(args) > len(wanted):
+        raise TypeError(f"launch {name}: {len(args)} arguments for {len(wanted)} parameters ({', '.join(p.name for p in wanted)})")
+    out = list(zip(wanted, args, strict=False))
+    rest = dict(by_name)
+    for p in wanted[: len(args)]:
+        if p.name in rest:
+            raise TypeError(f"launch {name}: {p.name} is given by position and by name")
+    for p in wanted[len(args) :]:
+        if p.name in rest:
+            out.append((p, rest.pop(p.name)))
+        elif p.default is not inspect.Parameter.empty:
+            out.append((p, p.default))
+        else:
+            raise TypeError(f"launch {name}: no value for parameter {p.name}; it takes ({', '.join(q.name for q in wanted)})")
+    if rest:
+        raise TypeError(f"launch {name}: no parameter is called {', '.join(rest)}; it takes ({', '.join(p.name for p in wanted)})")
+    return out
+
+
+def is_array(x: Any) -> bool:
+    """Whether a value is an array on the device (a CudaArray, known by its storage: arrays live one floor up)."""
+    return hasattr(x, "storage")
+
+
+def scalar_type(value: Any, name: str = "") -> str:
+    """The Triton type of a number: bool i1, int i32 (i64, u64 where it does not fit), float fp32, numpy scalars their own."""
+    if isinstance(value, np.generic):
+        found = dtypes.of(value.dtype).triton
+        if found is None:
+            raise TypeError(f"argument {name}: no kernel takes {value.dtype}")
+        return found
+    if isinstance(value, bool):
+        return "i1"
+    if isinstance(value, int):
+        if -(2**31) <= value < 2**31:
+            return "i32"
+        if -(2**63) <= value < 2**63:
+            return "i64"
+        if 2**63 <= value < 2**64:
+            return "u64"
+        raise TypeError(f"argument {name}: {value} does not fit 64 bits")
+    if isinstance(value, float):
+        return "fp32"
+    raise TypeError(
+        f"argument {name}: {type(value).__name__} is nothing a kernel takes; give a CudaArray, a number, None or a tuple of these"
+    )
+
+
+def pointer_type(x: Any) -> str:
+    """The Triton type of an array argument: "*fp32"."""
+    return f"*{dtypes.of(x.dtype).triton}"
+
+
+def arrays_of(typed: list[tuple[str, Any]]) -> list[Any]:
+    """The arrays among a launch's values, described ones too, in the kernel's order."""
+    return [v.array if kind == DESCRIPTOR else v for kind, v in typed if kind[0] == "*" or kind == DESCRIPTOR]
+
+
+def _arrays_by_name(value: Any, name: str) -> list[tuple[str, Any]]:
+    """The arrays in an argument, with the names that an error calls them."""
+    if isinstance(value, tuple):
+        return [found for i, v in enumerate(value) for found in _arrays_by_name(v, f"{name}[{i}]")]
+    if type(value) is TensorDescriptor:
+        return [(name, value.array)]
+    return [(name, value)] if is_array(value) else []
+
+
+def check_one_device(kernel: Any, bound: list[tuple[Parameter, Any]]) -> None:
+    """Raise DeviceError, naming the arguments, when the arrays of a launch are not all on the GPU of the first."""
+    found = [pair for p, v in bound for pair in _arrays_by_name(v, p.name)]
+    for name, x in found[1:]:
+        first, y = found[0]
+        if x.storage.device != y.storage.device:
+            raise DeviceError(
+                f"launch {kernel.fn.__name__}: {first} is on {y.storage.device} and {name} on {x.storage.device}; "
+                "a kernel runs on one GPU and gets arrays of that one only: copy the other there first"
+            )
+
+
+def check_options(kernel: Any, options: tuple[tuple[str, Any], ...], capability: tuple[int, int], on: str) -> None:
+    """Raise LaunchError for options of launch() that are wrong, or that a GPU of this compute capability does not have."""
+    if not options:
+        return
+    asked, name = dict(options), kernel.fn.__name__
+    blocks, has = asked.get("num_ctas", 1), f"{on} has {capability[0]}.{capability[1]}"
+    if blocks not in (1, 2, 4, 8, 16):
+        raise LaunchError(f"launch {name}: num_ctas is {blocks}; a cluster has 1, 2, 4, 8 or 16 blocks")
+    if capability < (9, 0) and blocks != 1:
+        raise LaunchError(
+            f"launch {name}: clusters (num_ctas={blocks}) need compute capability 9.0 or later, {has}; launch it with num_ctas=1"
+        )
+    if capability < (9, 0) and asked.get("launch_pdl"):
+        raise LaunchError(f"launch {name}: launch_pdl needs compute capability 9.0 or later, {has}; launch a kernel that does not wait")
+
+
+class Specialization(NamedTuple):
+    """Everything a compiled kernel depends on, hashable: one compilation serves all launches with an equal one.
+
+    `types` has a leaf per parameter, nested as its tuples are: a Triton type ("*bf16", "i32"), with ":16" behind it where
+    the address or the integer divides by 16, or "constexpr". `constants` are the (path, value) pairs of the constexpr
+    leaves; `typed` tells 1, True and 1.0 apart, which are equal to Python. `options` are what launch() takes beside warps and stages.
+    """
+
+    kernel: Any
+    types: tuple[Any, ...]
+    constants: tuple[tuple[tuple[int, ...], Any], ...]
+    typed: tuple[Any, ...]
+    num_warps: int
+    num_stages: int
+    options: tuple[tuple[str, Any], ...] = ()
+
+
+@cache
+def _pointer_types(dtype: np.dtype) -> tuple[str, str]:
+    """The Triton types of an array argument: at an address that does not divide by 16, and at one that does."""
+    name = f"*{dtypes.of(dtype).triton}"
+    return name, name + ":16"
+
+
+def _plain_numbers(kernel: Any) -> frozenset[str]:
+    """Parameters that the kernel's author declared do_not_specialize: integers whose divisibility decides nothing."""
+    found = getattr(kernel, "_tritensor_plain", None)
+    if found is None:
+        getattr(kernel, "constructed", None)  # see deferred_jit.py: another thread may be at it
+        declared = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize or p.do_not_specialize_on_alignment}
+        found = kernel._tritensor_plain = frozenset(declared)
+    return found
+
+
+def specialize(
+    kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = ()
+) -> tuple[Specialization, list[tuple[str, Any]]]:
+    """The specialization of a launch, and its run-time values (type, value) in the order the compiled kernel takes them: ("*", array),
+    (DESCRIPTOR, descriptor), (type, number). Raises DeviceError when its arrays are on several GPUs.
+
+    A Python int is a size or a stride: whether it divides by 16 decides the width of accesses, so it is compiled in, unless the
+    kernel declares the parameter do_not_specialize. A numpy scalar (a seed, an offset, a label) is a plain number.
+    """
+    found = _Found([], [], _plain_numbers(kernel))
+    bound = bind(kernel, args, by_name)
+    types = tuple([_leaf(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
+    arrays = arrays_of(found.values)
+    for x in arrays[1:]:
+        if x.storage.device is not arrays[0].storage.device:  # a GPU's device is nearly always one object
+            check_one_device(kernel, bound)
+    typed = tuple([_typed(v) for _, v in found.constants])
+    return Specialization(kernel, types, tuple(found.constants), typed, num_warps, num_stages, options), found.values
+
+
+class _Found(NamedTuple):
+    """What specialize() collects on its way through the arguments. `plain`: see _plain_numbers."""
+
+    constants: list[tuple[tuple[int, ...], Any]]
+    values: list[tuple[str, Any]]
+    plain: frozenset[str]
+
+
+# A function of its own: nested in specialize() it would be a reference cycle, which keeps the arrays until the collector runs.
+def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter) -> Any:
+    """The type of an argument; its value is added to what was found."""
+    if parameter.constexpr or value is None:
+        found.constants.append((path, value))
+        return "constexpr"
+    values = found.values
+    if type(value) is int:
+        kind = parameter.type or ("i32" if -(2**31) <= value < 2**31 else scalar_type(value, parameter.name))
+        values.append((kind, value))
+        return kind + ":16" if value % 16 == 0 and parameter.name not in found.plain and kind[0] in "iu" and kind != "i1" else kind
+    if isinstance(value, tuple):
+        return tuple([_leaf(found, v, (*path, i), parameter) for i, v in enumerate(value)])
+    if is_array(value):
+        address = value.data_ptr()
+        values.append(("*", value))
+        return _pointer_types(value.dtype)[address % 16 == 0]
+    if type(value) is TensorDescriptor:
+        values.append((DESCRIPTOR, value))
+        return value.type
+    kind = parameter.type or scalar_type(value, parameter.name)
+    values.append((kind, value))
+    return kind
+
+
+def _typed(value: Any) -> Any:
+    return tuple([_typed(v) for v in value]) if isinstance(value, tuple) else type(value)

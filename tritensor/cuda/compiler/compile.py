@@ -1,0 +1,82 @@
+"""Compile a kernel for a GPU that need not be there (tritensor/cuda/compiler/kernel_report.py reads what the machine code uses)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.runtime.jit import JITFunction
+
+from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.errors import LaunchError
+
+
+def _leaves(types: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
+    for i, t in enumerate(types):
+        if isinstance(t, tuple):
+            yield from _leaves(t, (*path, i))
+        else:
+            yield (*path, i), t
+
+
+def _bare(types: Any) -> Any:
+    """The types without their divisibility marks."""
+    return tuple(_bare(t) for t in types) if isinstance(types, tuple) else types.removesuffix(":16")
+
+
+class _Keyed(tuple[Any, ...]):
+    """A tuple constant that holds kernels' functions: Triton's disk cache keys a plain tuple by str(), which does not show sources."""
+
+    @property
+    def cache_key(self) -> str:
+        return "-".join(str(getattr(v, "cache_key", v)) for v in self)
+
+
+def _keyed(value: Any) -> Any:
+    return _Keyed(_keyed(v) for v in value) if type(value) is tuple else value
+
+
+def compile(spec: Specialization, arch: int) -> Any:
+    """Triton's CompiledKernel of a specialization for compute capability `arch` (80, 90, 100), from Triton's disk cache if it is there.
+
+    Multiply-adds may fuse, on every Triton version. tl.device_assert is compiled in where Triton does so: for `@triton.jit(debug=True)`,
+    and for all kernels with TRITON_DEBUG=1. Raises LaunchError with the kernel's name and types when it does not compile.
+    """
+    kernel = spec.kernel
+    if not isinstance(kernel, JITFunction):
+        raise LaunchError(f"compile: {kernel!r} is no compilable kernel; @triton.jit gives one where TRITON_INTERPRET is not set")
+    names = kernel.arg_names
+    signature = dict(zip(names, _bare(spec.types), strict=True))
+    divisible = {path: [["tt.divisibility", 16]] for path, t in _leaves(spec.types) if t.endswith(":16")}
+    source = ASTSource(kernel, signature, constexprs={path: _keyed(v) for path, v in spec.constants}, attrs=divisible)
+    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, "enable_fp_fusion": True, **dict(spec.options)}
+    options["debug"] = bool(kernel.debug or triton.knobs.runtime.debug)
+    try:
+        return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
+    except Exception as error:  # Triton raises many kinds; all mean that this kernel cannot be had
+        text = f"{describe(spec)} for sm_{arch} does not compile: {type(error).__name__}: {error}"
+        inner = error.__cause__
+        while inner is not None:  # from the kernel's line inwards to what Triton stumbled over
+            text += f"\n{type(inner).__name__}: {inner}"
+            inner = inner.__cause__
+        raise LaunchError(text) from error
+
+
+def describe(spec: Specialization) -> str:
+    """One line naming the kernel, its argument types and its constants."""
+    constants = dict(spec.constants)
+    shown = []
+    for i, (name, t) in enumerate(zip(spec.kernel.arg_names, spec.types, strict=True)):
+        if t == "constexpr":
+            value = constants[(i,)]
+            shown.append(f"{name}={getattr(value, '__name__', value)!s}")
+        else:
+            shown.append(f"{name}: {_written(t)}")
+    return f"{spec.kernel.__name__}({', '.join(shown)}) warps={spec.num_warps} stages={spec.num_stages}"
+
+
+def _written(types: Any) -> str:
+    return f"({', '.join(map(_written, types))})" if isinstance(types, tuple) else types

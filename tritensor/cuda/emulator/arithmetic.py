@@ -1,0 +1,80 @@
+"""Arithmetic that numpy does otherwise than a GPU: fma, the high half of a product, division towards zero, floats cut to integers,
+scaled operands."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+import numpy as np
+from triton.runtime import interpreter as upstream
+
+
+def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Integer division towards zero."""
+    return (x - np.fmod(x, y)) // y
+
+
+def to_integer(x: np.ndarray, to: np.dtype) -> np.ndarray:
+    """Floats cut to integers as the GPU does: out of range the nearest integer there is, NaN 0."""
+    if to == np.bool_:
+        return x.astype(np.bool_)
+    info = np.iinfo(to)
+    wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+    inside = (wide > float(info.min) - 1) & (wide < float(info.max) + 1)
+    return np.where(inside, np.where(inside, wide, 0).astype(to), np.where(wide < 0, info.min, info.max).astype(to))
+
+
+def fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """x * y + z rounded once."""
+    x, y, z = np.broadcast_arrays(x, y, z)
+    if z.dtype not in (np.float32, np.float64):
+        return (x.astype(np.float64) * y.astype(np.float64) + z.astype(np.float64)).astype(z.dtype)
+    name = "fma_fp32" if z.dtype == np.float32 else "fma_fp64"
+    native = getattr(upstream._interpreter, name, None)
+    if native is not None:
+        return native(*(np.ascontiguousarray(v) for v in (x, y, z)))
+    return _libm_fma(z.dtype)(x, y, z)
+
+
+def _libm_fma(dtype: np.dtype) -> Callable[..., np.ndarray]:
+    """The C library's fma, for Triton 3.6, whose interpreter has none."""
+    c, name = (ctypes.c_float, "fmaf") if dtype == np.float32 else (ctypes.c_double, "fma")
+    function = getattr(ctypes.CDLL("libm.so.6"), name)
+    function.argtypes, function.restype = (c, c, c), c
+    return np.vectorize(function, otypes=[dtype])
+
+
+def umulhi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """High half of the unsigned product; signed inputs take part by their bits."""
+    a, b = np.broadcast_arrays(a, b)
+    dtype, bits = a.dtype, a.dtype.itemsize * 8
+    ua, ub = (np.ascontiguousarray(v).view(f"u{dtype.itemsize}").astype(np.uint64) for v in (a, b))
+    if bits < 64:
+        high = (ua * ub) >> np.uint64(bits)
+        return high.astype(f"u{dtype.itemsize}").view(dtype)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a1, a0, b1, b0 = ua >> half, ua & low, ub >> half, ub & low
+    middle = a1 * b0 + (a0 * b0 >> half)
+    other = (middle & low) + a0 * b1
+    return (a1 * b1 + (middle >> half) + (other >> half)).view(dtype)
+
+
+_FOUR_BITS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], np.float32)  # e2m1, without its sign
+
+
+def scaled(x: np.ndarray, scale: np.ndarray | None, packed: bool, axis: int) -> np.ndarray:
+    """An operand of tl.dot_scaled as float32, (rows, k): groups along k times 2^(scale - 127), of which 255 is NaN.
+
+    `packed`: two four-bit floats in a byte, side by side along `axis`, the low half first.
+    """
+    if packed:
+        x = np.moveaxis(x, axis, -1)
+        codes = np.stack([x & 15, x >> 4], axis=-1).reshape(*x.shape[:-1], -1)
+        x = np.moveaxis(np.where(codes & 8, -_FOUR_BITS[codes & 7], _FOUR_BITS[codes & 7]), -1, axis)
+    x = x.astype(np.float32)
+    if scale is None:
+        return x
+    exponents = scale.view(np.uint8).astype(np.int32)
+    factors = np.where(exponents == 255, np.float32(np.nan), np.ldexp(np.float32(1), exponents - 127))
+    return x * np.repeat(factors, x.shape[-1] // scale.shape[-1], axis=-1)

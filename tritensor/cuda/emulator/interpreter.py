@@ -1,0 +1,400 @@
+"""Triton's interpreter made exact: real bfloat16 and float8 arithmetic, single-rounding fma, library functions, fast reductions.
+
+`install()` is called once per process, under TRITON_INTERPRET=1 only. What it changes and why:
+
+- 16-bit and 8-bit floats are held as ml_dtypes arrays (the interpreter keeps raw bits: arithmetic on them is wrong, casts truncate);
+- libdevice functions get numpy stand-ins (the interpreter raises);
+- comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
+- casts of floats to integers saturate, NaN becomes 0;
+- int32 arithmetic that wraps around is remembered until an address is made of it (overflow.py); hints, assumptions and assertions
+  are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
+- reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU;
+- Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;
+- 3.6's maximum, minimum, clamp, fma and umulhi follow the GPU, as 3.9's do.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import triton.language as tl
+from triton.runtime import interpreter as upstream
+
+from tritensor.cuda.emulator import language, python_syntax
+from tritensor.cuda.emulator import overflow as overflow
+from tritensor.cuda.emulator.arithmetic import fma, quotient, scaled, to_integer, umulhi
+from tritensor.cuda.emulator.hints import promise
+from tritensor.cuda.emulator.libdevice import stand_in
+
+_SMALL_FLOATS = {
+    tl.bfloat16: np.dtype(ml_dtypes.bfloat16),
+    tl.float8e5: np.dtype(ml_dtypes.float8_e5m2),
+    tl.float8e4nv: np.dtype(ml_dtypes.float8_e4m3fn),
+}
+_SMALL = frozenset(_SMALL_FLOATS.values())
+_FLOAT8_MAX = {tl.float8e5: 57344.0, tl.float8e4nv: 448.0}
+_upstream_numpy_type = upstream._get_np_dtype
+_numpy_types: dict[str, np.dtype] = {}
+_Handle = upstream.TensorHandle
+_BOOL = np.dtype(np.bool_)
+
+
+def numpy_type(dtype: Any) -> np.dtype:
+    """The numpy type in which values of a Triton type are held."""
+    scalar = dtype.scalar
+    found = _numpy_types.get(scalar.name)  # by name: Triton's types take microseconds to hash
+    if found is None:
+        found = np.dtype(np.uint64) if scalar.is_ptr() else _SMALL_FLOATS.get(scalar) or _upstream_numpy_type(scalar)
+        _numpy_types[scalar.name] = found
+    return found
+
+
+_SMALL_ATOMICS: dict[Any, Callable[..., np.ndarray]] = {
+    upstream._ir.ATOMIC_OP.FADD: np.add, upstream._ir.ATOMIC_OP.MAX: np.fmax, upstream._ir.ATOMIC_OP.MIN: np.fmin,
+    upstream._ir.ATOMIC_OP.XCHG: lambda old, new: new,
+}  # fmt: skip
+
+
+def _is_small(dtype: np.dtype) -> bool:
+    """Whether it is one of ml_dtypes' types, which the interpreter's C++ half does not know."""
+    return dtype in _SMALL
+
+
+class Builder(upstream.InterpreterBuilder):
+    """The interpreter's operations, corrected. `watch` sees every access to memory (see sanitizer.py)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # uint32 arithmetic wraps, as on the GPU; debug: assertions are compiled in
+        self.options = upstream.InterpreterOptions(sanitize_overflow=False, debug=True)
+        self.watch: Any = None
+        self.num_warps = 4
+
+    # memory
+    def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
+        element = ptrs.get_element_ty()
+        dtype = numpy_type(element)
+        if self.watch is not None:
+            self.watch.load(ptrs, mask.data)
+        fill = np.zeros(ptrs.data.shape, dtype) if other is None else np.broadcast_to(other.data, ptrs.data.shape)
+        if other is None and self.watch is not None:
+            fill = self.watch.poison(fill)
+        raw = np.dtype(f"u{dtype.itemsize}") if _is_small(dtype) else dtype
+        got = upstream._interpreter.load(ptrs.data, mask.data, fill.astype(dtype, copy=False).view(raw), raw)
+        return _Handle(got.view(dtype), element)
+
+    def create_masked_store(self, ptrs: Any, value: Any, mask: Any, *_: Any, **__: Any) -> Any:
+        if self.watch is not None:
+            self.watch.store(ptrs, value.data, mask.data)
+        data = value.data
+        if _is_small(data.dtype):
+            data = np.ascontiguousarray(data).view(f"u{data.dtype.itemsize}")
+        return upstream._interpreter.store(ptrs.data, data, mask.data)
+
+    def create_load(self, ptr: Any, *_: Any, **__: Any) -> Any:
+        mask = _Handle(np.ones(ptr.data.shape, bool), tl.int1)
+        return self.create_masked_load(ptr, mask, None)
+
+    def create_store(self, ptr: Any, value: Any, *_: Any, **__: Any) -> Any:
+        return self.create_masked_store(ptr, value, _Handle(np.ones(ptr.data.shape, bool), tl.int1))
+
+    def create_atomic_rmw(self, op: Any, ptr: Any, value: Any, mask: Any, sem: Any, scope: Any) -> Any:
+        if self.watch is not None:
+            self.watch.atomic(ptr, mask.data)
+        if _is_small(value.data.dtype):
+            return self._small_atomic(op, ptr, value, mask)
+        return super().create_atomic_rmw(op, ptr, value, mask, sem, scope)
+
+    def _small_atomic(self, op: Any, ptr: Any, value: Any, mask: Any) -> Any:
+        """An atomic operation on bfloat16, which the interpreter's C++ half does not know: one lane after another."""
+        shape = ptr.data.shape
+        values, active = (np.broadcast_to(x, shape).reshape(-1) for x in (value.data, mask.data))
+        old = np.zeros(ptr.data.size, value.data.dtype)
+        raw = np.dtype(f"u{old.dtype.itemsize}")
+        every = np.ones(1, bool)
+        for i in np.flatnonzero(active):
+            at = ptr.data.reshape(-1)[i : i + 1]
+            old[i : i + 1] = upstream._interpreter.load(at, every, np.zeros(1, raw), raw).view(old.dtype)
+            new = _SMALL_ATOMICS[op](old[i : i + 1], values[i : i + 1]).astype(old.dtype)
+            upstream._interpreter.store(at, np.ascontiguousarray(new).view(raw), every)
+        return _Handle(old.reshape(shape), value.dtype.scalar)
+
+    def create_descriptor_reduce(self, kind: Any, desc: Any, value: Any, indices: list[Any]) -> None:
+        """A tile added to (and so on) the array that a descriptor is of."""
+        ptrs, mask = desc.materialize_pointers(indices)
+        mask = mask if isinstance(mask, _Handle) else _Handle(mask, tl.int1)
+        name = kind.name.upper()
+        if value.dtype.scalar.is_floating() and name == "ADD":
+            name = "FADD"
+        elif value.dtype.scalar.is_int_unsigned() and name in ("MIN", "MAX"):
+            name = f"U{name}"
+        operation = getattr(upstream._ir.ATOMIC_OP, name)
+        self.create_atomic_rmw(operation, ptrs, value, mask, upstream._ir.MEM_SEMANTIC.RELAXED, None)
+
+    def create_atomic_cas(self, ptr: Any, cmp: Any, value: Any, sem: Any, scope: Any) -> Any:
+        if self.watch is None:
+            return super().create_atomic_cas(ptr, cmp, value, sem, scope)
+        self.watch.swap(ptr)
+        found = super().create_atomic_cas(ptr, cmp, value, sem, scope)
+        self.watch.swapped(ptr, found.data == cmp.data)
+        return found
+
+    # values
+    def get_all_ones_value(self, kind: Any) -> Any:
+        dtype = numpy_type(kind)
+        return _Handle(np.ones(1, bool) if dtype is _BOOL else np.array([-1]).astype(dtype), kind.scalar)
+
+    def create_histogram(self, data: Any, bins: int, mask: Any) -> Any:
+        inside = (data.data >= 0) & (data.data < bins)  # all else is dropped
+        counted = data.data[inside if mask is None else inside & mask.data]
+        return _Handle(np.bincount(counted.astype(np.int64), minlength=bins).astype(np.int32), tl.int32)
+
+    # types
+    def get_bf16(self, value: float) -> Any:
+        return _Handle(np.array([value], dtype=ml_dtypes.bfloat16), tl.bfloat16)
+
+    def cast_impl(self, src: Any, dst_type: Any) -> Any:
+        to = dst_type.scalar
+        data = src.data
+        if to in _FLOAT8_MAX:  # the GPU's conversion saturates, NaN stays NaN
+            data = np.clip(data.astype(np.float32), -_FLOAT8_MAX[to], _FLOAT8_MAX[to])
+        elif to.is_int() and data.dtype.kind in "fV":
+            return _Handle(to_integer(data, numpy_type(to)), to)
+        return _Handle(data.astype(numpy_type(to)), to)
+
+    def create_int_cast(self, src: Any, dst_type: Any, is_signed: bool) -> Any:
+        return overflow.cast(src, self.cast_impl(src, dst_type))
+
+    def create_select(self, cond: Any, lhs: Any, rhs: Any) -> Any:
+        out = overflow.select(cond, lhs, rhs, self.ternary_op(cond, lhs, rhs, np.where))
+        if "argument" in lhs.attr and lhs.attr["argument"] == rhs.attr.get("argument"):
+            out.attr["argument"] = lhs.attr["argument"]
+        return out
+
+    def create_fp_to_fp(self, src: Any, dst_type: Any, rounding_mode: Any) -> Any:
+        if rounding_mode is None or rounding_mode == upstream._ir.ROUNDING_MODE.RTNE:
+            return self.cast_impl(src, dst_type)
+        return super().create_fp_to_fp(src, dst_type, rounding_mode)
+
+    # arithmetic
+    def binary_op(self, lhs: Any, rhs: Any, op: Any) -> Any:
+        kind, given = lhs.dtype.scalar, lhs.data.dtype
+        if given is _BOOL and rhs.data.dtype is _BOOL:  # a bit: numpy would saturate, and has no subtraction
+            return _Handle((op(lhs.data.astype(np.int8), rhs.data.astype(np.int8)) & 1).astype(np.bool_), kind)
+        out = op(lhs.data, rhs.data)
+        if out.dtype is _BOOL:
+            return _Handle(out, tl.int1)
+        return _Handle(out if out.dtype is given else out.astype(numpy_type(kind), copy=False), kind)
+
+    create_add = overflow.binary(np.add, "+", operator.add)
+    create_sub = overflow.binary(np.subtract, "-", operator.add)
+    create_mul = overflow.binary(np.multiply, "*", operator.mul)
+    create_shl = overflow.binary(np.left_shift, "<<", lambda a, by: a << min(by, 64))
+    create_srem = overflow.through(np.fmod)
+    create_sdiv = overflow.through(quotient)
+    create_minsi = overflow.through(np.minimum)
+    create_maxsi = overflow.through(np.maximum)
+
+    def create_addptr(self, ptr: Any, offset: Any) -> Any:
+        return overflow.offset(ptr, offset, super().create_addptr(ptr, offset))
+
+    def create_minnumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.fmin)
+
+    def create_maxnumf(self, lhs: Any, rhs: Any) -> Any:
+        return self.binary_op(lhs, rhs, np.fmax)
+
+    def create_clampf(self, arg: Any, lo: Any, hi: Any, propagate_nans: Any) -> Any:
+        if propagate_nans == upstream._ir.PROPAGATE_NAN.NONE:
+            return self.binary_op(self.binary_op(arg, lo, np.fmax), hi, np.fmin)
+        return self.binary_op(self.binary_op(arg, lo, np.maximum), hi, np.minimum)
+
+    def create_fma(self, x: Any, y: Any, z: Any) -> Any:
+        return _Handle(fma(x.data, y.data, z.data), z.dtype.scalar)
+
+    def create_umulhi(self, lhs: Any, rhs: Any) -> Any:
+        return _Handle(umulhi(lhs.data, rhs.data), lhs.dtype.scalar)
+
+    def create_erf(self, arg: Any) -> Any:
+        return _Handle(stand_in("__nv_erf", [arg.data]).astype(arg.data.dtype), arg.dtype.scalar)
+
+    def create_rsqrt(self, arg: Any) -> Any:
+        return _Handle((1 / np.sqrt(arg.data)).astype(arg.data.dtype), arg.dtype.scalar)
+
+    def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
+        exact = d.data.dtype if d.data.dtype.kind in "iu" or d.data.dtype == np.float64 else np.dtype(np.float32)
+        product = np.matmul(a.data.astype(exact), b.data.astype(exact))
+        return _Handle((product + d.data.astype(exact)).astype(d.data.dtype), d.dtype.scalar)
+
+    def create_dot_scaled(
+        self, a: Any, a_scale: Any, a_format: Any, b: Any, b_scale: Any, b_format: Any, fast: bool, a_packed: bool, b_packed: bool, d: Any
+    ) -> Any:  # fmt: skip
+        left = scaled(a.data, a_scale and a_scale.data, a_format.name == "E2M1", -1 if a_packed else -2)
+        right = scaled(b.data.swapaxes(-1, -2), b_scale and b_scale.data, b_format.name == "E2M1", -1 if b_packed else -2).swapaxes(-1, -2)
+        return _Handle(np.matmul(left, right) + d.data, tl.float32)
+
+    def create_extern_elementwise(self, lib: str, path: str, symbol: str, args: list[Any], result: Any, pure: bool) -> Any:
+        if symbol in ("__nv_fmaf", "__nv_fma", "__nv_fmaf_rn", "__nv_fma_rn"):
+            return self.create_fma(*args)
+        data = stand_in(symbol, [a.data for a in args])
+        return _Handle(np.asarray(data).astype(numpy_type(result), copy=False), result.scalar)
+
+    # promises
+    def create_assert(self, condition: Any, message: str) -> None:
+        self._hold(condition, "device_assert failed" + f": {message}" * bool(message))
+
+    def create_assume(self, condition: Any) -> None:
+        self._hold(condition, "an assumption (tl.assume) is false")
+
+    def _hold(self, condition: Any, text: str) -> None:
+        """Raise, saying where, when a condition of the kernel does not hold in every lane."""
+        if self.watch is not None and not condition.data.all():
+            at = [int(n) for n in np.argwhere(~condition.data.astype(bool))[0]]
+            raise self.watch.error(text + (f", at {at} of {list(condition.data.shape)}" if condition.data.size > 1 else ""))
+
+
+def _carry(name: str, at: int) -> None:
+    """Make an operation that moves values hand on which argument its pointers came from, and what its integers would be."""
+    base = getattr(Builder, name)
+
+    def method(self: Builder, *args: Any) -> Any:
+        out = base(self, *args)
+        source = args[at].attr
+        if "argument" in source:
+            out.attr["argument"] = source["argument"]
+        if name == "create_addptr":
+            return out
+        return overflow.moved(args[at], out, lambda handle: base(self, *args[:at], handle, *args[at + 1 :]))
+
+    setattr(Builder, name, method)
+
+
+for _name in (
+    "create_addptr",
+    "create_expand_dims",
+    "create_broadcast",
+    "create_reshape",
+    "create_trans",
+    "create_bitcast",
+    "create_unsplat",
+):
+    if hasattr(upstream.InterpreterBuilder, _name):
+        _carry(_name, 0)
+_carry("create_splat", 1)
+
+
+def _tensors(interface: Any, arrays: list[np.ndarray], like: tuple[Any, ...]) -> list[Any]:
+    return [interface.to_tensor(np.ascontiguousarray(a), t.dtype) for a, t in zip(arrays, like, strict=True)]
+
+
+def _combine(interface: Any, left: list[np.ndarray], right: list[np.ndarray], like: tuple[Any, ...]) -> list[np.ndarray]:
+    """The user's combine function on whole arrays: flat, so that every rank works, and padded to the sizes Triton allows."""
+    shape, size = left[0].shape, left[0].size
+    room = 1 << max(size - 1, 0).bit_length()
+    flat = [[np.concatenate([v := a.reshape(-1), v[:1].repeat(room - size)]) for a in side] for side in (left, right)]
+    got = interface.combine_fn(*_tensors(interface, flat[0], like), *_tensors(interface, flat[1], like))
+    got = got if isinstance(got, tuple) else (got,)
+    return [np.broadcast_to(g.handle.data, (room,))[:size].reshape(shape).astype(a.dtype) for g, a in zip(got, left, strict=True)]
+
+
+def _reduce(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
+    """Reduce neighbours pairwise along the axis until one is left: a tree in the order of the elements."""
+    original = inputs[0].handle.data
+    axis = self.axis
+    rank = original.ndim
+    work = [np.moveaxis(t.handle.data, axis, -1) if axis is not None else t.handle.data.reshape(-1) for t in inputs]
+    while work[0].shape[-1] > 1:
+        even = work[0].shape[-1] // 2 * 2
+        tail = [a[..., even:] for a in work]
+        pairs = _combine(self, [a[..., :even:2] for a in work], [a[..., 1:even:2] for a in work], inputs)
+        work = [np.concatenate([p, t], axis=-1) if t.size else p for p, t in zip(pairs, tail, strict=True)]
+    out = []
+    for a, t in zip(work, inputs, strict=True):
+        a = a[..., 0]
+        if self.keep_dims:
+            a = np.expand_dims(a, axis) if axis is not None else a.reshape((1,) * rank)
+        out.append(self.to_tensor(a if a.ndim else a.item(), t.dtype))
+    return out
+
+
+def _scan(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
+    """Inclusive scan in log2(n) rounds: after round k each element holds the 2^k elements up to it."""
+    work = [np.moveaxis(t.handle.data, self.axis, -1).copy() for t in inputs]
+    step = 1
+    while step < work[0].shape[-1]:
+        got = _combine(self, [a[..., :-step] for a in work], [a[..., step:] for a in work], inputs)
+        work = [np.concatenate([a[..., :step], g], axis=-1) for a, g in zip(work, got, strict=True)]
+        step *= 2
+    return [self.to_tensor(np.moveaxis(a, -1, self.axis), t.dtype) for a, t in zip(work, inputs, strict=True)]
+
+
+def _apply_reduce(self: Any, inputs: tuple[Any, ...]) -> Any:
+    function = self.combine_fn
+    if function is tl.standard._sum_combine:
+        data = inputs[0].handle.data
+        moved = data.reshape(-1) if self.axis is None else np.moveaxis(data, self.axis, -1)
+        total = np.ascontiguousarray(moved).sum(axis=-1, dtype=data.dtype)  # pairwise: numpy does so only along rows
+        if self.keep_dims:
+            total = np.expand_dims(total, self.axis) if self.axis is not None else total.reshape((1,) * data.ndim)
+        return self.to_tensor(total, inputs[0].dtype)
+    if function is tl.standard._elementwise_max or function is tl.standard._elementwise_min:
+        best = np.fmax if function is tl.standard._elementwise_max else np.fmin
+        axis = self.axis if self.axis is not None else tuple(range(inputs[0].handle.data.ndim))
+        return self.to_tensor(best.reduce(inputs[0].handle.data, axis=axis, keepdims=self.keep_dims), inputs[0].dtype)
+    return self.generic_reduce(inputs)
+
+
+def _patch_libdevice(builder: Builder, scope: Any) -> None:
+    """Let `libdevice.erf(x)` reach create_extern_elementwise; the backend-neutral module holds empty functions."""
+    from triton.language.extra import libdevice as neutral
+    from triton.language.extra.cuda import libdevice
+
+    upstream._patch_builtin(libdevice, builder, scope)
+    for name in dir(neutral):
+        if not name.startswith("_") and callable(getattr(neutral, name)) and hasattr(libdevice, name):
+            setattr(neutral, name, getattr(libdevice, name))
+
+
+def _promise(input: Any, values: Any, attribute: str, _semantic: Any = None) -> Any:
+    """tl.multiple_of and its like."""
+    return promise(input, values, attribute, upstream.interpreter_builder.watch)
+
+
+_builder: Builder | None = None
+
+
+def install() -> Builder:
+    """Correct the interpreter of this process (once) and return its builder."""
+    global _builder
+    if _builder is not None:
+        return _builder
+    builder = Builder()
+    upstream._get_np_dtype = numpy_type
+    upstream.interpreter_builder = builder
+    upstream.interpreter_semantic = upstream.TritonSemantic(builder)
+    upstream.ReduceOps.generic_reduce = _reduce
+    upstream.ReduceOps.apply_impl = _apply_reduce
+    upstream.ScanOps.generic_scan = _scan
+    scope = upstream._LangPatchScope()
+    for lang in (tl, tl.core):
+        upstream._patch_builtin(lang, builder, scope)
+        upstream._patch_builtin(lang.tensor, builder, scope)
+        upstream._patch_lang_tensor(lang.tensor, scope)
+        upstream._patch_lang_core(lang, scope)
+    upstream._patch_builtin(tl.math, builder, scope)
+    upstream._patch_builtin(tl.core.tensor_descriptor_base, builder, scope)
+    for name, attribute in (("multiple_of", "divisibility"), ("max_contiguous", "contiguity"), ("max_constancy", "constancy")):
+        for lang in (tl, tl.core):
+            setattr(lang, name, partial(_promise, attribute=f"tt.{attribute}"))
+    python_syntax.install()
+    language.install()
+    _patch_libdevice(builder, scope)
+    tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(()))  # 3.6 fails on numpy >= 2.4
+    upstream._patch_lang = lambda function: upstream._LangPatchScope()  # done once for good, above
+    _builder = builder
+    return builder

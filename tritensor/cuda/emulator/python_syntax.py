@@ -1,0 +1,185 @@
+"""Python syntax that means something else in Triton than in Python: loops over range, and, or, not, chained comparisons, assert, min, max.
+
+Triton's interpreter runs a kernel as Python. There a loop variable is an int without `.to`, `block and block` is the second one, and
+`min(block, block)` the first. `install()` makes the interpreter rewrite these as the compiler reads them.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import triton.language as tl
+from triton.runtime import interpreter as upstream
+
+_PREFIX = "_emulated_"  # of the names under which rewritten kernels find what is below
+
+
+def _range(*bounds: Any, **_: Any) -> Iterator[Any]:
+    """Triton's range and tl.range: the variable is a scalar of the bounds' integer type."""
+    semantic = upstream.interpreter_semantic
+    given = [semantic.to_tensor(b) for b in bounds]
+    kind = given[0].dtype
+    for b in given[1:]:
+        kind = semantic.integer_promote_impl(kind, b.dtype)
+    for n in builtins.range(*(int(b.handle.data.reshape(())) for b in given)):
+        yield semantic.scalar_constant(n, kind)
+
+
+def _tl_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterator[Any]:
+    """tl.range: its options say how to compile the loop, and nothing about what it computes."""
+    return _range(*(b for b in (arg1, arg2, step) if b is not None))
+
+
+def _joined(word: str, *operands: Callable[[], Any]) -> Any:
+    """`a and b`, `a or b`: what is known at compile time decides at once; of tensors all are evaluated, and joined lane by lane."""
+    dynamic, value = [], None
+    for operand in operands:
+        value = operand()
+        if isinstance(value, tl.tensor):
+            dynamic.append(value)
+        elif bool(value) is (word == "or"):
+            return value
+    if not dynamic:
+        return value
+    found = dynamic[0]
+    for other in dynamic[1:]:
+        found = found.logical_and(other) if word == "and" else found.logical_or(other)
+    return found
+
+
+def _compared(operands: list[Any], *steps: Callable[[Any, Any], Any]) -> Any:
+    """`a < b < c` as `(a < b) and (b < c)`."""
+    return _joined("and", *(lambda i=i, f=f: f(operands[i], operands[i + 1]) for i, f in enumerate(steps)))  # type: ignore[misc]
+
+
+def _not(value: Any) -> Any:
+    return value.__not__() if isinstance(value, tl.tensor) else not value
+
+
+def _truth(value: Any) -> bool:
+    """The condition of `if`, `while` and `a if c else b`: known at compile time, or a scalar."""
+    value = getattr(value, "condition", value)  # tl.condition's options say how to compile the loop
+    if not isinstance(value, tl.tensor):
+        return bool(value)
+    if value.handle.data.size != 1:
+        raise TypeError("a condition is a block of several values; ask about one, or use tl.where")
+    return bool(value.handle.data.reshape(()))
+
+
+def _assert(condition: Any, message: Any = "") -> None:
+    """`assert` in a kernel is tl.device_assert."""
+    tl.device_assert(condition, message)
+
+
+def _extreme(name: str) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        if any(isinstance(a, tl.tensor) for a in args):
+            return getattr(tl.core, f"builtin_{name}")(*args, **options)
+        return getattr(builtins, name)(*(getattr(a, "value", a) for a in args), **options)
+
+    return call
+
+
+_WORDS: dict[str, Any] = {
+    "range": _range, "truth": _truth, "joined": _joined, "compared": _compared, "not": _not, "assert": _assert, "min": _extreme("min"), "max": _extreme("max")
+}  # fmt: skip
+
+
+def _call(name: str, *args: ast.expr) -> ast.Call:
+    return ast.Call(func=ast.Name(id=_PREFIX + name, ctx=ast.Load()), args=list(args), keywords=[])
+
+
+def _function(body: ast.expr, *names: str) -> ast.Lambda:
+    parameters = ast.arguments(posonlyargs=[], args=[ast.arg(arg=n) for n in names], kwonlyargs=[], kw_defaults=[], defaults=[])
+    return ast.Lambda(args=parameters, body=body)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """What interpreted kernels are rewritten by. `own` are names that a kernel's file and the kernel itself define."""
+
+    def __init__(self, own: frozenset[str]) -> None:
+        self.own = own
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
+        stored = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        self.own = self.own | stored | {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
+        return self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        if len(node.targets) > 1:
+            raise ValueError("a kernel assigns to one target at a time")
+        self.generic_visit(node)
+        to_tensor = ast.Attribute(value=ast.Name(id="interpreter_semantic", ctx=ast.Load()), attr="to_tensor", ctx=ast.Load())
+        node.value = ast.Call(func=to_tensor, args=[node.value, ast.Constant(value=False)], keywords=[])
+        return node
+
+    def visit_If(self, node: Any) -> Any:
+        self.generic_visit(node)
+        node.test = _call("truth", node.test)
+        return node
+
+    def visit_While(self, node: ast.While) -> Any:
+        return self.visit_If(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> Any:
+        return self.visit_If(node)
+
+    def visit_For(self, node: ast.For) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.iter, ast.Call):
+            node.iter.func = self._renamed(node.iter.func, ("range",))
+        return node
+
+    def visit_Call(self, node: ast.Call) -> Any:
+        self.generic_visit(node)
+        node.func = self._renamed(node.func, ("min", "max"))
+        return node
+
+    def _renamed(self, function: ast.expr, names: tuple[str, ...]) -> ast.expr:
+        if isinstance(function, ast.Name) and function.id in names and function.id not in self.own:
+            return ast.Name(id=_PREFIX + function.id, ctx=ast.Load())
+        return function
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
+        self.generic_visit(node)
+        if any(isinstance(inner, ast.NamedExpr) for inner in ast.walk(node)):
+            return node  # `:=` would bind in the lambda
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        return _call("joined", ast.Constant(value=word), *(_function(v) for v in node.values))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        self.generic_visit(node)
+        return _call("not", node.operand) if isinstance(node.op, ast.Not) else node
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        left, right = ast.Name(id="a", ctx=ast.Load()), ast.Name(id="b", ctx=ast.Load())
+        steps = [_function(ast.Compare(left=left, ops=[op], comparators=[right]), "a", "b") for op in node.ops]
+        return _call("compared", ast.List(elts=[node.left, *node.comparators], ctx=ast.Load()), *steps)
+
+    def visit_Assert(self, node: ast.Assert) -> Any:
+        self.generic_visit(node)
+        return ast.Expr(value=_call("assert", node.test, *([node.msg] if node.msg is not None else [])))
+
+
+_transformed = upstream.FunctionRewriter._transform_ast
+
+
+def _transform(self: Any, source: str) -> Any:
+    self.ast_transformer = _Rewriter(frozenset(self.fn.__globals__))
+    return _transformed(self, source)
+
+
+def install() -> None:
+    """Rewrite the kernels that are interpreted from now on."""
+    for name, function in _WORDS.items():
+        setattr(upstream, _PREFIX + name, function)  # a rewritten kernel sees what that module holds
+    upstream.FunctionRewriter._transform_ast = _transform
+    for language in (tl, tl.core):
+        language.range = _tl_range
+    tl.tensor.__bool__ = lambda self: True  # what Triton's own functions see, which ask `if other` of any object

@@ -1,0 +1,249 @@
+"""What the interpreter lets pass and a GPU does not: accesses outside a tensor, racing programs, masked lanes that are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.cuda.emulator.overflow import KEY, Exact
+from tritensor.cuda.emulator.source_lines import kernel_line
+from tritensor.errors import LaunchError
+
+_GUARDED = -2  # in place of a program's number: stored to by one that held a lock
+_PATIENCE = 2_000  # compare-and-swaps: programs run one after another, so that nobody else will change the value
+
+
+class SanitizerError(LaunchError):
+    """A kernel touched what it must not; names kernel, program, argument and element."""
+
+
+class Window(NamedTuple):
+    """The memory an array argument spans: bytes low..high-1 hold its elements, `start` its first one.
+
+    `base` and `nbytes` are the allocation it lies in.
+    """
+
+    name: str
+    start: int
+    low: int
+    high: int
+    itemsize: int
+    base: int
+    nbytes: int
+    text: str
+
+    @classmethod
+    def of(cls, name: str, x: Any) -> Window:
+        """The span between the first and the last element of a strided array."""
+        start, item = x.data_ptr(), x.dtype.itemsize
+        low = high = start
+        if 0 not in x.shape:
+            low += item * sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0)
+            high += item * (1 + sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0))
+        text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
+        return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text)
+
+
+class Sanitizer:
+    """Watches one launch. `program` is the program that runs now, `number` its place in the grid counted from 1.
+
+    - A lane outside the span of the argument its pointer came from is an error; a pointer of unknown origin (read from
+      memory) must lie in a live allocation. `allocation(address)` finds it: (base, nbytes) or None.
+    - A cell that two programs store to is an error, and so is a cell that one stores and another loads, in whichever
+      order they ran. Atomics are exempt, and once a launch has used one, its loads are too (the last one sums). Stores of programs that
+      hold a lock, which is a cell that they have compared and swapped, are no error among themselves.
+    - `reports` are the allocations of error words (see device_errors.py), which all programs share: only a program whose
+      compare-and-swap claimed the words may write there, nobody loads them, and they make no launch a synchronised one.
+    - An offset that came out of int32 arithmetic which wrapped around (see overflow.py) is an error where it is used.
+    - Lanes of one store that put different values into one cell are an error.
+    - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
+      value) instead of 0: sums show the first, maxima and minima the others.
+    """
+
+    def __init__(
+        self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None], reports: frozenset[int] = frozenset()
+    ) -> None:
+        self.kernel = kernel
+        self.allocation = allocation
+        self.reports = reports
+        self._locks: set[int] = set()  # addresses of the cells that a program swapped and has not written to since
+        self._locks_of = 0  # the number of that program
+        self._waited = 0  # its compare-and-swaps that found another value, one after another
+        self._claimed = 0  # the number of the program that claimed the error words
+        self.program: tuple[int, ...] = (0, 0, 0)
+        self.number = 0
+        self.many = programs > 1
+        self.synchronised = False
+        self._shadows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._turn = len(kernel) + programs
+
+    def load(self, ptrs: Any, mask: np.ndarray) -> None:
+        for part in self._parts(ptrs, mask):
+            self._load(ptrs, part)
+
+    def _load(self, ptrs: Any, mask: np.ndarray) -> None:
+        lanes, _, base, nbytes, window = self._lanes("load", ptrs, mask)
+        if base in self.reports and lanes.size:
+            raise self.error("loads error words; only the host reads them")
+        if not self.many or lanes.size == 0 or self.synchronised:
+            return
+        writers, readers = self._shadow(base, nbytes)
+        at = lanes - base
+        self._refuse(at, writers[at], "loads", "stored to", base, window)
+        seen = readers[at]
+        readers[at] = np.where((seen == 0) | (seen == self.number), self.number, -1)
+
+    def store(self, ptrs: Any, values: np.ndarray, mask: np.ndarray) -> None:
+        for part in self._parts(ptrs, mask):
+            self._store(ptrs, values, part)
+
+    def _store(self, ptrs: Any, values: np.ndarray, mask: np.ndarray) -> None:
+        lanes, active, base, nbytes, window = self._lanes("store", ptrs, mask)
+        if lanes.size > 1:
+            self._one_value_each(lanes, values, active, window)
+        if base in self.reports:
+            self._as_claimed(lanes)
+            return
+        if not self.many or lanes.size == 0:
+            return
+        writers, readers = self._shadow(base, nbytes)
+        at = lanes - base
+        self._refuse(at, writers[at], "stores to", "stored to", base, window)
+        if not self.synchronised:
+            self._refuse(at, readers[at], "stores to", "loaded", base, window)
+        writers[at] = _GUARDED if self._locks_of == self.number and self._locks else self.number
+        self._release(lanes)
+
+    def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
+        for part in self._parts(ptrs, mask):
+            lanes, _, base, _, _ = self._lanes("atomic", ptrs, part)
+            if base in self.reports:
+                self._as_claimed(lanes)
+            else:
+                self.synchronised = True
+                self._release(lanes)
+
+    def swap(self, ptrs: Any) -> None:
+        """A compare-and-swap is about to be made."""
+        for part in self._parts(ptrs, np.ones(ptrs.data.shape, bool)):
+            _, _, base, _, _ = self._lanes("atomic", ptrs, part)
+            self.synchronised |= base not in self.reports
+
+    def swapped(self, ptrs: Any, done: np.ndarray) -> None:
+        """It was made, in the lanes where `done`: who swaps an error word has claimed them; who swaps any other cell holds a lock there
+        until it writes to that cell again."""
+        lanes = np.broadcast_to(ptrs.data, done.shape)[done].astype(np.int64)
+        if lanes.size and (found := self.allocation(int(lanes[0]))) is not None and found[0] not in self.reports:
+            held = self._locks if self._locks_of == self.number else set()
+            self._locks, self._locks_of, self._waited = held ^ set(lanes.tolist()), self.number, 0
+        elif lanes.size:
+            self._claimed = self.number
+        else:
+            self._waited += 1
+            if self._waited > _PATIENCE:
+                raise self.error(f"waits for ever: {_PATIENCE} compare-and-swaps one after another found another value")
+
+    def _release(self, lanes: np.ndarray) -> None:
+        if self._locks:
+            self._locks.difference_update(lanes.tolist())
+
+    def _parts(self, ptrs: Any, mask: np.ndarray) -> Iterator[np.ndarray]:
+        """The mask, taken apart by allocation where pointers do not say which argument they came from: they may go into several."""
+        if "argument" in ptrs.attr or not mask.any():
+            yield mask
+            return
+        addresses, active = np.broadcast_arrays(ptrs.data, mask)
+        left = active.copy()
+        while left.any():
+            found = self.allocation(int(addresses[left].min()))
+            part = left if found is None else left & (addresses < sum(found))
+            yield part
+            left = left & ~part
+
+    def _as_claimed(self, lanes: np.ndarray) -> None:
+        """Raise when a program writes to error words that it has not claimed."""
+        if lanes.size and self._claimed != self.number:
+            raise self.error("writes to error words that it has not claimed by a compare-and-swap of the first one")
+
+    def poison(self, like: np.ndarray) -> np.ndarray:
+        """What masked-off lanes of a load without `other` hold."""
+        if like.dtype.kind in "iu":
+            kinds = np.array([np.iinfo(like.dtype).max, np.iinfo(like.dtype).min], like.dtype)
+        else:
+            kinds = np.array([np.nan, np.inf, -np.inf]).astype(like.dtype)
+        self._turn += 1
+        return kinds[(np.arange(like.size) + self._turn) % len(kinds)].reshape(like.shape)
+
+    def _lanes(self, what: str, ptrs: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int, Window | None]:
+        """Addresses of the active lanes, all checked; which lanes they are; their allocation; the argument they belong to."""
+        addresses, active = np.broadcast_arrays(ptrs.data, mask)
+        active = active.reshape(-1)
+        lanes = addresses.reshape(-1)[active].astype(np.int64)
+        window: Window | None = ptrs.attr.get("argument")
+        base, nbytes = (window.base, window.nbytes) if window is not None else (0, 0)
+        if lanes.size:
+            self._refuse_wrapped(what, ptrs, active, window)
+            size = max(1, ptrs.get_element_ty().primitive_bitwidth // 8)
+            low, high = int(lanes.min()), int(lanes.max()) + size
+            if window is None:
+                found = self.allocation(low)
+                if found is None or high > sum(found):
+                    raise self.error(f"{what} at address {low:#x}, which is in no live tensor (or reaches past its end)")
+                base, nbytes = found
+            elif low < window.low or high > window.high:
+                bad = low if low < window.low else high - size
+                first, last = ((b - window.start) // window.itemsize for b in (window.low, window.high))
+                held = f"has elements {first} to {last - 1}" if last > first else "has no elements"
+                raise self.error(
+                    f"{what} of {window.name}[{(bad - window.start) // window.itemsize}], but {window.name} {held} ({window.text})"
+                )
+        return lanes, active, base, nbytes, window
+
+    def _refuse_wrapped(self, what: str, ptrs: Any, active: np.ndarray, window: Window | None) -> None:
+        """Raise when the offset of an active lane is the result of int32 arithmetic that wrapped around."""
+        wrapped: Exact | None = ptrs.attr.get(KEY)
+        if wrapped is not None and (np.broadcast_to(wrapped.values, ptrs.data.shape).reshape(-1) & active).any():
+            whose = window.name if window is not None else "memory"
+            raise self.error(f"{what} of {whose} at an offset that wrapped around int32 ({wrapped.where}); compute it in int64")
+
+    def _shadow(self, base: int, nbytes: int) -> tuple[np.ndarray, np.ndarray]:
+        """Per byte of an allocation: the program that stored to it, and the one that loaded it (-1: several)."""
+        found = self._shadows.get(base)
+        if found is None:
+            found = self._shadows[base] = (np.zeros(nbytes, np.int32), np.zeros(nbytes, np.int32))
+        return found
+
+    def _refuse(self, at: np.ndarray, seen: np.ndarray, does: str, did: str, base: int, window: Window | None) -> None:
+        """Raise when another program touched one of the cells before."""
+        clash = (seen != 0) & (seen != self.number)
+        if self._locks and self._locks_of == self.number:
+            clash &= seen != _GUARDED
+        if clash.any():
+            cell, other = int(at[clash][0]) + base, int(seen[clash][0])
+            who = f"program number {other - 1}" if other > 0 else "several programs"
+            raise self.error(f"{does} {self._cell(cell, window)}, which {who} of this launch {did} as well")
+
+    def _one_value_each(self, lanes: np.ndarray, values: np.ndarray, active: np.ndarray, window: Window | None) -> None:
+        """Raise when lanes of one store disagree on what goes into a cell."""
+        order = np.argsort(lanes, kind="stable")
+        twice = lanes[order[1:]] == lanes[order[:-1]]
+        if not twice.any():
+            return
+        stored = np.broadcast_to(values.reshape(-1), active.shape) if values.size == 1 else values.reshape(-1)
+        stored = np.ascontiguousarray(stored[active][order])
+        bits = stored.view(f"u{stored.dtype.itemsize}")
+        differ = twice & (bits[1:] != bits[:-1])
+        if differ.any():
+            cell = int(lanes[order[1:]][differ][0])
+            raise self.error(f"two lanes of one store put different values into {self._cell(cell, window)}")
+
+    def _cell(self, address: int, window: Window | None) -> str:
+        if window is None:
+            return f"address {address:#x}"
+        return f"{window.name}[{(address - window.start) // window.itemsize}]"
+
+    def error(self, text: str) -> SanitizerError:
+        """The error that says what the running program did, and in which line."""
+        return SanitizerError(f"{self.kernel}: program {self.program}: {text} ({kernel_line()})")

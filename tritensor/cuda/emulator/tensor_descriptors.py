@@ -1,0 +1,48 @@
+"""What sm_90 brought, in Triton's interpreter: tensor descriptors, watched as pointers are (see sanitizer.py), and dependent launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton.language as tl
+from triton.language.extra import cuda as extra
+from triton.runtime import interpreter as upstream
+
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+
+_upstream_pointers = upstream.TensorDescHandle.materialize_pointers
+
+
+def _pointers(self: Any, offsets: list[Any]) -> tuple[Any, Any]:
+    """The addresses of a tile and which of them lie in the array; they keep the argument that they came from."""
+    found, mask = _upstream_pointers(self, offsets)
+    if "argument" in self.base.attr:
+        found.attr["argument"] = self.base.attr["argument"]
+    return found, mask
+
+
+upstream.TensorDescHandle.materialize_pointers = _pointers
+
+
+def _nothing(_semantic: Any = None) -> None:
+    """A kernel begins when the one before it has ended: there is nothing to wait for, and nobody to let go ahead."""
+
+
+extra.gdc_wait = extra.gdc_launch_dependents = _nothing
+
+
+def _number(value: int, kind: Any) -> Any:
+    dtype = np.dtype(np.int32 if kind is tl.int32 else np.int64)
+    return tl.tensor(upstream.TensorHandle(np.array([value], dtype), kind), kind)
+
+
+def described(base: Any, descriptor: TensorDescriptor) -> Any:
+    """The interpreter's value for a descriptor; `base` is its value for the array."""
+    return upstream.interpreter_semantic.make_tensor_descriptor(
+        base=base,
+        shape=[_number(n, tl.int32) for n in descriptor.shape],
+        strides=[*[_number(n, tl.int64) for n in descriptor.strides[:-1]], tl.constexpr(1)],
+        block_shape=[tl.constexpr(n) for n in descriptor.block_shape],
+        padding_option=descriptor.padding,
+    )

@@ -1,0 +1,1 @@
+"""The memory of GPUs: storages, the caching allocator, pinned host memory, statistics and reports."""

@@ -1,0 +1,1 @@
+"""What every device fulfils (interface), and which one serves this process (serving)."""

@@ -1,0 +1,75 @@
+"""A GPU for programs to run on where there is none: launches are recorded, memory reads as zeros, streams and graphs do nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.cuda.current import here
+from tritensor.cuda.emulator.streams import EmulatedStreams
+from tritensor.cuda.memory.accounting import Ledger
+from tritensor.cuda.runtime.interface import Properties
+from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
+
+_SHARED = {80: 163, 87: 163, 90: 227, 100: 227, 103: 227, 75: 64}  # KiB a block may have; 99 for the rest
+_MEMORY = 80 << 30
+
+
+class VirtualGPU(RecordingRuntime, EmulatedStreams):
+    """A recording runtime that programs take for a GPU of compute capability `arch` (90): `cuda.is_available()` says True.
+
+    Nothing counts as allocated. What only a real device knows (its name, its clocks) is made up.
+    """
+
+    pretends = True
+
+    def __init__(self, arch: int) -> None:
+        RecordingRuntime.__init__(self, (arch // 10, arch % 10))
+        EmulatedStreams.__init__(self)
+        self._memory = {}
+        self._ledger = Ledger(0, _MEMORY)
+        self._pinned: dict[int, np.ndarray] = {}
+
+    def properties(self, index: int) -> Properties:
+        major, minor = self.capability(index)
+        return Properties(
+            name=self.device_name(index), capability=(major, minor), total_memory=_MEMORY, multi_processor_count=132,
+            shared_memory_per_block_optin=_SHARED.get(10 * major + minor, 99) << 10, max_threads_per_multi_processor=2048, warp_size=32,
+            l2_cache_size=50 << 20, clock_rate_khz=1_980_000, memory_clock_rate_khz=2_619_000, memory_bus_width=5120, driver_version=13000,
+        )  # fmt: skip
+
+    def launch(self, *call: Any) -> None:
+        """Record the launch; a capture counts it."""
+        RecordingRuntime.launch(self, *call)
+        self.recorded(here.index, "a kernel", lambda: None, ())
+
+    # memory
+    def allocator(self, index: int) -> Ledger:
+        return self._ledger
+
+    def allocators(self) -> list[Ledger]:
+        return [self._ledger]
+
+    def memory_info(self, index: int) -> tuple[int, int]:
+        return _MEMORY, _MEMORY
+
+    def memory_stats(self, index: int) -> dict[str, int]:
+        return {}
+
+    def empty_cache(self) -> None:
+        """Nothing is kept."""
+
+    def reset_peak_memory_stats(self, index: int) -> None:
+        """Nothing is counted."""
+
+    def pinned_allocate(self, nbytes: int) -> int:
+        block = np.empty(max(nbytes, 1), np.uint8)
+        self._pinned[block.ctypes.data] = block
+        return block.ctypes.data
+
+    def pinned_free(self, pointer: int) -> None:
+        del self._pinned[pointer]
+
+    def copy_on_device(self, target: Any, target_offset: int, source: Any, source_offset: int, nbytes: int) -> None:
+        """There is no memory to copy."""

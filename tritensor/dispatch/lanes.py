@@ -1,0 +1,267 @@
+"""The fast lanes: what `apply` does, unrolled for the ops that are called most, on the CPU, on floating tensors of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, settled
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, Version
+from tritensor.dispatch import road
+from tritensor.dispatch.nodes import share
+from tritensor.dispatch.road import apply
+from tritensor.errors import DTypeError
+from tritensor.replay import Corner, keep_view, named_part
+from tritensor.strides import CONTIGUOUS
+from tritensor.table import Op, Ops, Spec
+from tritensor.table.lookup import Proven
+
+_FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in; one that float8 gives itself is another
+
+
+def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The call of an elementwise op of two inputs without attributes; `otherwise` takes what the lane does not."""
+    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    differentiable = op.rule is not None
+    keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
+    make, Tensor, ndarray, mode = object.__new__, road._Tensor, np.ndarray, state
+    known = _recipes(op)
+    scalar = _scalar_lane(op, otherwise)
+
+    def call(a: Any, b: Any) -> Any:
+        try:
+            x = a.array
+            y = b.array
+        except AttributeError:
+            return scalar(a, b)
+        dtype = x.dtype
+        same = x.shape == y.shape
+        if (
+            type(x) is ndarray
+            and type(y) is ndarray
+            and dtype is y.dtype
+            and dtype.char in _FLOATS
+            and x.flags.c_contiguous
+            and (same or (y.flags.c_contiguous and _fits(x.shape, y.shape)))
+        ):
+            result = compute(x, y)
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+        elif type(x) is CudaArray and type(y) is CudaArray and (recipe := known.get((x.known_layout, y.known_layout))) is not None:
+            result = recipe((x, y))
+        else:
+            return otherwise(a, b)
+        out = make(Tensor)
+        out.array = result
+        out._grad = out.version = out.extra = None
+        if differentiable and (a.tracked or b.tracked) and mode.enabled:
+            left = (a.node or a) if a.tracked else None
+            right = (b.node or b) if b.tracked else None
+            keep_a, keep_b, keep_y = keep[left is not None][right is not None]
+            if keep_y:
+                out.version = Version()
+            out.node = Node(
+                op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
+                ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
+            )  # fmt: skip
+            out.tracked = True
+        else:
+            out.node = None
+            out.tracked = False
+        return out
+
+    return call
+
+
+def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A floating tensor on the CPU with a Python number, which is weak: the result has the tensor's type."""
+    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    differentiable = op.rule is not None
+    (keep_a, _), (keep_y,), _ = op.keep((True, False))
+    (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
+    known = _recipes(op)
+    new, mode = road._new, state
+
+    def call(a: Any, b: Any) -> Any:
+        left = type(b) is float or type(b) is int
+        t = a if left else b
+        x = getattr(t, "array", None)
+        if type(x) is CudaArray:
+            number = b if left else a
+            if type(number) is not float and type(number) is not int:
+                return otherwise(a, b)
+            part = (int, number) if type(number) is int else (float, number or str(number))  # 0.0 and -0.0 are two keys
+            recipe = known.get((x.known_layout, part) if left else (part, x.known_layout))
+            if recipe is None:
+                return otherwise(a, b)
+            result = recipe((x,))
+        elif type(x) is not np.ndarray or x.dtype.char not in "fd" or not (left or type(a) is float or type(a) is int):
+            return otherwise(a, b)
+        else:
+            result = compute(x, b) if left else compute(a, x)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+        out = new(result)
+        if differentiable and t.tracked and mode.enabled:
+            held = None
+            if keep_y if left else keep_y_b:
+                out.version = Version()
+                held = ((result, out.version),)
+            edge = t.node or t
+            if left:
+                out.node = Node(op, (edge, None), (a if keep_a else None, b), held, None, None)
+            else:
+                out.node = Node(op, (None, edge), (a, b if keep_b else None), held, None, None)
+            out.tracked = True
+        return out
+
+    return call
+
+
+def _recipes(op: Op) -> dict[Any, Any]:
+    """The recipes of an op's forward, by key (see replay/); of a view, its own. None where a lane must not use them: an op that
+    reports errors enters the caller's line first, and those of one that draws take its seed and offset."""
+    corner = op.forward
+    return corner.known if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
+
+
+def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two shapes broadcast."""
+    return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
+
+
+def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
+    """The call of an op of one input and one output. Those that promote take floating tensors here, which need no promotion.
+    `proven`: the caller has done what the shape rule would do for a floating tensor."""
+    compute, floats_only = op.reference, proven or op.promote is not None
+    check = None if proven or (op.broadcasts and floats_only and not op.attrs and takes_floats(op)) else op.shape
+    differentiable, view = op.rule is not None, op.view
+    (keep_x,), (keep_y, *_), meta = op.keep((True,))
+    meta = meta and not op.broadcasts
+    known = _recipes(op)
+    rule, in_c_order = op.layout, op.layout == CONTIGUOUS
+    laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
+    new, mode, ndarray = road._new, state, np.ndarray
+
+    def call(a: Any, **attrs: Any) -> Any:
+        x = getattr(a, "array", None)
+        if type(x) is CudaArray:
+            layout = x.known_layout or x.layout()
+            key = (layout, named_part(attrs)) if attrs else (layout,)
+            try:
+                recipe = known.get(key)
+            except TypeError:  # an attribute that cannot be hashed
+                return apply(op, a, **attrs)
+            if recipe is None:
+                out = apply(op, a, **attrs)
+                if view:
+                    keep_view(known, key, x, out.array)
+                return out
+            result = recipe((x,))
+        elif type(x) is not ndarray or (floats_only and x.dtype.char not in _FLOATS):
+            return apply(op, a, **attrs)
+        else:
+            if check is not None:
+                check(x, **attrs)
+            result = compute(x, **attrs)
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+            elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):
+                result = settled(rule, result, (x,))
+        out = new(result)
+        if differentiable and a.tracked and mode.enabled and (check is None or dtypes.is_float(result.dtype)):
+            if keep_y:
+                out.version = Version()
+            out.node = Node(
+                op, (a.node or a,), (a,) if keep_x else None, ((result, out.version),) if keep_y else None, attrs, ((x.shape, x.dtype),) if meta else None
+            )  # fmt: skip
+            out.tracked = True
+        if view:
+            share(out, a, op, attrs)
+        return out
+
+    return call
+
+
+def _plain_lane(op: Op) -> Callable[..., Any]:
+    """The call of an op of two or three inputs whose reference has a `plain` side: of as many float32 or float64 arrays of one type
+    it gives the result, or None where they are not plain ones, and then the road looks closer. It makes a fresh array each time."""
+    plain, most = op.reference.plain, len(op.inputs)  # type: ignore[attr-defined]
+    differentiable = op.rule is not None
+    new, mode, ndarray, Tensor = road._new, state, np.ndarray, road._Tensor
+
+    def call(a: Any, b: Any, *rest: Any) -> Any:
+        if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+            return apply(op, a, b, *rest)
+        x, y = a.array, b.array
+        dtype = x.dtype
+        if type(x) is not ndarray or type(y) is not ndarray or dtype is not y.dtype or dtype.char not in "fd":
+            return apply(op, a, b, *rest)
+        c = rest[0] if rest else None
+        if c is None:
+            result = plain(x, y)
+        elif isinstance(c, Tensor) and type(c.array) is ndarray and c.array.dtype is dtype and len(rest) < most - 1:
+            result = plain(x, y, c.array)
+        else:
+            return apply(op, a, b, *rest)
+        if result is None:
+            return apply(op, a, b, *rest)
+        out = new(result)
+        if differentiable and mode.enabled and (a.tracked or b.tracked or (c is not None and c.tracked)):
+            left = (a.node or a) if a.tracked else None
+            right = (b.node or b) if b.tracked else None
+            meta: Any = ((x.shape, dtype), (y.shape, dtype))
+            if most == 2:
+                (keep_a, keep_b), _, wanted = op.keep((left is not None, right is not None))
+                saved: Any = (a if keep_a else None, b if keep_b else None)
+                edges: Any = (left, right)
+            else:
+                last = (c.node or c) if c is not None and c.tracked else None
+                (keep_a, keep_b, keep_c), _, wanted = op.keep((left is not None, right is not None, last is not None))
+                saved = (a if keep_a else None, b if keep_b else None, c if keep_c else None)
+                edges = (left, right, last)
+                meta = (*meta, None if c is None else (c.array.shape, dtype))
+            out.node = Node(op, edges, saved, None, {}, meta if wanted else None)
+            out.tracked = True
+        return out
+
+    return call
+
+
+def _has_plain(op: Op) -> bool:
+    """Whether `_plain_lane` serves an op."""
+    simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3
+    return simple and getattr(op.reference, "plain", None) is not None
+
+
+def takes_floats(op: Op) -> bool:
+    """Whether the shape rule lets floating tensors through: lanes of elementwise ops do not ask it again."""
+    probe = Spec((), np.dtype(np.float32))
+    try:
+        op.shape(*[probe] * len(op.inputs))
+    except DTypeError:
+        return False
+    return True
+
+
+def bind(op: Op) -> Callable[..., Any]:
+    """The callable that `ops.<name>` gives."""
+    if len(op.inputs) == 2 and op.broadcasts and op.promote is not None and not op.attrs and takes_floats(op):
+        return binary_lane(op, lambda a, b: apply(op, a, b))
+    if len(op.inputs) == 1 and not op.variadic and not op.mutates and len(op.outputs) == 1:
+        return _single_lane(op)
+    if _has_plain(op):
+        return _plain_lane(op)
+
+    def call(*inputs: Any, **attrs: Any) -> Any:
+        return apply(op, *inputs, **attrs)
+
+    return call
+
+
+Ops.bind = staticmethod(bind)  # type: ignore[assignment]
+Proven.bind = staticmethod(lambda op: _single_lane(op, proven=True))  # type: ignore[assignment]

@@ -1,0 +1,81 @@
+"""What a call leaves behind in the graph: its node, shared version counters of views, versions of what it overwrites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Branch, Node, Version, version_of
+from tritensor.errors import GradError
+from tritensor.table import Op
+
+# Set by `road.install`: the Tensor class.
+_Tensor: Any = None
+
+
+def install(tensor_class: Any) -> None:
+    """Tell which class tensors are of."""
+    global _Tensor
+    _Tensor = tensor_class
+
+
+def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Any, ...], arrays: tuple[Any, ...]) -> Node:
+    """Make the node of one call and hang the outputs on it. `arrays` are all output arrays, residuals included."""
+    edges = tuple([_edge(x) for x in inputs])
+    kept_in, kept_out, meta_wanted = op.keep(tuple([e is not None for e in edges]))
+    saved = None
+    if True in kept_in:
+        if op.variadic:
+            last = len(kept_in) - 1
+            saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
+        else:
+            saved = tuple([x if k else None for x, k in zip(inputs, kept_in, strict=True)])
+    node = Node(op, edges, saved, None, attrs, _meta(inputs) if meta_wanted else None)
+    if True in kept_out:
+        held: list[Any] = []
+        for i, k in enumerate(kept_out):
+            if not k:
+                held.append(None)
+                continue
+            if i >= len(outs):
+                held.append((arrays[i], Version()))
+                continue
+            if outs[i].version is None:
+                outs[i].version = Version()
+            held.append((arrays[i], outs[i].version))
+        node.outputs = tuple(held)
+    if len(outs) == 1:
+        outs[0].node = node
+        outs[0].tracked = True
+    else:
+        for i, out in enumerate(outs):
+            if dtypes.is_float(out.array.dtype):
+                out.node = Branch(node, i)
+                out.tracked = True
+    return node
+
+
+def _edge(x: Any) -> Any:
+    if isinstance(x, _Tensor) and x.tracked:
+        return x.node if x.node is not None else x
+    return None
+
+
+def _meta(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple([(x.array.shape, x.array.dtype) if isinstance(x, _Tensor) else None for x in inputs])
+
+
+def share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
+    """A view has its base's version counter, and the base knows of it, so that an in-place write reaches both graphs."""
+    out.version = base.version or version_of(base)
+    out.became_view_of(base, op, attrs)
+
+
+def written(op: Op, inputs: tuple[Any, ...]) -> None:
+    """An op is about to overwrite some of its inputs."""
+    for name, x in zip(op.inputs, inputs, strict=False):
+        if name in op.mutates and x is not None:
+            if x.tracked and state.enabled:
+                raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
+            version_of(x).bump(op.name)

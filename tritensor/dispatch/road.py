@@ -1,0 +1,171 @@
+"""The one road of an op: pick the backend from the device, check, run, wrap, and leave a Node if a gradient will be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, settled
+from tritensor.autograd.modes import state
+from tritensor.cuda import device_errors
+from tritensor.dispatch import nodes
+from tritensor.dispatch.nodes import record_node, share, written
+from tritensor.errors import DeviceError
+from tritensor.table import Op, registry
+
+_SCALARS = (bool, int, float, complex)
+
+# Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
+_Tensor: Any = None
+_new: Callable[..., Any]
+
+
+def install(tensor_class: Any, new: Callable[..., Any]) -> None:
+    """Tell dispatch what to wrap results in. Called once, by the floor above."""
+    global _Tensor, _new
+    _Tensor, _new = tensor_class, new
+    nodes.install(tensor_class)
+
+
+def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
+    """Run an op on tensors (and Python scalars, where it broadcasts; None for an optional input).
+
+    Returns a Tensor, a tuple of them for several outputs, or None for an op that mutates its inputs.
+    Raises before anything runs: TypeError for a foreign argument, DeviceError for mixed devices, and what the op's
+    shape rule raises (ShapeError, DTypeError, IndexError).
+    """
+    if len(inputs) < len(op.inputs) and not op.variadic:
+        inputs = _fill(op, inputs)
+    elif len(inputs) > len(op.inputs) and not op.variadic:
+        raise TypeError(
+            f"{op.name}: takes {len(op.inputs)} inputs ({', '.join(op.inputs)}), {len(inputs)} were given; attributes are keyword-only"
+        )
+    if op.promote is not None:
+        inputs = _promoted(op, inputs)
+    arrays = []
+    cuda = None
+    host = wanted = False
+    for x in inputs:
+        if isinstance(x, _Tensor):
+            a = x.array
+            if type(a) is CudaArray:
+                if cuda is None:
+                    cuda = a.storage.device
+                elif cuda is not a.storage.device and cuda != a.storage.device:
+                    raise _mixed_devices(op, inputs)
+            else:
+                host = True
+            if x.tracked:
+                wanted = True
+            arrays.append(a)
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS)):
+            arrays.append(x)
+        else:
+            raise _foreign(op, inputs, x)
+    if cuda is not None and host:
+        raise _mixed_devices(op, inputs)
+    if not inputs and "device" in attrs and attrs["device"].type == "cuda":
+        cuda = attrs["device"]
+    if cuda is None or op.view:
+        op.shape(*arrays, **attrs)
+        if op.mutates:
+            written(op, inputs)
+        result = op.reference(*arrays, **attrs)
+    else:
+        corner: Any = op.forward
+        if op.reports:
+            device_errors.enter(op)
+        recipe, key, given = corner.find(arrays, attrs)
+        if recipe is None:
+            op.shape(*arrays, **attrs)
+        if op.mutates:
+            written(op, inputs)
+        result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
+    if op.mutates:
+        return None
+    if cuda is None:
+        result = tuple([settled(op.layout, r, arrays) for r in result]) if type(result) is tuple else settled(op.layout, result, arrays)
+    record = wanted and state.enabled and op.rule is not None
+    if type(result) is not tuple:
+        out = _new(result)
+        if record and dtypes.is_float(result.dtype):
+            record_node(op, inputs, attrs, (out,), (result,))
+        if op.view:
+            share(out, inputs[0], op, attrs)
+        return out
+    return _outputs(op, inputs, attrs, result, record)
+
+
+def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], record: bool) -> Any:
+    """The tensors of an op with several outputs, and its node."""
+    outs = tuple([_new(r) for r in result[: op.public]])
+    if record:
+        record_node(op, inputs, attrs, outs, result)
+    if op.view:
+        for out in outs:
+            share(out, inputs[0], op, attrs)
+    return outs if op.public > 1 else outs[0]
+
+
+def _fill(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(inputs) < op.required:
+        raise TypeError(f"{op.name}: takes {', '.join(op.inputs)}; {len(inputs)} of {op.required} were given")
+    return inputs + (None,) * (len(op.inputs) - len(inputs))
+
+
+def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs cast to their common type (see dtypes.result_type); Python numbers stay numbers, and numpy's become such."""
+    values: list[Any] = []
+    common = None
+    mixed = False
+    for x in inputs:
+        if isinstance(x, _Tensor):
+            values.append(x.array)
+            if common is None:
+                common = x.array.dtype
+            elif common is not x.array.dtype:
+                mixed = True
+        elif isinstance(x, np.generic):
+            return _promoted(op, tuple([y.item() if isinstance(y, np.generic) else y for y in inputs]))
+        elif isinstance(x, _SCALARS):
+            values.append(x)
+            mixed = True
+    if common is None:
+        foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
+        raise (
+            _foreign(op, inputs, foreign[0])
+            if foreign
+            else TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
+        )
+    if mixed:
+        common = dtypes.result_type(values, op.name)
+    if op.promote == "float" and dtypes.of(common).kind in ("bool", "uint", "int"):
+        common = dtypes.default_float().numpy
+    if mixed:
+        for x in inputs:
+            if isinstance(x, int):
+                dtypes.check_number(common, x, op.name)
+    cast = registry["cast"]
+    return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
+
+
+def _mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+    names = [*op.inputs, *(f"{op.inputs[-1]}[{i}]" for i in range(1, len(inputs)))]
+    given = [(n, x.device) for n, x in zip(names, inputs, strict=False) if isinstance(x, _Tensor)]
+    where = ", ".join(f"{n} on {d}" for n, d in given)
+    target = next((str(d) for _, d in given if d.type == "cuda"), "cpu")
+    return DeviceError(f"{op.name}: {where}: all tensors must be on one device; move the others with .to({target!r})")
+
+
+_PUBLIC_NAMES = {"x": "input", "a": "input", "b": "other"}  # what the function that everybody calls names an op's input
+
+
+def _foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+    i = next(k for k, y in enumerate(inputs) if y is x)
+    name = op.inputs[min(i, len(op.inputs) - 1)]
+    hint = "tritensor.from_numpy(...)" if isinstance(x, np.ndarray | np.generic) else "tritensor.tensor(...)"
+    given = "None" if x is None else f"a {type(x).__name__}"
+    return TypeError(f"{op.name}: {_PUBLIC_NAMES.get(name, name)} is {given}, not a tensor; wrap it with {hint}")

@@ -1,0 +1,103 @@
+"""Registration's checks: all that can be wrong with an op record, in words that teach."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.strides import RULES
+from tritensor.table.signature import declared
+
+_DTYPES = {d.name for d in dtypes.ALL}
+
+
+def problems_of(record: Any, differentiable: bool) -> list[str]:
+    """Whatever makes an Op record unfinished or contradictory, a line each."""
+    problems: list[str] = []
+    if record.forward is None and not record.view:
+        problems.append("forward is missing: give the function that launches its Triton kernel, or view=True if it moves no data")
+    if record.reports and record.forward is None:
+        problems.append("reports says that forward's kernel reports bad values, and there is no forward")
+    if record.view and (record.forward or record.backward):
+        problems.append("a view has no kernels: its reference serves every device and its rule is its backward")
+    if record.mutates:
+        for m in record.mutates:
+            if m not in record.inputs:
+                problems.append(f"mutates names {m!r}, which is no input ({', '.join(record.inputs)})")
+        if record.rule:
+            problems.append("an op that mutates its inputs has no rule; write it as an op that returns new arrays")
+    elif differentiable and record.rule is None:
+        problems.append("rule is missing: give the gradient in tritensor's own ops, or say differentiable=False")
+    if not differentiable and record.rule is not None:
+        problems.append("it has a rule and says differentiable=False; keep one")
+    if record.rule is not None and record.backward is None and not record.view:
+        problems.append("backward is missing: a differentiable op pairs its forward kernel with a backward kernel")
+    if record.rule is None and (record.backward or record.reference_backward):
+        problems.append("a backward without a rule cannot be differentiated again; add rule")
+    if record.promote not in (None, "same", "float"):
+        problems.append(f"promote is {record.promote!r}; it is None, 'same' or 'float'")
+    if record.layout not in RULES:
+        problems.append(f"layout is {record.layout!r}; it is one of {', '.join(map(repr, RULES))}")
+    for r in record.residuals:
+        if r not in record.outputs:
+            problems.append(f"residual {r!r} is not among the outputs {record.outputs}")
+    if record.residuals and record.outputs[-len(record.residuals) :] != record.residuals:
+        problems.append("residuals come last among the outputs")
+    allowed = {*record.inputs, *record.outputs, *record.attrs, "needs"}
+    allowed |= {f"{i}_shape" for i in record.inputs} | {f"{i}_dtype" for i in record.inputs}
+    for label in ("rule", "backward", "reference_backward"):
+        corner = getattr(record, label)
+        if corner is None:
+            continue
+        if not corner.joint and len(corner.functions) != len(record.inputs):
+            given = f"{label} has {len(corner.functions)} functions for {len(record.inputs)} inputs"
+            problems.append(f"{given}; give one per input (None where there is no gradient)")
+        for names in corner.names:
+            for n in names:
+                if n not in allowed:
+                    near = difflib.get_close_matches(n, sorted(allowed), 1)
+                    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(allowed))}"
+                    problems.append(f"{label} names {n!r}, which is no input, output or attribute; {hint}")
+                elif n in record.residuals and label == "rule":
+                    problems.append(
+                        f"{label} names the residual {n!r}: its dependence on the inputs would be lost at second order; recompute it from the inputs"
+                    )
+    for n in record.dtypes:
+        if n not in _DTYPES:
+            problems.append(f"dtypes holds {n!r}; give names such as 'float32'")
+    _check_fields(record, problems)
+    return problems
+
+
+def _check_fields(record: Any, problems: list[str]) -> None:
+    """What the tests and benchmarks need of the record, and that its functions take what `reference` takes."""
+    for label in ("shape", "samples", "forward", "sizes", "work"):
+        f = getattr(record, label)
+        if not (callable(f) or (f is None and label not in ("shape", "samples"))):
+            problems.append(f"{label} is {f!r}; it must be a function")
+    if record.sizes is not None and record.work is None:
+        problems.append("sizes without work: say with work= how many operations and bytes one call is")
+    for n, allowance in record.tolerance.items():
+        if n not in _DTYPES or not (
+            isinstance(allowance, tuple) and len(allowance) == 2 and isinstance(allowance[1], str) and allowance[1]
+        ):
+            problems.append(f"tolerance has {n!r}: {allowance!r}; it maps a type's name to (relative tolerance, reason)")
+    if len(record.condition) != 2 or not all(c in ("element", "absolute", "measured") or callable(c) for c in record.condition):
+        problems.append(
+            f"condition is {record.condition!r}; it is 'element', 'absolute', 'measured', a function, or two of them in a tuple"
+        )
+    for label in ("shape", "forward"):
+        f = getattr(record, label)
+        if getattr(f, "__code__", None) is None:  # a builtin or an object: called as it is
+            continue
+        taken = [d for d in declared(f) if d[0] != "out"]
+        kinds = {kind for _, kind, _ in taken}
+        given = {name for name, kind, _ in taken if kind == "keyword"}
+        if "rest" not in kinds and given != set(record.attrs):
+            problems.append(f"{label} takes the attributes {sorted(given)}, reference {sorted(record.attrs)}; give both the same, after *")
+        count = sum(kind == "positional" for _, kind, _ in taken)
+        if "variadic" not in kinds and (record.variadic or count != len(record.inputs)):
+            problems.append(
+                f"{label} takes {count} arrays, reference {'any number' if record.variadic else len(record.inputs)}; give both the same"
+            )

@@ -1,0 +1,133 @@
+"""Look-up of ops by name: the table, which loads the file of an op when the op is first asked for, and `ops.<name>`.
+
+Importing tritensor loads no op: the price of an import does not grow with the number of ops. Where the file of an op is, a
+generated index tells (kernels/op_index.py); a name that it does not hold is looked for in all files, then in installed packages.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tritensor.table.record import Op
+
+
+class Table(dict[str, Op]):
+    """Op records by name. Asking for one loads its file; asking what there is (iterating, counting) loads every file.
+
+    Attributes:
+        index: name of an op: the module that registers it. What it lacks is found by loading everything.
+        load: import a module of the index.
+        load_all: import every module that registers ops.
+        added: called with the name of an op when it is registered, where set.
+    """
+
+    index: dict[str, str]
+    load: Callable[[str], Any]
+    load_all: Callable[[], Any]
+    added: Callable[[str], Any] | None = None
+    complete = False
+
+    def loaded_from(self, index: dict[str, str], load: Callable[[str], Any], load_all: Callable[[], Any]) -> None:
+        """Say where ops come from. Called once, by the floor above."""
+        self.index, self.load, self.load_all = index, load, load_all
+
+    def everything(self) -> Table:
+        """The table with every op loaded."""
+        if not self.complete:
+            self.load_all()
+            self.complete = True
+        return self
+
+    def known(self, name: str) -> Op | None:
+        """The record of an op that has been registered, or that the index holds; None for another name. Loads at most one file."""
+        if not dict.__contains__(self, name) and name in self.index:
+            self.load(self.index[name])
+        return dict.get(self, name)
+
+    def __missing__(self, name: str) -> Op:
+        if self.known(name) is None:
+            self.everything()
+        if not dict.__contains__(self, name):
+            raise KeyError(name)
+        return dict.__getitem__(self, name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __setitem__(self, name: str, record: Op) -> None:
+        dict.__setitem__(self, name, record)
+        if self.added is not None:
+            self.added(name)
+
+    def __contains__(self, name: object) -> bool:
+        return self.get(name) is not None if isinstance(name, str) else False
+
+    def __iter__(self) -> Iterator[str]:
+        return dict.__iter__(self.everything())
+
+    def __len__(self) -> int:
+        return dict.__len__(self.everything())
+
+    def keys(self) -> Any:
+        return dict.keys(self.everything())
+
+    def values(self) -> Any:
+        return dict.values(self.everything())
+
+    def items(self) -> Any:
+        return dict.items(self.everything())
+
+
+registry = Table()
+
+
+class Ops:
+    """Look-up of ops by name at call time: `ops.softmax(x, dim=-1)`. Dispatch binds a record at its first use.
+
+    A name that is not in the table is looked for in installed packages: entry points of the group "tritensor.ops" name
+    modules that register ops when they are imported. They are read once, at the first such name.
+    """
+
+    bind: Callable[[Op], Callable[..., Any]]
+    plugins_read = False
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        record = registry.known(name)
+        if record is None:
+            record = _elsewhere(name)
+        bound = type(self).bind(record)
+        self.__dict__[name] = bound
+        return bound
+
+
+def _elsewhere(name: str) -> Op:
+    """An op that the index does not hold: of a file that is new, or of an installed package. Raises AttributeError."""
+    record: Op | None = registry.get(name)
+    if record is None and not Ops.plugins_read:
+        from importlib.metadata import entry_points
+
+        Ops.plugins_read = True
+        for entry in entry_points(group="tritensor.ops"):
+            entry.load()
+        record = registry.get(name)
+    if record is None:
+        near = difflib.get_close_matches(name, registry, 1)
+        raise AttributeError(f"ops: no op is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    return record
+
+
+class Proven(Ops):
+    """`proven.<name>(...)`: an op for a caller that has done what its shape rule does: dims counted from the front, sorted, of floats."""
+
+    bind: Callable[[Op], Callable[..., Any]]
+
+
+ops = Ops()
+proven = Proven()

@@ -1,0 +1,185 @@
+"""Registration of an op: `op(...)` checks the whole record at once and puts it into the table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import RegistrationError
+from tritensor.replay import Corner, bare
+from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
+from tritensor.table.checks import problems_of
+from tritensor.table.lookup import registry
+from tritensor.table.record import FLOATS, Op, Partials, Sample, Work
+from tritensor.table.signature import names_of, read_signature
+
+
+def _layout_of(own: bool, broadcasts: bool) -> str:
+    return OWN if own else ELEMENTWISE if broadcasts else CONTIGUOUS
+
+
+def _partials(corner: Any) -> Partials | None:
+    if corner is None:
+        return None
+    if isinstance(corner, tuple):
+        functions = tuple(map(bare, corner))
+        return Partials(functions, tuple(names_of(f) if f is not None else () for f in functions), joint=False)
+    return Partials((bare(corner),), (names_of(bare(corner)),), joint=True)
+
+
+def conditions(given: Any, elementwise: bool) -> tuple[Any, Any]:
+    """What is said of the conditioning of outputs and of gradients, with what goes without saying filled in."""
+    if isinstance(given, tuple):
+        return given  # type: ignore[return-value]
+    return (given or ("element" if elementwise else "measured")), "absolute" if given == "absolute" else "measured"
+
+
+def op(
+    name: str,
+    reference: Callable[..., Any],
+    *,
+    shape: Callable[..., Any],
+    samples: Callable[[np.random.Generator], Sequence[Sample]],
+    forward: Callable[..., Any] | None = None,
+    rule: Any = None,
+    backward: Any = None,
+    reference_backward: Any = None,
+    inputs: tuple[str, ...] | None = None,
+    outputs: tuple[str, ...] = ("y",),
+    residuals: tuple[str, ...] = (),
+    mutates: tuple[str, ...] = (),
+    view: bool = False,
+    differentiable: bool = True,
+    layout: str | None = None,
+    broadcasts: bool = False,
+    promote: str | None = None,
+    into: bool = False,
+    reports: bool = False,
+    dtypes: tuple[str, ...] = FLOATS,
+    sizes: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
+    work: Callable[..., Work] | None = None,
+    tolerance: dict[str, tuple[float, str]] | None = None,
+    condition: Any = None,
+    doc: str = "",
+) -> Op:
+    """Register an op. The whole record is checked first; RegistrationError lists everything that is wrong with it.
+
+    Args:
+        name: what `ops.<name>` and error messages call it; unique.
+        reference: `(*arrays, *, attributes) -> array or tuple`, numpy. Its signature is the op's signature: arrays
+            positional (optional ones default to None, a last `*xs` takes any number), attributes keyword-only.
+        shape: same signature, returns a Spec (or a tuple of them); the only place that refuses shapes and dtypes.
+        forward: same signature over CudaArrays, launches the kernel. Not given for a view.
+        rule: the gradient in tritensor's own ops: `(g, *named) -> gradient` (a tuple for several inputs, None where
+            there is none), or a tuple with one such function per input. What it names is what the engine keeps:
+            inputs, outputs, attributes, `<input>_shape`, `<input>_dtype`, and `needs` (a bool per input).
+            With several public outputs `g` is a tuple.
+        backward: the same over CudaArrays, launches the backward kernel.
+        reference_backward: the same in numpy, where the rule op by op would be slow.
+        inputs: names for the inputs where reference has no signature to read (a numpy ufunc).
+        outputs: names of the outputs; `residuals` are those of them that only `backward` uses (log-sum-exp) and no
+            caller sees.
+        mutates: inputs that are overwritten in place (optimizer steps); such an op returns nothing, has no gradient.
+        view: reference returns a view and serves every device.
+        layout: how the result lies in memory, on every device (see strides.py). "elementwise": as the inputs do, the default where
+            `broadcasts`. "contiguous": in C order, the default elsewhere. "images": channels last where the first
+            input's are. "own": what the op says, the default of views and of ops that mutate.
+        differentiable: False says on purpose that there is no gradient (comparisons, argmax).
+        broadcasts: inputs follow numpy broadcasting; the engine sums gradients back to each input's shape.
+        promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).
+        into: reference and forward take `out=`, an array to write to.
+        reports: forward's kernel reports bad values through the device's error words (see kernels/parts/indices/error_reports.py).
+        dtypes: names of the types that tests walk.
+        samples: `(rng) -> [Sample, ...]`, small calls that together reach every path.
+        sizes: `(rng) -> [Sample, ...]`, calls worth timing; `work` counts flops and bytes of one.
+        tolerance: {"dtype": (relative tolerance, reason)}: overrides of the test table.
+        condition: what the roundings of an element are measured against in tests, for outputs and for gradients (one, or two in
+            a tuple). "element": itself (the default for outputs where inputs broadcast). "absolute": the reference, or the rule,
+            of absolute values, where that is a sum of products. "measured": how far small relative changes of the inputs move
+            it (the default elsewhere). A function gives scales itself: of reference's signature, or `(g, inputs, attrs)`.
+    """
+    problems: list[str] = []
+    if not callable(reference):
+        raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
+    if (taken := _taken(name)) is not None:
+        problems.append(f"the name is taken by {taken}; choose another")
+    if not name.isidentifier():
+        problems.append("the name must be a Python identifier")
+    if inputs is None:
+        read_inputs, required, variadic, attrs = read_signature(reference, problems)
+    else:
+        read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
+    record = Op(
+        name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
+        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates,
+        view=view, broadcasts=broadcasts,
+        layout=layout or _layout_of(view or bool(mutates), broadcasts),
+        promote=promote, into=into, reports=reports, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
+        tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
+        variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
+        module=getattr(reference, "__module__", "") or "", public=0 if mutates else len(outputs) - len(residuals),
+    )  # fmt: skip
+    problems += problems_of(record, differentiable)
+    if problems:
+        raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
+    corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "reference_backward")}
+    record = replace(record, **corners | _recorded(record.forward, corners["backward"], record))
+    registry[name] = record
+    return record
+
+
+def _taken(name: str) -> str | None:
+    """The module of an op that has the name already, loaded or not."""
+    if dict.__contains__(registry, name):
+        return registry[name].module
+    home = registry.index.get(name)
+    return home if home is not None and home not in sys.modules else None  # else it is that module that registers it now
+
+
+def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, Any]:
+    """The two corners that launch kernels, which are recorded once and replayed (see replay/)."""
+    found: dict[str, Any] = {}
+    if forward is not None:
+        found["forward"] = Corner(
+            forward, f"{record.name} forward",
+            draws=() if "seed" in record.attrs else None, mutates=bool(record.mutates), reports=record.reports, alike=record.promote is not None,
+        )  # fmt: skip
+    if backward is not None:
+        label = f"{record.name} backward"
+        functions = tuple(
+            [
+                None
+                if f is None
+                else Corner(f, label, draws=(1 + names.index("seed"), 1 + names.index("offset")) if "seed" in names else None)
+                for f, names in zip(backward.functions, backward.names, strict=True)
+            ]
+        )
+        steps = tuple([(i, functions[i], fetches, place) for i, _, fetches, place in backward.steps])
+        found["backward"] = backward._replace(functions=functions, steps=steps)
+    return found
+
+
+def _place(corner: Partials | None, record: Op) -> Partials | None:
+    """The corner with `fetches` filled in."""
+    if corner is None:
+        return None
+    last = len(record.inputs) - 1
+
+    def place(n: str) -> tuple[str, Any]:
+        if n == "needs":
+            return "needs", None
+        if n in record.attrs:
+            return "attr", n
+        if n in record.outputs:
+            return "output", record.outputs.index(n)
+        base, _, what = n.rpartition("_")
+        kind, i = ("input", record.inputs.index(n)) if n in record.inputs else (what, record.inputs.index(base))
+        return (kind + "s" if record.variadic and i == last else kind), i
+
+    fetches = tuple(tuple(place(n) for n in names) for names in corner.names)
+    direct = [-1 if not f else f[0][1] if len(f) == 1 and f[0][0] == "input" else -2 for f in fetches]
+    return corner._replace(fetches=fetches, steps=tuple(zip(range(len(fetches)), corner.functions, fetches, direct, strict=True)))

@@ -1,0 +1,46 @@
+"""What shape rules share: broadcasting, and dimensions counted from the front."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tritensor.errors import ShapeError
+
+
+def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a", "b", "c")) -> tuple[int, ...]:
+    """The numpy broadcast of shapes; raises ShapeError naming the op, the operands and the sizes that disagree."""
+    out: list[int] = []
+    for k in range(1, max(map(len, shapes), default=0) + 1):
+        size = 1
+        for s in shapes:
+            if len(s) >= k and s[-k] != 1:
+                if size not in (1, s[-k]):
+                    given = ", ".join(f"{label} {s}" for label, s in zip(labels, shapes, strict=False))
+                    raise ShapeError(f"{name}: {given}: sizes {size} and {s[-k]} at dim -{k} do not broadcast; they must be equal or 1")
+                size = s[-k]
+        out.append(size)
+    return tuple(reversed(out))
+
+
+def normal_dim(name: str, dim: int, ndim: int) -> int:
+    """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
+    span = max(ndim, 1)
+    if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
+        raise TypeError(f"{name}: dim {dim!r} is not an integer")
+    if not -span <= dim < span:
+        raise IndexError(f"{name}: dim {dim} is out of range for a {ndim}-dimensional tensor; it has dims {-span} to {span - 1}")
+    return int(dim) % span
+
+
+def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """Dimensions counted from the front, sorted; None means all. Raises on a repeated one."""
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, int | np.integer):
+        return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
+    dims = sorted(normal_dim(name, d, ndim) for d in dim)
+    if len(set(dims)) != len(dims):
+        raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice")
+    return tuple(dims) if ndim else ()

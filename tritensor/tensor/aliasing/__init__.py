@@ -1,0 +1,1 @@
+"""Tensors that share memory: views in the graph, writes in place, windows of any strides."""

@@ -1,0 +1,254 @@
+"""In-place writes: memory first, then the graph, for tensors, their bases and their views."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import Array, CudaArray, device_of, element_strides, empty, same_memory
+from tritensor.autograd import engine
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, Version, version_of
+from tritensor.dispatch import takes_floats
+from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
+from tritensor.table import Op, Spec, ops, registry
+from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered
+from tritensor.tensor.core import Tensor, as_tensor, new_tensor
+
+
+def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
+    """Compute the op `name` of operands straight into target's memory, which may be the first operand's: one pass, nothing allocated.
+
+    Returns False, having done nothing, where that is not what `overwrite` would come to: a graph remembers the old contents, types or
+    shapes have to be fitted, or memory is shared in part.
+    """
+    op = _direct(name, len(operands))
+    a = target.array
+    if op is None or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+        return False
+    given: list[Any] = []
+    whole = False
+    for y in operands:
+        if type(y) is float or (type(y) is int and abs(y) < 2**53):
+            given.append(y)
+            continue
+        if not isinstance(y, Tensor) or (y.tracked and state.enabled):
+            return False
+        b = y.array
+        if type(b) is not type(a) or b.dtype != a.dtype or (b is not a and (device_of(b) != device_of(a) or same_memory(a, b))):
+            return False
+        if b.shape != a.shape and not broadcasts_to(b.shape, a.shape):
+            return False
+        whole = whole or b.shape == a.shape
+        given.append(b)
+    if not whole:
+        return False
+    run: Any = op.forward if isinstance(a, CudaArray) else op.reference
+    if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
+        return False  # a formula of several steps would read what its first step has overwritten
+    run(*given, out=a)
+    version_of(target).bump(who)
+    return True
+
+
+@functools.cache
+def _direct(name: str, count: int) -> Op | None:
+    """The elementwise op of that name and number of inputs, if it gives floating results of its inputs' type."""
+    op = registry.get(name)
+    if op is None or not op.into or op.attrs or len(op.inputs) != count or not takes_floats(op):
+        return None
+    probe = Spec((), np.dtype(np.float32))
+    return op if op.shape(*[probe] * count).dtype == probe.dtype else None
+
+
+def own_cells(a: Array) -> bool:
+    """Whether each element of an array has a cell of its own."""
+    if type(a) is np.ndarray and a.flags.c_contiguous:
+        return True
+    reach = 0  # of the elements along the dimensions behind
+    for n, stride in zip(reversed(a.shape), reversed(a.strides), strict=True):
+        if n != 1:
+            if stride <= reach:
+                return not a.size or _apart(a)
+            reach += stride * (n - 1)
+    return True
+
+
+def _apart(a: Array) -> bool:
+    """own_cells of an array in any order of dimensions."""
+    steps = sorted([(abs(stride), n) for n, stride in zip(a.shape, element_strides(a), strict=True) if n != 1])
+    reach = 0
+    for stride, n in steps:
+        if stride <= reach:
+            break
+        reach += stride * (n - 1)
+    else:
+        return True
+    if steps[0][0] == 0:
+        return False
+    cells = np.zeros(1, np.int64)  # strides that interleave: count the cells
+    for stride, n in steps:
+        cells = (cells[:, None] + stride * np.arange(n)).reshape(-1)
+    return np.unique(cells).size == cells.size
+
+
+def refuse_overlap(x: Tensor, name: str) -> None:
+    """Raise ShapeError where several elements of x share one cell, so that what a write leaves there would be a matter of order."""
+    if not own_cells(x.array):
+        raise ShapeError(
+            f"{name}: the tensor of shape {x.array.shape} with strides {element_strides(x.array)} is expanded or overlaps itself, several "
+            "elements share one cell; write to a clone() or contiguous() copy"
+        )
+
+
+def broadcasts_to(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to exactly `wide`."""
+    return len(shape) <= len(wide) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(wide), strict=False))
+
+
+def _filled(x: Tensor, value: Any, name: str) -> bool:
+    """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
+    a = x.array
+    if (type(value) is not float and type(value) is not int) or remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+        return False
+    full = registry["full"]
+    if isinstance(a, CudaArray):
+        assert full.forward is not None
+        full.forward(shape=a.shape, value=value, dtype=a.dtype, device=a.storage.device, out=a)
+    else:
+        full.reference(shape=a.shape, value=value, dtype=a.dtype, device=x.device, out=a)
+    version_of(x).bump(name)
+    return True
+
+
+def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Tensor:
+    """Make `value` (a tensor that broadcasts to x, or a number) the contents of x, in memory and in the graph.
+
+    `since`, a number drawn before the value was computed for this very write: its nodes, which have higher ones, keep a copy of what they
+    saved of x, and x takes the value's own place in the graph. Without it the value is somebody's, and only its own node keeps such a copy.
+
+    Raises GradError for a leaf that requires grad and for a view that cannot be written, ShapeError and DTypeError for a value that
+    does not fit, ShapeError for a tensor whose elements share cells.
+    """
+    if not isinstance(value, Tensor) and _filled(x, value, name):
+        return x
+    a = x.array
+    b = value.array if isinstance(value, Tensor) else None
+    if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
+        value = _fitted(x, value, name)
+    recorded = state.enabled and (value.tracked or remembered(x))
+    if recorded:
+        refuse(x, name)
+    refuse_overlap(x, name)
+    node = value.node
+    if node is not None:
+        _snapshot(x, node, node.sequence - 1 if since is None else since)
+    copy_into(a, value.array)
+    version_of(x).bump(name)
+    if recorded:
+        rebase(x, value, name, since is not None and node is not None and node.sequence > since)
+    return x
+
+
+def _snapshot(x: Tensor, node: Node, since: int) -> None:
+    """`x.mul_(y)` needs the old x for y's gradient: give the nodes that computed the new contents a copy of what they saved of x's memory.
+
+    Only where the contents of now are those that the node saved; if not, the node's own check refuses later.
+    """
+    version = x.version
+    written = 0 if version is None else version.stamp
+    copies: dict[int, Tensor] = {}
+    stack = [node]
+    while stack:
+        n = stack.pop()
+        if n.sequence <= since:
+            continue
+        for e in n.edges:
+            if isinstance(e, Node):
+                stack.append(e)
+        if n.inputs and type(n) is Node and n.sequence > written:
+            for s in n.inputs:
+                if s is x or _seen_by(version, s):
+                    n.inputs = tuple([_copied(s, copies) if s is x or _seen_by(version, s) else s for s in n.inputs])
+                    break
+
+
+def _seen_by(version: Version | None, s: Any) -> bool:
+    """Whether a saved tensor looks at the memory whose writes a counter counts."""
+    return version is not None and getattr(s, "version", None) is version
+
+
+def _copied(s: Tensor, copies: dict[int, Tensor]) -> Tensor:
+    """A copy of s with s's place in the graph, the same for every node that saved s."""
+    if id(s) not in copies:
+        copies[id(s)] = old = new_tensor(engine.copy(s.array))
+        old.node, old.tracked = s.node, s.tracked
+    return copies[id(s)]
+
+
+def _fitted(x: Tensor, value: Any, name: str) -> Tensor:
+    """The value as a tensor of x's shape, dtype and device."""
+    if not isinstance(value, Tensor):
+        value = (
+            ops.full(shape=tuple(x.array.shape), value=value, dtype=x.array.dtype, device=x.device)
+            if np.isscalar(value)
+            else as_tensor(value, x)
+        )
+    if value.device != x.device:
+        raise DeviceError(f"{name}: the tensor is on {x.device}, the value on {value.device}; move the value with .to({str(x.device)!r})")
+    if value.array.dtype != x.array.dtype:
+        have, want = dtypes.of(value.array.dtype), x.dtype
+        rank = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
+        if rank[have.kind] > rank[want.kind]:
+            raise DTypeError(
+                f"{name}: the result is {have.name} and does not fit into {want.name}; use the out-of-place form, or convert with .to(...)"
+            )
+        value = ops.cast(value, dtype=x.array.dtype)
+    if value.array.shape != x.array.shape:
+        lead = value.array.shape[: max(value.ndim - x.ndim, 0)]
+        stretched = value.array.shape[len(lead) :]
+        if (
+            (lead and name != "setitem")
+            or any(n != 1 for n in lead)
+            or any(m not in (1, n) for m, n in zip(reversed(stretched), reversed(x.array.shape), strict=False))
+        ):
+            raise ShapeError(f"{name}: a result of shape {value.array.shape} does not fit into {x.array.shape}; use the out-of-place form")
+        if lead:
+            value = ops.reshape(value, shape=stretched)
+        value = ops.expand(value, shape=tuple(x.array.shape))
+    return value
+
+
+def write_out(out: Tensor, value: Any, name: str) -> Tensor:
+    """Store a result in `out=`: resized with a warning when its shape differs. Raises GradError inside a graph."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor")
+    if state.enabled and (out.tracked or value.tracked):
+        raise GradError(f"{name}: out= does not record gradients; call it under no_grad(), or use the result that {name} returns")
+    if out.array.shape != value.array.shape:
+        if out.array.size:
+            warnings.warn(
+                f"{name}: out has shape {tuple(out.array.shape)} and was resized to {tuple(value.array.shape)}; "
+                "give an out of the result's shape, or an empty one",
+                stacklevel=3,
+            )
+        value = _castable(out, value, name)
+        _resize(out, value)
+        version_of(out).bump(name)
+        return out
+    return overwrite(out, value, name)
+
+
+def _castable(out: Tensor, value: Tensor, name: str) -> Tensor:
+    like = new_tensor(empty(value.array.shape, out.array.dtype, out.device))
+    return _fitted(like, value, name)
+
+
+def _resize(out: Tensor, value: Tensor) -> None:
+    """Give out memory of value's shape; its base and views keep the old memory."""
+    part_from_base(out)
+    out.array = engine.copy(value.array)

@@ -1,0 +1,187 @@
+"""Views of tensors on the CPU in one step: numpy's own view, one Tensor, one node. What `ops.<view>` does, for callers that know that it fits."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, version_of
+from tritensor.table import registry
+from tritensor.tensor.core import Extra, Tensor
+
+_make = object.__new__
+_FLOATS = "efd"  # numpy's letters for the floating types a gradient goes through; others take the long way
+
+
+def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Tensor:
+    """The tensor of `array`, which is what the view op `name` makes of x's array (a numpy one) with these attributes."""
+    given = x.array
+    op = registry[name]
+    meta = ((given.shape, given.dtype),)
+    t = _make(Tensor)
+    t.array = array
+    t._grad = None
+    t.version = x.version or version_of(x)
+    if x.tracked and state.enabled:
+        t.node = Node(op, (x.node or x,), None, None, attrs, meta)
+        t.tracked = True
+    else:
+        t.node = None
+        t.tracked = False
+    above = x.extra
+    if above is None or above.kin is None or above.base is not None or not state.enabled or len(fresh := above.kin.fresh) >= 32:
+        t.became_view_of(x, op, attrs)
+        return t
+    extra = t.extra = Extra()
+    extra.base = x
+    extra.path = ((op, attrs, meta),)
+    fresh[id(t)] = weakref.ref(t)
+    return t
+
+
+def reshaped(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
+    """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or not array.flags.c_contiguous:
+        return None
+    try:
+        made = array.reshape(shape)
+    except (TypeError, ValueError):  # the caller says what is wrong
+        return None
+    found = made.shape
+    if found != shape and -1 not in shape:  # numpy takes other negative sizes for -1
+        return None
+    return attach(x, made, "reshape", {"shape": found})
+
+
+_orders: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
+_permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims given
+
+
+def exchanged(x: Tensor, dim0: Any, dim1: Any) -> Tensor | None:
+    """Two dimensions exchanged; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS:
+        return None
+    if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1
+        return None
+    attrs = _orders.get((array.ndim, dim0, dim1))
+    if attrs is None:
+        if not (-array.ndim <= dim0 < array.ndim and -array.ndim <= dim1 < array.ndim):
+            return None
+        order = list(range(array.ndim))
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+        attrs = _orders[array.ndim, dim0, dim1] = {"dims": tuple(order)}
+    return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
+
+
+def permuted(x: Tensor, dims: tuple[Any, ...]) -> Tensor | None:
+    """Dimensions in another order; None where that is not plain."""
+    array = x.array
+    n = len(dims)
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or n != array.ndim:
+        return None
+    for d in dims:
+        if type(d) is not int:  # before the look-up, where 1.0 and True are 1
+            return None
+    attrs = _permutations.get(dims)
+    if attrs is None:
+        if not all([-n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
+            return None
+        attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
+    return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
+
+
+def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
+    """A new dimension of size 1; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or type(dim) is not int:
+        return None
+    shape = array.shape
+    n = len(shape)
+    if not -n - 1 <= dim <= n:
+        return None
+    if dim < 0:
+        dim += n + 1
+    wanted = (*shape[:dim], 1, *shape[dim:])
+    return attach(x, array.reshape(wanted), "reshape", {"shape": wanted})
+
+
+def squeezed(x: Tensor, dim: Any) -> Tensor | None:
+    """Without one dimension, of size 1; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or type(dim) is not int:
+        return None
+    shape = array.shape
+    if not -len(shape) <= dim < len(shape) or shape[dim] != 1:
+        return None
+    made = array.squeeze(dim)
+    return attach(x, made, "reshape", {"shape": made.shape})
+
+
+def taken(x: Tensor, index: Any) -> Tensor | None:
+    """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS:
+        return None
+    shape = array.shape
+    kind = type(index)
+    if kind is int:
+        if not shape or not -shape[0] <= index < shape[0]:
+            return None
+        return attach(x, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
+    if kind is tuple:
+        entries = index
+        if len(entries) > len(shape):
+            return None
+        counted: list[Any] = []
+        for i, n in zip(entries, shape, strict=False):
+            kind = type(i)
+            if kind is int and -n <= i < n:
+                counted.append(i if i >= 0 else i + n)
+            elif kind is slice and _plain(i):
+                counted.append(i)
+            else:
+                return None
+        return attach(x, array[(*entries, ...)], "index_view", {"index": tuple(counted)})
+    if kind is slice and shape and _plain(index):
+        return attach(x, array[index], "index_view", {"index": (index,)})
+    return None
+
+
+def _plain(i: slice) -> bool:
+    """Whether a slice is of Python's ints, and does not step back."""
+    step = i.step
+    return (step is None or (type(step) is int and step > 0)) and _whole(i.start) and _whole(i.stop)
+
+
+def _whole(bound: Any) -> bool:
+    return bound is None or type(bound) is int
+
+
+def expanded(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
+    """x stretched to a shape without -1; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or not array.flags.c_contiguous:
+        return None
+    lead = len(shape) - array.ndim
+    if lead < 0:
+        return None
+    strides = [0] * lead
+    for have, step, want in zip(array.shape, array.strides, shape[lead:], strict=True):
+        if type(want) is not int:
+            return None
+        if have == want:
+            strides.append(step)
+        elif have == 1 and want >= 0:
+            strides.append(0)
+        else:
+            return None
+    for n in shape[:lead]:
+        if type(n) is not int or n < 0:
+            return None
+    made = np.ndarray(shape, array.dtype, array, 0, tuple(strides))
+    return attach(x, made, "expand", {"shape": shape})

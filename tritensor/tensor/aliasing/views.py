@@ -1,0 +1,324 @@
+"""Views in the graph: how a write through a tensor, its base or one of its views reaches the nodes of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
+from tritensor.autograd import engine
+from tritensor.autograd import node as nodes
+from tritensor.autograd.hooks import forget_grad, keep_grad
+from tritensor.autograd.modes import enable_grad, no_grad, state
+from tritensor.autograd.names import camel
+from tritensor.autograd.node import Node, version_of
+from tritensor.errors import GradError
+from tritensor.table import ops, registry
+from tritensor.tensor.core import Tensor, new_output, new_tensor
+
+Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
+_node, _tracked = Tensor.__dict__["node"], Tensor.__dict__["tracked"]
+
+_ORIGINS = {
+    "no_grad": "was made under no_grad, so it is not clear whether the write belongs to the graph; make the view and write it both inside "
+    "no_grad or both outside",
+    "parts": "is one of several that one call gave (split, chunk, unbind, iteration), which a write would tear apart; "
+    "index the tensor (x[0], x[2:4]) for a view to write to, or use the out-of-place form",
+    "window": "is a window (as_strided) that reaches beyond the view it was taken of, so that the gradient of what is written there would be "
+    "lost; take it of the base",
+    "function": "came out of a Function, whose backward a write would leave out; clone() it inside forward, or use the out-of-place form",
+}
+
+
+class StaleView(Tensor):
+    """What a view becomes, for a while, when its base is written in the graph: it finds its new node when somebody looks for it.
+
+    So a write costs nothing for views that are not used again, and the fast lanes, which read `tracked` and `node` of every tensor, pay
+    nothing for views at all.
+    """
+
+    __slots__ = ()
+
+    @property
+    def tracked(self) -> bool:  # type: ignore[override]
+        assert self.extra is not None
+        assert self.extra.base is not None
+        return self.extra.base.tracked
+
+    @tracked.setter
+    def tracked(self, value: bool) -> None:
+        _refresh(self)
+        self.tracked = value
+
+    @property
+    def node(self) -> Node | None:  # type: ignore[override]
+        _refresh(self)
+        return self.node
+
+    @node.setter
+    def node(self, value: Node | None) -> None:
+        _refresh(self)
+        self.node = value
+
+
+StaleView.__name__, StaleView.__qualname__, StaleView.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+
+
+def _refresh(view: Tensor) -> None:
+    """Give a stale view the node that leads through its base's node of now."""
+    extra = view.extra
+    assert extra is not None
+    assert extra.base is not None
+    if extra.origin:
+        raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_ORIGINS[extra.origin]}")
+    node = engine.edge_of(extra.base)
+    if node is not None:
+        for op, attrs, meta in extra.path:
+            node = Node(op, (node,), None, None, attrs, meta)
+    if extra.retains:
+        forget_grad(_node.__get__(view), view)
+        if node is not None:
+            keep_grad(node, view)
+    _node.__set__(view, node)
+    _tracked.__set__(view, node is not None)
+    view.__class__ = Tensor
+    kin = extra.base.extra.kin  # type: ignore[union-attr]
+    assert kin is not None
+    mark = kin.stale.pop(id(view), None)
+    if mark is not None:
+        kin.fresh[id(view)] = mark
+
+
+def _outdate(base: Tensor) -> None:
+    """The base has another node: what its live views have is the way to the old contents."""
+    kin = base.extra.kin if base.extra is not None else None
+    if kin is None:
+        return
+    fresh, kin.fresh = kin.fresh, {}
+    for key, mark in fresh.items():
+        view = mark()
+        if view is not None:
+            view.__class__ = StaleView
+            kin.stale[key] = mark
+    if len(kin.stale) > 2 * kin.swept + 32:
+        kin.stale = {key: mark for key, mark in kin.stale.items() if mark() is not None}
+        kin.swept = len(kin.stale)
+
+
+def remembered(x: Tensor) -> bool:
+    """Whether a graph has a part in what is written over x."""
+    return state.enabled and (x.tracked or (x.extra is not None and x.extra.base is not None and x.extra.base.tracked))
+
+
+def refuse(x: Tensor, name: str, written: str = "written") -> None:
+    """Raise GradError where x cannot be written (or change its shape) in place in the graph."""
+    extra = x.extra
+    base = extra.base if extra is not None else None
+    if extra is not None and extra.origin:
+        raise GradError(f"{name}: this view of shape {x.array.shape} {_ORIGINS[extra.origin]}")
+    if x.tracked and x.node is None:
+        raise GradError(
+            f"{name}: a leaf that requires grad cannot be {written} in place; do it under no_grad(), or use the out-of-place form"
+        )
+    if base is not None and base.tracked and base.node is None:
+        raise GradError(
+            f"{name}: this is a view of a leaf that requires grad, which cannot be {written} in place; do it under no_grad(), or on a clone()"
+        )
+
+
+def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
+    """After memory was written: hang x, its base and all their views where the new contents came from.
+
+    `own` says that the value was computed for this write and nobody else has it.
+    """
+    base = x.extra.base if x.extra is not None else None
+    if base is not None:
+        assert x.extra is not None
+        base.hang_at(ViewWrite(x.extra.path, base, value, who))
+        _outdate(base)
+        return
+    if not value.tracked:  # `y.zero_()`: y stays in the graph, and what it was gets zeros
+        x.hang_at(ViewWrite((), x, value, who))
+    elif own:
+        x.hang_at(value.node)
+    else:
+        # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
+        x.hang_at(Node(registry["copy"], (engine.edge_of(value),), None, None, {}, ((value.array.shape, value.array.dtype),)))
+    _outdate(x)
+
+
+def as_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Several views that one call gives: none of them can be written in the graph."""
+    for part in parts:
+        assert part.extra is not None
+        part.extra.origin = part.extra.origin or "parts"
+    return parts
+
+
+def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Tensor:
+    """Let x look at its memory as the view `f(x, ...)` does: x itself, its place in the graph, and the way from it to its views.
+
+    Counts as a write: a node that saved x saved its shape. Recorded under no_grad too, where x is in the graph, since the values stay.
+    """
+    if remembered(x):
+        refuse(x, name, "reshaped")
+    leaf = x.node is None
+    with enable_grad() if state.enabled or not leaf else no_grad():
+        y = f(x, *args, **kwargs)
+    version_of(x).bump(name)
+    if y is x:
+        return x
+    extra, way = x.extra, y.extra
+    assert way is not None
+    if extra is not None and extra.base is not None:
+        extra.path = way.path
+    elif extra is not None and extra.kin is not None:
+        back = _back(way.path[-1], y)
+        for mark in (*extra.kin.fresh.values(), *extra.kin.stale.values()):
+            view = mark()
+            if view is not None and view is not y:
+                assert view.extra is not None
+                view.extra.path = (back, *view.extra.path)
+    x.array = y.array
+    if not leaf:
+        x.hang_at(y.node)
+    return x
+
+
+def _back(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple[Any, dict[str, Any], tuple[Any, ...]]:
+    """The step from y back to what a permutation or a reshape of single dimensions made it of."""
+    op, attrs, ((shape, _),) = step
+    given = ((y.array.shape, y.array.dtype),)
+    if op.name == "permute":
+        dims = attrs["dims"]
+        return op, {"dims": tuple(sorted(range(len(dims)), key=dims.__getitem__))}, given
+    return registry["reshape"], {"shape": shape}, given
+
+
+def part_from_base(x: Tensor) -> None:
+    """x gets memory of its own: it is nobody's view from now on."""
+    if x.extra is None or x.extra.base is None:
+        return
+    kin = x.extra.base.extra.kin  # type: ignore[union-attr]
+    assert kin is not None
+    kin.fresh.pop(id(x), None)
+    kin.stale.pop(id(x), None)
+    x.extra.base, x.extra.path, x.extra.origin = None, (), ""
+
+
+# -- what a Function returns
+def view_of(x: Tensor) -> Tensor:
+    """The same memory as another tensor, one that must not be written in the graph."""
+    with no_grad():
+        y: Tensor = ops.reshape(x, shape=x.array.shape)
+    assert y.extra is not None
+    y.extra.origin = "function"
+    return y
+
+
+def refuse_dirty(x: Tensor, who: str) -> None:
+    """Raise GradError for a tensor in the graph that cannot be written, but a Function wrote."""
+    if remembered(x):
+        refuse(x, who)
+
+
+def hang_written(x: Tensor, node: Node, who: str) -> None:
+    """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
+    refuse(x, who)  # a constant view, too, that enters the graph here
+    if x.extra is not None and x.extra.base is not None:
+        rebase(x, new_output(x.array, node), who)
+    else:
+        x.hang_at(node)
+        _outdate(x)
+
+
+def hang_result(x: Tensor, node: Node, several: bool) -> Tensor:
+    """Hang what a Function made at its node; a view, whatever it is of, cannot be written any more."""
+    x.hang_at(node)
+    if x.extra is not None and x.extra.base is not None:
+        x.extra.origin = "parts" if several else "function"
+    return x
+
+
+nodes.view_of, nodes.refuse_dirty = view_of, refuse_dirty  # type: ignore[assignment]
+nodes.hang_written, nodes.hang_result = hang_written, hang_result  # type: ignore[assignment]
+
+
+def replay(path: Path, x: Any) -> Any:
+    """Take the same view of another array or tensor."""
+    for op, attrs, _ in path:
+        x = getattr(ops, op.name)(x, **attrs) if isinstance(x, Tensor) else op.reference(x, **attrs)
+    return x
+
+
+def copy_into(target: Array, source: Array) -> None:
+    """Write source over target's window, both of one shape, dtype and device; they may overlap."""
+    if not isinstance(target, CudaArray):
+        np.copyto(target, source)
+        return
+    copy = registry["copy"].forward
+    assert copy is not None
+    if same_memory(target, source):
+        source = copy(source)
+    copy(source, out=target)
+
+
+class _WriteOp:
+    """What a ViewWrite shows as its op."""
+
+    name = "copy_slices"
+    inputs = ("base", "value")
+    outputs = ("y",)
+    public = 1
+    broadcasts = False
+
+
+class ViewWrite(Node):
+    """A base after a write through one of its views: the value gets the view of the gradient, the old base the rest."""
+
+    __slots__ = ("path", "strides", "who")
+
+    def __init__(self, path: Path, base: Tensor, value: Tensor, who: str) -> None:
+        meta = ((base.array.shape, base.array.dtype), (value.array.shape, value.array.dtype))
+        super().__init__(_WriteOp, (engine.edge_of(base), engine.edge_of(value)), None, None, None, meta)
+        self.path = path
+        self.strides = element_strides(base.array)
+        self.who = who
+
+    def name(self) -> str:
+        return "CopySlices" if self.path else camel(self.who.rstrip("_")) + "Backward0"
+
+    def _like_base(self, g: Array) -> Array:
+        """A copy of g laid out as the base was, so that the path's views are possible."""
+        assert self.meta is not None
+        shape = self.meta[0][0]
+        low = sum(s * (n - 1) for n, s in zip(shape, self.strides, strict=True) if s < 0)
+        high = sum(s * (n - 1) for n, s in zip(shape, self.strides, strict=True) if s > 0)
+        laid = as_strided(empty((max(high - low + 1, 0),), g.dtype, device_of(g)), shape, self.strides, -low)
+        copy_into(laid, g)
+        return laid
+
+    def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        laid = self._like_base(g)
+        inner = replay(self.path, laid)
+        value = engine.copy(inner) if needs[1] else None
+        if needs[0]:
+            zero = registry["full"]
+            run = zero.forward if isinstance(g, CudaArray) else zero.reference
+            copy_into(inner, run(shape=inner.shape, value=0, dtype=g.dtype, device=device_of(g)))  # type: ignore[misc]
+        return (laid if needs[0] else None), value
+
+    def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        laid = new_tensor(self._like_base(g.array))
+        if g.tracked:
+            laid.hang_at(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))
+        with enable_grad():
+            value = ops.copy(replay(self.path, laid)) if needs[1] else None
+            if needs[0]:
+                hole = replay(self.path, laid)
+                copy_into(hole.array, engine.zeros_like(hole))
+                if laid.tracked:
+                    rebase(hole, new_tensor(hole.array), "zero_")
+        return (laid if needs[0] else None), value

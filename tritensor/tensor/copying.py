@@ -1,0 +1,99 @@
+"""Copies of tensors with the memory they lie in: views of one memory that are deep-copied together are views of one copy."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, device_of, element_strides, from_host
+from tritensor.autograd import engine
+from tritensor.device import as_device
+
+_BYTE = np.dtype(np.uint8)
+
+
+def with_storage(x: Any, memo: dict[Any, Any]) -> Any:
+    """x's window on a copy of the whole memory it lies in; `memo`, that of copy.deepcopy, holds the memories copied so far."""
+    if isinstance(x, CudaArray):
+        storage = memo.get(("storage", id(x.storage)))
+        if storage is None:
+            storage = engine.copy(CudaArray(x.storage, (x.storage.nbytes,), _BYTE)).storage
+            memo["storage", id(x.storage)] = storage
+        return CudaArray(storage, x.shape, x.dtype, x.strides, x.offset)
+    owner = _owner(x)
+    low, high = _span(owner)
+    data = memo.get(("storage", low, high))
+    if data is None:
+        data = memo["storage", low, high] = _bytes(low, high).copy()
+    return np.ndarray(x.shape, x.dtype, data, x.ctypes.data - low if x.size else 0, x.strides)
+
+
+def compact(x: Any) -> Any:
+    """A copy of x alone, without gaps, its axes in the order in which they lie in memory."""
+    if not isinstance(x, CudaArray):
+        return np.array(x, order="K")
+    order = tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
+    back = tuple(sorted(range(x.ndim), key=lambda axis: order[axis]))
+    return engine.copy(x.transpose(order)).transpose(back)
+
+
+def packed(x: Any) -> tuple[Any, ...]:
+    """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
+    on, strides = device_of(x), element_strides(x)
+    if isinstance(x, CudaArray):
+        low = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0) if x.size else 0
+        high = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0) + 1 if x.size else 0
+        data = np.empty((high - low) * x.itemsize, np.uint8)
+        if x.size:
+            x.storage.read(data, (x.offset + low) * x.itemsize)
+        return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
+    start, end = _span(x)
+    return (
+        _bytes(start, end).tobytes(),
+        dtypes.of(x.dtype).name,
+        x.shape,
+        strides,
+        (x.ctypes.data - start) // x.itemsize if x.size else 0,
+        str(on),
+    )
+
+
+def unpacked(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, where: str) -> Any:
+    """The array that was packed, on its device."""
+    kind, on = dtypes.as_dtype(dtype).numpy, as_device(where)
+    memory = from_host(np.frombuffer(data, np.uint8), on)
+    if isinstance(memory, CudaArray):
+        return CudaArray(memory.storage, shape, kind, strides, offset)
+    return np.ndarray(shape, kind, memory, offset * kind.itemsize, tuple(s * kind.itemsize for s in strides))
+
+
+def _span(x: np.ndarray) -> tuple[int, int]:
+    """Addresses of the first byte of an array's elements, and behind the last."""
+    at = x.ctypes.data
+    if x.size == 0:
+        return at, at
+    reach = [s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True)]
+    return at + sum(r for r in reach if r < 0), at + sum(r for r in reach if r > 0) + x.itemsize
+
+
+def _bytes(low: int, high: int) -> np.ndarray:
+    memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
+    return np.frombuffer(memory, np.uint8) if high > low else np.empty(0, np.uint8)
+
+
+def _owner(x: np.ndarray) -> np.ndarray:
+    """The array whose memory x is a window on; x itself where the memory is no array's (a mapped file, a buffer)."""
+    found = x
+    while True:
+        base: Any = found.base
+        if type(base) is not np.ndarray:  # as_strided and broadcast_to put a holder in between
+            base = getattr(base, "base", None)
+        if type(base) is not np.ndarray:
+            break
+        found = base
+    low, high = _span(x)
+    first, last = _span(found)
+    return found if first <= low and high <= last else x

@@ -1,0 +1,300 @@
+"""Making tensors: from data, from a shape, from another tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import array, dtypes
+from tritensor.array import from_host
+from tritensor.cuda.memory import pinned
+from tritensor.device import as_device, device
+from tritensor.errors import DeviceError, ShapeError
+from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.moving import pin_memory as to_pinned
+from tritensor.tensor.functions.shaping import sizes
+from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.reading.data import values_of
+
+
+def numpy_type(dtype: Any) -> np.dtype:
+    """The numpy dtype meant by `dtype=`; None is the default floating type."""
+    return dtypes.default_float().numpy if dtype is None else dtypes.as_dtype(dtype).numpy
+
+
+def finished(t: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+    """A new tensor as its maker was asked for it."""
+    if pin_memory:
+        t = to_pinned(t)
+    return t.requires_grad_() if requires_grad else t
+
+
+# -- from data
+@function(method=False)
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+    """A copy of data: a number, nested lists, a numpy array, a tensor.
+
+    Python floats become the default floating type (float32), ints int64, bools bool; numpy arrays and tensors keep theirs.
+    Raises ShapeError for ragged lists, DTypeError for what is no number.
+    """
+    where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
+    return finished(new_tensor(from_host(values_of("tensor", data, dtype), where)), requires_grad, pin_memory)
+
+
+@function(method=False)
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Data as a tensor, without a copy where it is a tensor, or a numpy array for the CPU, of the type asked for."""
+    if isinstance(data, Tensor):
+        return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
+    values = values_of("as_tensor", data, dtype)
+    dtypes.of(values.dtype)
+    where = as_device(device)
+    return new_tensor(values if where.type == "cpu" else from_host(values, where))
+
+
+@function(method=False)
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """Data as a tensor, without a copy where that can be.
+
+    Args:
+        copy: True for one in any case; False for none, which raises ValueError where the data has to be converted or moved.
+
+    The result is a leaf: it stands outside the graph of a tensor that is given.
+    """
+    memory = obj.array if isinstance(obj, Tensor) else obj if isinstance(obj, np.ndarray) else None
+    made = as_tensor(obj, dtype, device)
+    same = memory is not None and made.array is memory
+    if copy is False and not same:
+        raise ValueError("asarray: the data cannot be had without a copy; leave copy=False out, or convert it before")
+    found = made.detach()
+    if copy and same:
+        found = found.clone()
+    return finished(found, requires_grad)
+
+
+@function(method=False)
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor on the memory of a numpy array: writes are seen on both sides."""
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"from_numpy: {type(ndarray).__name__} is no numpy array; use tensor(...)")
+    dtypes.of(ndarray.dtype)
+    return new_tensor(ndarray)
+
+
+@function(method=False, maker=True)
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A 0-d tensor, floating unless dtype says otherwise."""
+    return full((), s, dtype=numpy_type(dtype), device=device)
+
+
+# -- from a shape
+def _shaped(name: str, shape: Any) -> tuple[int, ...]:
+    found = sizes(name, shape) if shape else ()
+    if min(found, default=0) < 0:
+        raise ShapeError(f"{name}: shape {found} has a negative size")
+    return found
+
+
+def _filled(shape: tuple[int, ...], value: Any, dtype: Any, where: Any) -> Tensor:
+    return ops.full(shape=shape, value=value, dtype=numpy_type(dtype), device=as_device(where))
+
+
+@function(method=False, maker=True, out=True)
+def zeros(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""
+    return _filled(_shaped("zeros", size), 0, dtype, device)
+
+
+@function(method=False, maker=True, out=True)
+def ones(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones of a shape."""
+    return _filled(_shaped("ones", size), 1, dtype, device)
+
+
+@function(method=False, maker=True, out=True)
+def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
+    """Uninitialised memory of a shape, in C order or another memory format."""
+    shape = _shaped("empty", size)
+    where, kind = as_device(device), numpy_type(dtype)
+    wanted = as_format("empty", memory_format, contiguous_format)
+    if wanted is not contiguous_format:
+        strides = formatted(shape, contiguous_strides(shape), wanted)
+        made = new_tensor(array.empty(shape, kind, where, strides))
+    else:
+        made = new_tensor(pinned.empty(shape, kind) if pin_memory and where.type == "cpu" else array.empty(shape, kind, where))
+    return to_pinned(made) if pin_memory else made
+
+
+def _number(name: str, fill_value: Any) -> Any:
+    """The Python number that a number, or an array or tensor of one element, is."""
+    value = fill_value.item() if hasattr(fill_value, "item") else fill_value
+    if not isinstance(value, bool | int | float | complex):
+        raise TypeError(f"{name}: fill_value is {fill_value!r}; give a number")
+    return value
+
+
+@function(method=False, maker=True, out=True)
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
+    value = _number("full", fill_value)
+    return _filled(_shaped("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
+
+
+@function(method=False, maker=True)
+def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """Zeros of x's shape, dtype, device and layout, or in a memory format."""
+    return _like(x, 0, dtype, device, memory_format)
+
+
+@function(method=False, maker=True)
+def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """Ones of x's shape, dtype, device and layout, or in a memory format."""
+    return _like(x, 1, dtype, device, memory_format)
+
+
+@function(method=False, maker=True)
+def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """One value in x's shape, dtype, device and layout, or in a memory format."""
+    return _like(x, _number("full_like", fill_value), dtype, device, memory_format)
+
+
+@function(method=False, maker=True)
+def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """Uninitialised memory of x's shape, dtype, device and layout, or in a memory format."""
+    where, kind = like_options(x, dtype, device)
+    return laid_like(x, memory_format, lambda shape: new_tensor(array.empty(shape, kind, where)))
+
+
+def like_options(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
+    """Device and dtype given, or x's own."""
+    return x.device if where is None else as_device(where), x.array.dtype if dtype is None else numpy_type(dtype)
+
+
+def laid_like(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
+    """What `make` gives for x's shape, in x's layout (closed up where x has gaps) or in a memory format; it is filled along memory."""
+    shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
+    if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
+        return make(shape)
+    order = order_of(formatted(shape, array.element_strides(x.array), wanted))
+    y = make(tuple([shape[d] for d in order]))
+    return new_tensor(y.array.transpose(tuple([order.index(d) for d in range(len(shape))])))
+
+
+def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> Tensor:
+    on, kind = like_options(x, dtype, where)
+    return laid_like(x, memory_format, lambda shape: ops.full(shape=shape, value=value, dtype=kind, device=on))
+
+
+def _new(name: str, make: Callable[..., Tensor]) -> None:
+    def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        return make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
+
+    method.__name__ = method.__qualname__ = f"new_{name}"
+    method.__doc__ = f"{name}(...) of this tensor's dtype and device."
+    setattr(Tensor, method.__name__, method)
+
+
+for _name, _make in {"zeros": zeros, "ones": ones, "empty": empty, "full": full, "tensor": tensor}.items():
+    _new(_name, _make)
+
+
+# -- sequences and matrices
+@function(method=False, maker=True, out=True)
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, ... before end; `arange(n)` counts from 0. int64 for integers, else the default floating type."""
+    if end is None:
+        start, end = 0, start
+    low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    kind = dtype if dtype is not None else None if any(isinstance(v, float) for v in (low, high, by)) else int
+    return ops.arange(start=low, end=high, step=by, dtype=numpy_type(kind), device=as_device(device))
+
+
+@function(method=False, maker=True, out=True)
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`steps` numbers from start to end, both included."""
+    return ops.linspace(start=float(start), end=float(end), steps=int(steps), dtype=numpy_type(dtype), device=as_device(device))
+
+
+@function(method=False, maker=True, out=True)
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """base ** linspace(start, end, steps)."""
+    values = np.power(base, np.linspace(float(start), float(end), int(steps))).astype(numpy_type(dtype))
+    return new_tensor(from_host(values, as_device(device)))
+
+
+@function(method=False, maker=True, out=True)
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
+    return ops.eye(rows=int(n), columns=int(n if m is None else m), dtype=numpy_type(dtype), device=as_device(device))
+
+
+@function(inplace=True, out=True)
+def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of the last two dimensions, zeros elsewhere."""
+    return ops.tril(x, diagonal=int(diagonal))
+
+
+@function(inplace=True, out=True)
+def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of the last two dimensions, zeros elsewhere."""
+    return ops.triu(x, diagonal=int(diagonal))
+
+
+@function(method=False, maker=True)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Row and column numbers of the lower triangle: (2, count)."""
+    found = np.stack(np.tril_indices(row, offset, col)).astype(numpy_type(dtype or int))
+    return new_tensor(from_host(found, as_device(device)))
+
+
+@function(method=False, maker=True)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Row and column numbers of the upper triangle: (2, count)."""
+    found = np.stack(np.triu_indices(row, offset, col)).astype(numpy_type(dtype or int))
+    return new_tensor(from_host(found, as_device(device)))
+
+
+@function(method=False)
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
+    swap = indexing == "xy" and len(given) > 1
+    axes = list(range(len(given)))
+    if swap:
+        axes[0], axes[1] = 1, 0
+    shape = [1] * len(given)
+    for axis, x in zip(axes, given, strict=True):
+        if len(x.array.shape) > 1:
+            raise ShapeError(f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector")
+        shape[axis] = x.array.size
+    out = []
+    for axis, x in zip(axes, given, strict=True):
+        lined = ops.reshape(x, shape=tuple(x.array.size if d == axis else 1 for d in range(len(given))))
+        out.append(ops.expand(lined, shape=tuple(shape)))
+    return tuple(out)
+
+
+@function(method=False)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor on the memory of anything that speaks DLPack and lives on the CPU; on `device`, or a copy, where one is asked for.
+
+    Raises ValueError for copy=False with a device to which the memory has to be copied.
+    """
+    if isinstance(ext_tensor, Tensor):
+        found = ext_tensor
+    elif not hasattr(ext_tensor, "__dlpack__"):
+        raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not speak DLPack; give the array itself, or use tensor(...)")
+    elif hasattr(ext_tensor, "__dlpack_device__") and int(ext_tensor.__dlpack_device__()[0]) != 1:
+        raise DeviceError("from_dlpack: the memory is not on the CPU; copy it there first")
+    else:
+        found = new_tensor(np.from_dlpack(ext_tensor))
+    moved = found if device is None else found.to(device)
+    if copy is False and moved is not found:
+        raise ValueError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")
+    return moved.clone() if copy and moved is found else moved

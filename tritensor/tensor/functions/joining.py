@@ -1,0 +1,349 @@
+"""Parts and wholes: views of parts of a tensor, and tensors joined, repeated, turned around."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ShapeError
+from tritensor.table import normal_dim, normal_dims, ops
+from tritensor.tensor.aliasing import quick_views
+from tritensor.tensor.aliasing.views import as_parts
+from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.functions.shaping import reshape_to, sizes, unsqueeze
+from tritensor.tensor.publishing.arguments import Tensors
+from tritensor.tensor.publishing.publish import function
+
+# -- parts
+_SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
+
+
+@function
+def select(x: Tensor, dim: int, index: int) -> Tensor:
+    """x at one index of a dimension, which goes."""
+    shape = x.array.shape
+    if type(index) is not int:
+        index = _place("select", index)
+    if type(dim) is int and dim == 0 and (made := quick_views.taken(x, index)) is not None:
+        return made
+    d = normal_dim("select", dim, len(shape))
+    n = shape[d] if shape else 0
+    if not -n <= index < n:
+        raise IndexError(f"select: index {index} is out of range for dim {d} of size {n}")
+    return ops.index_view(x, index=(*(slice(None),) * d, index % n))
+
+
+def _place(name: str, index: Any) -> int:
+    """An index that is a numpy integer or a 0-d tensor of integers, as an int."""
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError(f"{name}: index is a {type(index).__name__}; give an int")
+    return int(index.__index__())
+
+
+@function
+def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Elements start to start + length - 1 of a dimension."""
+    d = normal_dim("narrow", dim, len(x.array.shape))
+    n = x.array.shape[d]
+    first = int(start) + n if start < 0 else int(start)
+    if not 0 <= first <= first + length <= n:
+        raise IndexError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
+    return ops.index_view(x, index=(*(slice(None),) * d, slice(first, first + int(length))))
+
+
+@function
+def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along a dimension."""
+    d = normal_dim("unbind", dim, len(x.array.shape))
+    return as_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
+
+
+def _single(parts: Any) -> int | None:
+    """One number of parts or one size, of Python, numpy or in a tensor without dimensions; None for a sequence."""
+    if isinstance(parts, Tensor | np.ndarray):
+        return int(parts.__index__()) if not parts.shape else None
+    return int(parts) if isinstance(parts, int | np.integer) else None
+
+
+def _cuts(x: Tensor, d: int, edges: Sequence[int]) -> tuple[Tensor, ...]:
+    """Slices between neighbouring edges of a dimension."""
+    lead = (slice(None),) * d
+    return tuple([ops.index_view(x, index=(*lead, slice(a, max(a, b)))) for a, b in zip(edges, edges[1:], strict=False)])
+
+
+@function(also={"tensor": "x", "split_size": "split_size_or_sections"})
+def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a size (the last may be smaller), or of the sizes listed."""
+    d = normal_dim("split", dim, len(x.array.shape))
+    n = x.array.shape[d]
+    size = _single(split_size_or_sections)
+    if size is not None:
+        if size < 0 or (size == 0 and n):
+            raise ShapeError(f"split: a size of {size} does not split dim {d} of size {n}; give a positive one")
+        return as_parts(_cuts(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
+    parts = [int(k) for k in split_size_or_sections]
+    if sum(parts) != n or min(parts, default=0) < 0:
+        raise ShapeError(f"split: sizes {parts} do not add up to {n}, the size of dim {d}")
+    edges = [0]
+    for k in parts:
+        edges.append(edges[-1] + k)
+    return as_parts(_cuts(x, d, edges))
+
+
+@function
+def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most `chunks` parts of equal size, the last smaller where they do not divide."""
+    chunks = as_index(chunks)
+    if chunks < 1:
+        raise ShapeError(f"chunk: {chunks} parts; ask for at least one")
+    d = normal_dim("chunk", dim, len(x.array.shape))
+    n = x.array.shape[d]
+    return split(x, max(-(-n // chunks), 1), d) if n else as_parts(_cuts(x, d, [0] * (chunks + 1)))
+
+
+@function(also=_SECTIONS | {"tensor_indices_or_sections": "indices_or_sections"})
+def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """So many parts (sizes differ by one at most), or the parts between the indices listed."""
+    d = normal_dim("tensor_split", dim, len(x.array.shape))
+    n = x.array.shape[d]
+    parts = _single(indices_or_sections)
+    if parts is not None:
+        if parts < 1:
+            raise ShapeError(f"tensor_split: {parts} parts; ask for at least one")
+        edges = [0]
+        for k in range(parts):
+            edges.append(edges[-1] + n // parts + (k < n % parts))
+        return _cuts(x, d, edges)
+    inner = [min(max(i + n if i < 0 else i, 0), n) for i in sizes("tensor_split", (indices_or_sections,))]
+    return _cuts(x, d, [0, *inner, n])
+
+
+@function
+def split_with_sizes(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of the sizes listed."""
+    parts: tuple[Tensor, ...] = split(x, list(split_sizes), dim)
+    return parts
+
+
+def _even(name: str, x: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
+    """numpy's hsplit and its kin: so many equal parts, or the parts between the indices listed."""
+    if x.ndim <= dim:
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has no dim {dim} to split; use tensor_split(..., dim=)")
+    count = _single(indices_or_sections)
+    if count is not None and (count < 1 or x.shape[dim] % count):
+        raise ShapeError(f"{name}: {count} equal parts of dim {dim} of size {x.shape[dim]}; use tensor_split for unequal ones")
+    parts: tuple[Tensor, ...] = tensor_split(x, indices_or_sections, dim)
+    return parts
+
+
+@function(also=_SECTIONS)
+def hsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along dim 1, along dim 0 of a vector."""
+    return _even("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+@function(also=_SECTIONS)
+def vsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along dim 0."""
+    return _even("vsplit", x, indices_or_sections, 0 if x.ndim > 1 else 1)
+
+
+@function(also=_SECTIONS)
+def dsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along dim 2."""
+    return _even("dsplit", x, indices_or_sections, 2)
+
+
+# -- joined
+def _listed(name: str, tensors: Tensors) -> list[Tensor]:
+    given = list(tensors)
+    if not given:
+        raise ShapeError(f"{name}: no tensors were given; it needs at least one")
+    return given
+
+
+@function(method=False, out=True, names=("concat", "concatenate"))
+def cat(tensors: Tensors, dim: int = 0) -> Tensor:
+    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+    given = _listed("cat", tensors)
+    kept = [x for x in given if x.array.shape != (0,)] or given[:1]
+    return ops.cat(*kept, dim=normal_dim("cat", dim, len(kept[0].array.shape)))
+
+
+@function(method=False, out=True)
+def stack(tensors: Tensors, dim: int = 0) -> Tensor:
+    """Tensors of one shape joined along a new dimension."""
+    given = _listed("stack", tensors)
+    return ops.stack(*given, dim=normal_dim("stack", dim, len(given[0].array.shape) + 1))
+
+
+def _at_least(x: Tensor, ndim: int) -> Tensor:
+    shape = tuple(x.array.shape)
+    if len(shape) >= ndim:
+        return x
+    if ndim == 3 and len(shape) == 2:
+        return reshape_to(x, (*shape, 1))
+    return reshape_to(x, {1: (1,), 2: (1, *shape) if shape else (1, 1), 3: (1, *shape, 1) if shape else (1, 1, 1)}[ndim])
+
+
+@function(method=False, names=("row_stack",), out=True)
+def vstack(tensors: Tensors) -> Tensor:
+    """Joined row by row: vectors count as rows."""
+    return cat([_at_least(x, 2) for x in _listed("vstack", tensors)], 0)
+
+
+@function(method=False, out=True)
+def hstack(tensors: Tensors) -> Tensor:
+    """Joined side by side: along dim 1, vectors along dim 0."""
+    given = [_at_least(x, 1) for x in _listed("hstack", tensors)]
+    return cat(given, 0 if len(given[0].array.shape) == 1 else 1)
+
+
+@function(method=False, out=True)
+def dstack(tensors: Tensors) -> Tensor:
+    """Joined along dim 2, after vectors and matrices got one."""
+    return cat([_at_least(x, 3) for x in _listed("dstack", tensors)], 2)
+
+
+@function(method=False, out=True)
+def column_stack(tensors: Tensors) -> Tensor:
+    """Joined side by side, vectors as columns."""
+    given = _listed("column_stack", tensors)
+    return cat([x if len(x.array.shape) > 1 else reshape_to(x, (x.array.size, 1)) for x in given], 1)
+
+
+def atleast_1d(*tensors: Tensor) -> Any:
+    """With at least one dimension; several tensors give a tuple."""
+    return _each(tensors, 1)
+
+
+def atleast_2d(*tensors: Tensor) -> Any:
+    """With at least two dimensions; several tensors give a tuple."""
+    return _each(tensors, 2)
+
+
+def atleast_3d(*tensors: Tensor) -> Any:
+    """With at least three dimensions; several tensors give a tuple."""
+    return _each(tensors, 3)
+
+
+def _each(tensors: Any, ndim: int) -> Any:
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    found = tuple([_at_least(x, ndim) for x in given])
+    return found[0] if given is tensors and len(found) == 1 else found
+
+
+for _function in (atleast_1d, atleast_2d, atleast_3d):
+    function(_function, method=False)
+
+
+# -- repeated
+@function
+def repeat(x: Tensor, *repeats: Any) -> Tensor:
+    """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
+    times = sizes("repeat", repeats)
+    shape = tuple(x.array.shape)
+    lead = len(times) - len(shape)
+    if lead < 0 or min(times, default=0) < 0:
+        raise ShapeError(f"repeat: {times} for x {shape}; give a number of 0 or more for each of its dimensions, or more of them")
+    full = (1,) * lead + shape
+    paired = tuple([n for k in full for n in (1, k)])  # (1, n) per dimension, the 1 stretched to the count
+    wide = tuple([n for c, k in zip(times, full, strict=True) for n in (c, k)])
+    whole = ops.copy(ops.expand(reshape_to(x, paired), shape=wide))
+    return ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)]))
+
+
+@function
+def tile(x: Tensor, *dims: Any) -> Tensor:
+    """numpy's repeat: `dims` may be shorter than x's shape."""
+    times = sizes("tile", dims)
+    return repeat(x, (1,) * (len(x.array.shape) - len(times)) + times)
+
+
+@function
+def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each element (or slice along `dim`) repeated in place: so many times, or as often as a tensor of counts says.
+
+    Of counts alone, `repeat_interleave(repeats)`, the indices: 0 as often as the first count says, and so on.
+    """
+    if x is None or repeats is None:
+        repeats = x if repeats is None else repeats
+        if not isinstance(repeats, Tensor) or repeats.ndim != 1:
+            raise TypeError("repeat_interleave: give input and repeats, or repeats alone as a vector of counts")
+        x, dim = ops.arange(start=0, end=repeats.array.size, step=1, dtype=np.dtype(np.int64), device=repeats.device), 0
+    if dim is None:
+        x, dim = reshape_to(x, (x.array.size,)), 0
+    d = normal_dim("repeat_interleave", dim, len(x.array.shape))
+    shape = tuple(x.array.shape)
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise ShapeError(f"repeat_interleave: {repeats} repeats; give 0 or more")
+        wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
+        whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=wide))
+        return ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :]))
+    counts = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats, np.int64).reshape(-1)
+    if counts.size not in (1, shape[d]):
+        raise ShapeError(f"repeat_interleave: {counts.size} repeats for dim {d} of size {shape[d]}; give one for each element")
+    if counts.size and counts.min() < 0:
+        raise ShapeError(f"repeat_interleave: {counts.min()} repeats; give 0 or more")
+    index = np.repeat(np.arange(shape[d]), counts if counts.size == shape[d] else int(counts[0]))
+    return ops.index_get(x, as_tensor(index, x), dims=(d,), front=False)
+
+
+# -- turned around
+@function(names=("flip",))
+def flip(x: Tensor, *dims: Any) -> Tensor:
+    """The elements in reverse order along dimensions: `x.flip(0, 1)`; a copy. None named: along all."""
+    ndim = len(x.array.shape)
+    given = None if not dims or dims[0] is None else sizes("flip", dims)
+    return ops.flip(x, dims=normal_dims("flip", given, ndim))
+
+
+@function
+def fliplr(x: Tensor) -> Tensor:
+    """Columns in reverse order."""
+    return flip(x, 1)
+
+
+@function
+def flipud(x: Tensor) -> Tensor:
+    """Rows in reverse order."""
+    if not x.array.shape:
+        raise ShapeError("flipud: a 0-d tensor has no rows; flip needs at least one dimension")
+    return flip(x, 0)
+
+
+@function
+def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+    """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
+    by = sizes("roll", (shifts,))
+    along = () if dims is None else tuple(dims) if isinstance(dims, tuple | list) else (dims,)
+    if not along and len(by) == 1:
+        return ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape))
+    if len(by) != len(along) or not by:
+        raise ShapeError(f"roll: {len(by)} shifts for {len(along)} dims; give one for each, or one shift and no dim")
+    if not x.array.shape:
+        raise IndexError(f"roll: dim {along[0]} of a tensor that has no dimensions; leave dims out")
+    return ops.roll(x, shifts=by, dims=tuple([normal_dim("roll", d, len(x.array.shape)) for d in along]))
+
+
+@function
+def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned k times by 90 degrees from the first of two dimensions towards the second."""
+    ndim = len(x.array.shape)
+    a, b = (normal_dim("rot90", d, ndim) for d in dims)
+    if a == b:
+        raise ShapeError(f"rot90: dims {tuple(dims)} are one dimension; name two")
+    order = list(range(ndim))
+    order[a], order[b] = b, a
+    turns = k % 4
+    if turns == 0:
+        return ops.copy(x)
+    if turns == 2:
+        return ops.flip(x, dims=tuple(sorted((a, b))))
+    if turns == 1:
+        return ops.permute(ops.flip(x, dims=(b,)), dims=tuple(order))
+    return ops.flip(ops.permute(x, dims=tuple(order)), dims=(b,))

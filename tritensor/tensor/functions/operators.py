@@ -1,0 +1,189 @@
+"""Python's operators on tensors, copies, and conversion between types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import element_strides, from_host
+from tritensor.autograd.node import next_sequence
+from tritensor.dispatch import binary_lane, takes_floats
+from tritensor.dtypes import DType
+from tritensor.errors import ShapeError
+from tritensor.strides import as_format, contiguous_format, preserve_format
+from tritensor.table import ops, registry
+from tritensor.tensor.aliasing.inplace import overwrite, write_over
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.moving import to
+from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.reading.data import values_of
+
+
+def _known(x: Any) -> bool:
+    return isinstance(x, Tensor | bool | int | float | complex | np.generic)
+
+
+def _forwards(python: str, name: str) -> Any:
+    """The operator as it is until its first call, which puts dispatch's fast lane in its place where the op has one."""
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if _known(other) or (other := _operand(self, other)) is not None:
+            return getattr(ops, name)(self, other)
+        return NotImplemented
+
+    def first(self: Tensor, other: Any) -> Any:
+        record = registry[name]
+        lane = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
+        setattr(Tensor, f"__{python}__", binary_lane(record, operator) if lane else operator)
+        return getattr(Tensor, f"__{python}__")(self, other)
+
+    return first
+
+
+def _reflected(name: str) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
+        if _known(other) or (other := _operand(self, other)) is not None:
+            return getattr(ops, name)(other, self)
+        return NotImplemented
+
+    return operator
+
+
+def _in_place(name: str) -> Any:
+    def operator(self: Tensor, other: Any) -> Any:
+        if not _known(other) and (other := _operand(self, other)) is None:
+            return NotImplemented
+        if write_over(name, self, (self, other), name + "_"):
+            return self
+        since = next_sequence()
+        return overwrite(self, getattr(ops, name)(self, other), name + "_", since)
+
+    return operator
+
+
+def _operand(x: Tensor, other: Any) -> Tensor | None:
+    """A numpy array (its memory shared on the CPU) or a list of numbers as a tensor on x's device; None for anything else."""
+    if isinstance(other, np.ndarray):
+        dtypes.of(other.dtype)
+        return new_tensor(other if not x.is_cuda else from_host(other, x.device))
+    if isinstance(other, list | tuple):
+        return new_tensor(from_host(values_of("tensor", other, None), x.device))
+    return None
+
+
+_BINARY = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "pow": "pow", "matmul": "matmul", "floordiv": "floor_divide",
+    "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+for _python, _name in _BINARY.items():
+    setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
+    setattr(Tensor, f"__r{_python}__", _reflected(_name))
+    setattr(Tensor, f"__i{_python}__", _in_place(_name))
+for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
+    setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
+Tensor.__hash__ = object.__hash__  # type: ignore
+
+
+def _negative(self: Tensor) -> Tensor:
+    return ops.neg(self)
+
+
+def _absolute(self: Tensor) -> Tensor:
+    return ops.abs(self)
+
+
+def _inverted(self: Tensor) -> Tensor:
+    return ops.bitwise_not(self)
+
+
+def _positive(self: Tensor) -> Tensor:
+    return self
+
+
+Tensor.__neg__ = _negative  # type: ignore
+Tensor.__abs__ = _absolute  # type: ignore
+Tensor.__invert__ = _inverted  # type: ignore
+Tensor.__pos__ = _positive  # type: ignore
+
+
+@function
+def clone(x: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
+    return ops.copy(x, memory_format=as_format("clone", memory_format, preserve_format))
+
+
+@function(free=False)
+def contiguous(x: Tensor, memory_format: Any = contiguous_format) -> Tensor:
+    """x itself when its elements lie without gaps in C order (or in another memory format's), else a copy that does.
+
+    Raises ShapeError for a format of another number of dimensions, ValueError for preserve_format, which is no order.
+    """
+    if memory_format is contiguous_format:
+        return x if x.is_contiguous() else ops.copy(x)
+    wanted = as_format("contiguous", memory_format, contiguous_format)
+    if wanted is preserve_format:
+        raise ValueError("contiguous: preserve_format says no order; give contiguous_format, channels_last or channels_last_3d")
+    return x if x.is_contiguous(wanted) else ops.copy(x, memory_format=wanted)
+
+
+@function
+def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """x as another dtype (the array API's spelling)."""
+    return to(x, dtype=dtype, copy=copy)
+
+
+def _conversion(name: str, dtype: DType) -> None:
+    def convert(x: Tensor, memory_format: Any = preserve_format) -> Tensor:
+        return to(x, dtype=dtype, memory_format=memory_format)
+
+    convert.__name__ = name
+    convert.__doc__ = f"x as {dtype.name}; itself when it is."
+    setattr(Tensor, name, convert)
+
+
+for _name, _dtype in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "long": dtypes.int64,
+    "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
+}.items():  # fmt: skip
+    _conversion(_name, _dtype)
+
+
+@function(free=False)
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """x as other's dtype, on its device."""
+    return to(x, device=other.device, dtype=other.dtype)
+
+
+@function(free=False, also={"other": "source"})
+def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
+    """Write source (broadcast, cast, moved between devices) over x; returns x. `non_blocking` as in `to`, for a source on another device."""
+    if isinstance(source, Tensor):
+        # What is written on the CPU is read there at once, so a copy down has to be waited for.
+        source = to(source, device=x.device, dtype=x.dtype, non_blocking=non_blocking and x.is_cuda)
+    return overwrite(x, source, "copy_")
+
+
+@function(free=False)
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Write one value, a number or a 0-d tensor, everywhere; returns x."""
+    if isinstance(value, Tensor) and value.array.shape:
+        raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
+    overwrite(_one_of_each_cell(x), value, "fill_")
+    return x
+
+
+def _one_of_each_cell(x: Tensor) -> Tensor:
+    """x without the repeats of its expanded dimensions: where all get one value, they need not be told apart."""
+    strides = element_strides(x.array)
+    if 0 not in strides:
+        return x
+    return ops.index_view(x, index=tuple([slice(0, 1) if stride == 0 else slice(None) for stride in strides]))
+
+
+@function(free=False)
+def zero_(x: Tensor) -> Tensor:
+    """Write zeros; returns x."""
+    overwrite(_one_of_each_cell(x), 0, "zero_")
+    return x

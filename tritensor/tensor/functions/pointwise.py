@@ -1,0 +1,380 @@
+"""Elementwise functions under PyTorch's names: arithmetic, transcendental functions, comparisons, selection, bits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import to_host
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+
+def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out: bool = True) -> Callable[..., Any]:
+    """A function of one tensor that is its op and nothing else."""
+
+    def call(x: Tensor) -> Tensor:
+        return getattr(ops, name)(x)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return function(inplace=inplace, out=out, names=aliases)(call)
+
+
+_UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
+    "neg": ("-x.", ("negative",)),
+    "abs": ("The absolute value; its gradient at 0 is 0.", ("absolute",)),
+    "square": ("x * x.", ()),
+    "sqrt": ("The square root, correctly rounded; NaN below 0.", ()),
+    "rsqrt": ("1 / sqrt(x).", ()),
+    "reciprocal": ("1 / x.", ()),
+    "exp": ("e to the power x.", ()),
+    "exp2": ("2 to the power x.", ()),
+    "expm1": ("exp(x) - 1, accurate near 0.", ()),
+    "log": ("The natural logarithm; NaN below 0.", ()),
+    "log2": ("The logarithm to base 2.", ()),
+    "log10": ("The logarithm to base 10.", ()),
+    "log1p": ("log(1 + x), accurate near 0.", ()),
+    "sin": ("The sine of x in radians.", ()),
+    "cos": ("The cosine of x in radians.", ()),
+    "tan": ("The tangent of x in radians.", ()),
+    "asin": ("The inverse sine.", ("arcsin",)),
+    "acos": ("The inverse cosine.", ("arccos",)),
+    "atan": ("The inverse tangent.", ("arctan",)),
+    "sinh": ("The hyperbolic sine.", ()),
+    "cosh": ("The hyperbolic cosine.", ()),
+    "tanh": ("The hyperbolic tangent.", ()),
+    "asinh": ("The inverse hyperbolic sine.", ("arcsinh",)),
+    "acosh": ("The inverse hyperbolic cosine.", ("arccosh",)),
+    "atanh": ("The inverse hyperbolic tangent.", ("arctanh",)),
+    "erf": ("The error function.", ()),
+    "erfc": ("1 - erf(x), accurate where erf is near 1.", ()),
+    "sigmoid": ("1 / (1 + exp(-x)).", ("expit",)),
+    "relu": ("max(x, 0); the gradient at 0 is 0.", ()),
+    "sign": ("1, 0 or -1 by the sign of x; its gradient is 0.", ("sgn",)),
+    "logical_not": ("Whether x is 0.", ()),
+    "bitwise_not": ("Every bit flipped; `not` of booleans.", ("bitwise_invert",)),
+}
+for _name, (_doc, _aliases) in _UNARY.items():
+    _publish_unary(_name, _doc, *_aliases)
+for _name, _doc in {
+    "isnan": "Whether x is NaN.",
+    "isinf": "Whether x is infinite.",
+    "isfinite": "Whether x is neither infinite nor NaN.",
+}.items():
+    _publish_unary(_name, _doc, inplace=False, out=False)
+
+
+def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
+    """Rounding of floats; integers are whole already and come back copied."""
+
+    def call(x: Tensor) -> Tensor:
+        return getattr(ops, name)(x) if x.dtype.is_floating_point else ops.copy(x)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return function(inplace=True, out=True, names=aliases)(call)
+
+
+_publish_rounding("floor", "The largest whole number not above x.")
+_publish_rounding("ceil", "The smallest whole number not below x.")
+_publish_rounding("trunc", "x without its fraction.", "fix")
+
+
+@function(inplace=True, out=True)
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
+    if not x.dtype.is_floating_point:
+        return ops.copy(x)
+    if decimals == 0:
+        return ops.round(x)
+    scale = 10.0 ** math.fabs(decimals)
+    return ops.round(x * scale) / scale if decimals > 0 else ops.round(x / scale) * scale
+
+
+@function(inplace=True, out=True)
+def frac(x: Tensor) -> Tensor:
+    """x - trunc(x)."""
+    return x - ops.trunc(x)
+
+
+@function
+def positive(x: Tensor) -> Tensor:
+    """x itself. Raises DTypeError for bool."""
+    if x.array.dtype == np.bool_:
+        raise DTypeError("positive: input is bool, which has no sign; cast it with .to(...)")
+    return x
+
+
+# -- two inputs
+def _scaled(other: Any, alpha: Any) -> Any:
+    return other if alpha == 1 else other * alpha
+
+
+def _with_alpha(x: Tensor, other: Any, *, alpha: float = 1) -> tuple[Any, ...]:
+    return x, _scaled(other, alpha)
+
+
+@function(inplace=_with_alpha, out=True)
+def add(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
+    """x + alpha * other."""
+    return ops.add(x, _scaled(other, alpha))
+
+
+@function(inplace=_with_alpha, out=True, names=("subtract",))
+def sub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
+    """x - alpha * other."""
+    return ops.sub(x, _scaled(other, alpha))
+
+
+@function
+def rsub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
+    """other - alpha * x."""
+    return ops.sub(other, _scaled(x, alpha))
+
+
+@function(inplace=True, out=True, names=("multiply",))
+def mul(x: Tensor, other: Operand) -> Tensor:
+    """x * other."""
+    return ops.mul(x, other)
+
+
+@function(inplace=True, out=True, names=("divide", "true_divide"))
+def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
+    """x / other.
+
+    Args:
+        rounding_mode: None (integers give floats), "floor" or "trunc" (the type stays; the gradient is 0).
+
+    Raises:
+        ZeroDivisionError: integers on the CPU divided by 0 with a rounding mode.
+    """
+    if rounding_mode is None:
+        return ops.div(x, other)
+    if rounding_mode == "floor":
+        return ops.floor_divide(x, other)
+    if rounding_mode != "trunc":
+        raise ValueError(f"div: rounding_mode is {rounding_mode!r}; it is None, 'floor' or 'trunc'")
+    return ops.trunc_divide(x, other)
+
+
+def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | None = None) -> Callable[..., Any]:
+    """A function of two inputs that is its op and nothing else."""
+
+    def call(x: Operand, other: Operand) -> Tensor:
+        return getattr(ops, name)(x, other)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return function(inplace=True, out=True, names=aliases, also=also)(call)
+
+
+_BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
+    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise ZeroDivisionError.", ()),
+    "remainder": ("x - floor(x / other) * other: it has the sign of other.", ()),
+    "fmod": ("x - trunc(x / other) * other: it has the sign of x.", ()),
+    "atan2": ("The angle of the point (other, x), in (-pi, pi].", ("arctan2",)),
+    "eq": ("Whether x == other, element by element.", ()),
+    "ne": ("Whether x != other.", ("not_equal",)),
+    "lt": ("Whether x < other.", ("less",)),
+    "le": ("Whether x <= other.", ("less_equal",)),
+    "gt": ("Whether x > other.", ("greater",)),
+    "ge": ("Whether x >= other.", ("greater_equal",)),
+    "logical_and": ("Whether neither is 0.", ()),
+    "logical_or": ("Whether one of them is not 0.", ()),
+    "logical_xor": ("Whether exactly one of them is 0.", ()),
+    "bitwise_and": ("Bits set in both.", ()),
+    "bitwise_or": ("Bits set in one or both.", ()),
+    "bitwise_xor": ("Bits set in one only.", ()),
+    "bitwise_left_shift": ("Bits shifted up by other.", ()),
+    "bitwise_right_shift": ("Bits shifted down by other.", ()),
+}
+for _name, (_doc, _aliases) in _BINARY.items():
+    _publish_binary(_name, _doc, *_aliases)
+_publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"})
+
+
+@function(out=True)
+def maximum(x: Tensor, other: Operand) -> Tensor:
+    """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
+    return ops.maximum(x, other)
+
+
+@function(out=True)
+def minimum(x: Tensor, other: Operand) -> Tensor:
+    """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
+    return ops.minimum(x, other)
+
+
+# -- selection
+def _common(name: str, *values: Any) -> list[Any]:
+    """Tensors among the values cast to the type that all of them promote to."""
+    if not any(isinstance(v, Tensor) for v in values):
+        return list(values)
+    common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
+    return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
+
+
+@function(method=False, out=True)
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
+    """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`."""
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)
+    a, b = _common("where", input, other)
+    return ops.where(condition, a, b)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """self where condition holds, else other."""
+    return where(condition, self, other)
+
+
+Tensor.where = _where_method  # type: ignore[attr-defined]
+
+
+@function(inplace=True, out=True, names=("clip",))
+def clamp(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
+    """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+    return ops.clamp(x, min, max)
+
+
+@function(inplace=True, out=True)
+def clamp_min(x: Tensor, min: Operand) -> Tensor:
+    """x, but at least min."""
+    return ops.clamp(x, min, None)
+
+
+@function(inplace=True, out=True)
+def clamp_max(x: Tensor, max: Operand) -> Tensor:
+    """x, but at most max."""
+    return ops.clamp(x, None, max)
+
+
+@function(inplace=True)
+def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
+    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+    if mask.array.dtype != np.bool_:
+        raise DTypeError(f"masked_fill: mask is {mask.dtype.name}, not bool; compare it, as in mask != 0")
+    if not isinstance(value, Tensor):
+        return ops.where(mask, dtypes.as_element(x.array.dtype, value, "masked_fill"), x)
+    if value.array.shape:
+        raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
+    return ops.where(mask, ops.cast(value, dtype=x.array.dtype) if value.array.dtype != x.array.dtype else value, x)
+
+
+@function(inplace=True, out=True)
+def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+    if not x.dtype.is_floating_point:
+        return ops.copy(x)
+    largest = float(_largest(x.array.dtype))
+    x = ops.where(ops.isnan(x), 0.0 if nan is None else nan, x)
+    x = ops.where(ops.eq(x, math.inf), largest if posinf is None else posinf, x)
+    return ops.where(ops.eq(x, -math.inf), -largest if neginf is None else neginf, x)
+
+
+def _largest(dtype: np.dtype) -> Any:
+    import ml_dtypes
+
+    return ml_dtypes.finfo(dtype).max
+
+
+# -- combinations
+@function(inplace=True, out=True)
+def addcmul(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
+    """x + value * tensor1 * tensor2."""
+    return ops.add(x, _scaled(ops.mul(tensor1, tensor2), value))
+
+
+@function(inplace=True, out=True)
+def addcdiv(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
+    """x + value * tensor1 / tensor2."""
+    return ops.add(x, _scaled(ops.div(tensor1, tensor2), value))
+
+
+@function(inplace=True, out=True)
+def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
+    """x + weight * (end - x)."""
+    return ops.add(x, ops.mul(ops.sub(end, x), weight))
+
+
+@function(inplace=True, out=True)
+def hypot(x: Tensor, other: Operand) -> Tensor:
+    """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+    return ops.hypot(x, other)
+
+
+@function(out=True)
+def logaddexp(x: Tensor, other: Tensor) -> Tensor:
+    """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
+    return ops.logaddexp(x, other)
+
+
+@function(inplace=True, out=True)
+def xlogy(x: Operand, other: Operand) -> Tensor:
+    """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+    return ops.xlogy(x, other)
+
+
+@function(inplace=True, out=True)
+def logit(x: Tensor, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
+    if eps is not None:
+        x = ops.clamp(x, eps, 1 - eps)
+    return ops.logit(x)
+
+
+@function(inplace=True, out=True)
+def deg2rad(x: Tensor) -> Tensor:
+    """Degrees as radians."""
+    return x * (math.pi / 180)
+
+
+@function(inplace=True, out=True)
+def rad2deg(x: Tensor) -> Tensor:
+    """Radians as degrees."""
+    return x * (180 / math.pi)
+
+
+# -- comparing whole tensors
+@function
+def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
+    a, b = _common("isclose", x, other)
+    close = ops.eq(a, b)
+    if a.dtype.is_floating_point:
+        gap = ops.abs(a - b)
+        close = ops.logical_or(
+            close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
+        )
+        if equal_nan:
+            close = ops.logical_or(close, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+        return close
+    return ops.logical_or(
+        close, ops.le(ops.abs(ops.cast(a, dtype=np.dtype(np.float64)) - b), atol + rtol * ops.abs(ops.cast(b, dtype=np.dtype(np.float64))))
+    )
+
+
+@function
+def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close (see isclose)."""
+    return bool(to_host(isclose(x, other, rtol, atol, equal_nan).array).all())
+
+
+@function
+def equal(x: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape and elements."""
+    return x.array.shape == other.array.shape and bool(to_host(ops.eq(x, other).array).all())
+
+
+@function(out=True)
+def heaviside(x: Tensor, values: Tensor) -> Tensor:
+    """0 below 0, `values` at 0, 1 above."""
+    return ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype))

@@ -1,0 +1,330 @@
+"""Drawing tensors. Every draw takes its place in a generator's stream, so the same seed gives the same numbers on every device."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tritensor import dtypes
+from tritensor import random as generators
+from tritensor.array import CudaArray, from_host, to_host
+from tritensor.autograd.modes import no_grad
+from tritensor.device import as_device, device
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.random import Generator
+from tritensor.table import ops
+from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation import laid_like, like_options, numpy_type
+from tritensor.tensor.functions.shaping import sizes
+from tritensor.tensor.publishing.publish import function
+
+for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_state"):
+    function(getattr(generators, _name), method=False)
+
+
+def _place(blocks: int, generator: Generator | None) -> tuple[int, int]:
+    return (generators.default_generator if generator is None else generator).draw(blocks)
+
+
+def _words(n: int, bits: int) -> int:
+    """Philox blocks that hold n words: four of 32 bits, two of 64 (see kernels/parts/random_words/philox.py)."""
+    return -(-n * bits // 128)
+
+
+def _uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    seed, offset = _place(_words(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+    return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
+
+
+def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    n = math.prod(shape)
+    seed, offset = _place(_words(n + n % 2, 64 if dtype == np.float64 else 32), generator)
+    return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
+
+
+# -- what a draw takes
+def _need_float(name: str, dtype: np.dtype) -> None:
+    if dtypes.of(dtype).kind != "float":
+        raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
+
+
+def _need_probability(name: str, p: Any) -> None:
+    """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
+    if isinstance(p, Tensor):
+        _need_float(name, p.array.dtype)
+        fine = isinstance(p.array, CudaArray) or bool(((p.array >= 0) & (p.array <= 1)).all())
+        if not fine:
+            raise ValueError(f"{name}: a probability is not between 0 and 1: they go from {p.array.min()} to {p.array.max()}")
+    elif not 0 <= p <= 1:
+        raise ValueError(f"{name}: p is {p}; it must be between 0 and 1")
+
+
+def _need_deviation(name: str, std: Any) -> None:
+    """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
+    if isinstance(std, Tensor):
+        if not isinstance(std.array, CudaArray) and not (std.array >= 0).all():
+            raise ValueError(f"{name}: all elements of std must be 0 or more; the least is {std.array.min()}")
+    elif not std >= 0:
+        raise ValueError(f"{name}: std is {std}; it must be 0 or more")
+
+
+def _whole(name: str, *numbers: Any) -> list[int]:
+    try:
+        return [operator.index(n) for n in numbers]
+    except TypeError:
+        raise TypeError(f"{name}: {', '.join(map(repr, numbers))}: bounds and counts are integers") from None
+
+
+def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
+    """Refuse bounds in the wrong order, and integers of [low, high) that dtype cannot hold."""
+    if low >= high:
+        raise ValueError(f"{name}: low {low} is not below high {high}")
+    kind = dtypes.of(dtype)
+    if kind.kind not in ("bool", "int", "uint", "float"):
+        raise DTypeError(f"{name}: {kind.name} is not drawn; use an integer or floating type")
+    if kind.kind == "float":
+        limits = -float(ml_dtypes.finfo(dtype).max), float(ml_dtypes.finfo(dtype).max)
+    else:
+        limits = (0, 1) if kind.kind == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    if low < limits[0] or high - 1 > min(limits[1], 2**63 - 1):
+        raise ValueError(f"{name}: {low} to {high - 1} does not fit {kind.name}; choose a wider dtype")
+
+
+def _integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    seed, offset = _place(_words(math.prod(shape), 64), generator)
+    return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
+
+
+def _given(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of `rand(2, 3)`, `rand((2, 3))`."""
+    return sizes(name, size) if size else ()
+
+
+@function(method=False, maker=True, out=True)
+def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Uniform numbers of [0, 1) in a shape."""
+    return _uniform(_given("rand", size), numpy_type(dtype), as_device(device), generator)
+
+
+@function(method=False, maker=True, out=True)
+def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """Standard normal numbers in a shape."""
+    return _normal(_given("randn", size), numpy_type(dtype), as_device(device), generator)
+
+
+@function(method=False, maker=True, out=True)
+def randint(
+    low: Any = 0, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Uniform integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
+    if size is None:
+        low, high, size = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    if size is None or high is None:
+        raise TypeError("randint: give high and size, or low, high and size")
+    kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
+    first, last = _whole("randint", low, high)
+    _need_room("randint", first, last, kind)
+    return _integers(first, last, sizes("randint", (size,)), kind, as_device(device), generator)
+
+
+@function(method=False, maker=True, out=True)
+def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
+    """0 to n - 1 in a random order."""
+    kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
+    (n,) = _whole("randperm", n)
+    if dtypes.of(kind).kind not in ("int", "uint", "float"):
+        raise DTypeError(f"randperm: {dtypes.of(kind).name} is not drawn; use an integer or floating type")
+    exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
+    if n - 1 > exact:
+        raise ValueError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
+    seed, offset = _place(_words(max(n, 0), 64), generator)
+    return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
+
+
+@function(method=False, maker=True)
+def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
+    """rand in x's shape, dtype, device and layout, or in a memory format."""
+    on, kind = like_options(x, dtype, device)
+    return laid_like(x, memory_format, lambda shape: _uniform(shape, kind, on, generator))
+
+
+@function(method=False, maker=True)
+def randn_like(
+    x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, memory_format: Any = None
+) -> Tensor:
+    """randn in x's shape, dtype, device and layout, or in a memory format."""
+    on, kind = like_options(x, dtype, device)
+    return laid_like(x, memory_format, lambda shape: _normal(shape, kind, on, generator))
+
+
+@function(method=False, maker=True)
+def randint_like(
+    x: Tensor,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+    memory_format: Any = None,
+) -> Tensor:
+    """randint in x's shape, dtype, device and layout, or in a memory format."""
+    first, last = _whole("randint_like", *((0, low) if high is None else (low, high)))
+    on, kind = like_options(x, dtype, device)
+    _need_room("randint_like", first, last, kind)
+    return laid_like(x, memory_format, lambda shape: _integers(first, last, shape, kind, on, generator))
+
+
+@function(method=False, maker=True, out=True)
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Normal numbers; mean and std are numbers (with a size) or tensors that broadcast, of mean's type where it is a tensor.
+
+    Raises ValueError for a std below 0.
+    """
+    _need_deviation("normal", std)
+    given = [v for v in (mean, std) if isinstance(v, Tensor)]
+    if given:
+        shape = np.broadcast_shapes(*(tuple(v.array.shape) for v in given))
+        kind = given[0].array.dtype
+        _need_float("normal", kind)
+        z = _normal(shape, kind, given[0].device, generator)
+        return mean + (std.to(kind) if isinstance(std, Tensor) else std) * z
+    if size is None:
+        raise TypeError("normal: give a size with a mean and std that are numbers")
+    return mean + std * _normal(sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator)
+
+
+@function(out=True)
+def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
+    """1 with probability x (or p, where it is given), else 0, for each element of x."""
+    if p is not None:
+        return ops.copy(x.detach()).bernoulli_(p, generator=generator)
+    _need_probability("bernoulli", x)
+    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    return ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
+
+
+@function(out=True)
+def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+    """Indices drawn with probabilities proportional to the weights in x, (n,) or (rows, n). Without replacement each comes at most once,
+    those of weight 0 last. Waits for the device.
+
+    Raises ShapeError for other dimensions, DTypeError for weights that are not floating, ValueError for weights that are negative, not
+    finite or all 0, and for a count below 1 or, without replacement, above n.
+    """
+    _need_float("multinomial", x.array.dtype)
+    if x.array.ndim not in (1, 2):
+        raise ShapeError(f"multinomial: x has {x.array.ndim} dimensions; give (n,) weights, or (rows, n)")
+    (num_samples,) = _whole("multinomial", num_samples)
+    if num_samples < 1 or (not replacement and num_samples > x.array.shape[-1]):
+        raise ValueError(
+            f"multinomial: {num_samples} draws from {x.array.shape[-1]}; give 1 or more, with replacement=True for more than that"
+        )
+    weights = to_host(x.array).astype(np.float64)
+    rows = weights.reshape(-1, weights.shape[-1])
+    if not (np.isfinite(rows).all() and (rows >= 0).all() and (rows.sum(-1) > 0).all()):
+        raise ValueError("multinomial: weights must be finite and not negative, with a positive sum")
+    cpu = as_device(None)
+    if replacement:
+        u = to_host(_uniform((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array)
+        edges = np.cumsum(rows, -1)
+        last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)  # rounding must not pick an index of weight 0 behind it
+        drawn = [np.minimum(np.searchsorted(e, v * e[-1], side="right"), k) for e, v, k in zip(edges, u, last, strict=True)]
+    else:  # the largest of log w + Gumbel noise
+        u = to_host(_uniform(rows.shape, np.dtype(np.float64), cpu, generator).array)
+        with np.errstate(divide="ignore"):
+            noisy = np.log(rows) - np.log(-np.log1p(-u))
+        drawn = list(np.argsort(-noisy, -1, kind="stable")[:, :num_samples])
+    found = np.array(drawn, np.int64).reshape(*weights.shape[:-1], num_samples)
+    return new_tensor(from_host(found, x.device))
+
+
+# -- in place
+def _fill(x: Tensor, values: Tensor, name: str) -> Tensor:
+    return overwrite(x, values, name)
+
+
+@function(also={"from": "a", "to": "b"})
+def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite x with uniform numbers of [a, b)."""
+    _need_float("uniform_", x.array.dtype)
+    most = float(ml_dtypes.finfo(x.array.dtype).max)
+    if not (-most <= a <= b <= most and b - a <= most):
+        raise ValueError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
+    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    with no_grad():
+        values = u if (a, b) == (0.0, 1.0) else u * (b - a) + a
+    return _fill(x, values, "uniform_")
+
+
+@function
+def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite x with normal numbers."""
+    _need_float("normal_", x.array.dtype)
+    _need_deviation("normal_", std)
+    z = _normal(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    with no_grad():
+        values = z if (mean, std) == (0.0, 1.0) else z * std + mean
+    return _fill(x, values, "normal_")
+
+
+@function
+def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite x with exponential numbers of rate lambd."""
+    _need_float("exponential_", x.array.dtype)
+    if not lambd > 0:
+        raise ValueError(f"exponential_: lambd is {lambd}; it must be above 0")
+    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    with no_grad():
+        values = ops.neg(ops.log(ops.sub(1.0, u))) / lambd
+    return _fill(x, values, "exponential_")
+
+
+@function
+def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
+    _need_probability("bernoulli_", p)
+    u = _uniform(tuple(x.array.shape), np.dtype(np.float32), x.device, generator)
+    with no_grad():
+        values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x.array.dtype)
+    return _fill(x, values, "bernoulli_")
+
+
+_FROM_ZERO, _TO_START = object(), object()  # what random_ was not given; None means something there
+
+
+@function(also={"from": "start", "to": "end"})
+def random_(x: Tensor, start: Any = _FROM_ZERO, end: Any = _TO_START, *, generator: Generator | None = None) -> Tensor:
+    """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,
+    `random_(from, None)` from there on."""
+    exact = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24, "float64": 2**53, "bool": 1}
+    if end is _TO_START and start is not _FROM_ZERO:
+        low, high = _whole("random_", 0, start)
+    elif end is None or end is _TO_START:
+        most = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x.array.dtype).max
+        low, high = _whole("random_", 0 if start is _FROM_ZERO else start, int(most) + 1)
+    else:
+        low, high = _whole("random_", 0 if start is _FROM_ZERO else start, end)
+    _need_room("random_", low, high, x.array.dtype)
+    drawn = _integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
+    return _fill(x, ops.cast(drawn, dtype=x.array.dtype), "random_")
+
+
+@function(method=False)
+def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generator | None = None) -> Tensor:
+    """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
+    if not train or p == 0.0:
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
+        return x
+    seed, offset = _place(_words(x.array.size, 32), generator)
+    return ops.dropout(x, p=float(p), seed=seed, offset=offset)

@@ -1,0 +1,365 @@
+"""Functions that reduce: sums, means, extrema, norms, quantifiers, softmax. dim may be an int, a tuple, or None for all; axis= is another name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import DTypeError
+from tritensor.table import normal_dim, normal_dims, ops, proven
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.linear import nuclear_norm
+from tritensor.tensor.publishing.publish import function
+
+_ALL = [tuple(range(n)) for n in range(65)]
+_EACH = [(d,) for d in range(64)]
+Dims = int | Sequence[int] | None
+
+
+class ValuesIndices(NamedTuple):
+    """What max(x, dim) and min(x, dim) return."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def _dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
+    """The reduced dims, sorted, counted from the front."""
+    dim = _one(name, "dim", dim, "axis", axis)
+    if dim is None or (isinstance(dim, tuple | list) and not dim):
+        return _ALL[x.ndim]
+    return normal_dims(name, dim, x.ndim)
+
+
+def _plain(x: Tensor, dim: Any) -> tuple[int, ...] | None:
+    """The reduced dims where none or one is given, as an int in range; None where there is more to look at."""
+    if dim is None:
+        return _ALL[len(x.array.shape)]
+    n = len(x.array.shape)
+    return _EACH[dim % n] if type(dim) is int and -n <= dim < n else None
+
+
+def _one(name: str, a: str, x: Any, b: str, y: Any) -> Any:
+    """The one of two spellings that was given."""
+    if x is not None and y is not None:
+        raise TypeError(f"{name}: {a}={x} and {b}={y} are two names for one argument; give one")
+    return y if x is None else x
+
+
+def _kept(keepdim: bool, keepdims: bool | None) -> bool:
+    return bool(keepdim if keepdims is None else keepdims)
+
+
+def _as(x: Tensor, dtype: Any) -> Tensor:
+    """x in the type in which a result was asked for."""
+    if dtype is None:
+        return x
+    wanted = dtypes.as_dtype(dtype).numpy
+    return x if x.array.dtype == wanted else ops.cast(x, dtype=wanted)
+
+
+# Sums
+@function(out=True)
+def sum(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
+) -> Tensor:
+    """Sum over dims. Integers and bools are summed in int64; 16-bit floats accumulate in float32."""
+    if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
+        return proven.sum(x, dim=dims, keepdim=keepdim)
+    return ops.sum(_as(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def nansum(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
+) -> Tensor:
+    """Sum over dims of what is not NaN."""
+    x = _as(x, dtype)
+    if x.is_floating_point():
+        x = ops.where(ops.ne(x, x), 0.0, x)
+    return ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def mean(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
+) -> Tensor:
+    """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
+    if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
+        return proven.mean(x, dim=dims, keepdim=keepdim)
+    return ops.mean(_as(x, dtype), dim=_dims("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def nanmean(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
+) -> Tensor:
+    """Mean over dims of what is not NaN."""
+    x, dims, kept = _as(x, dtype), _dims("nanmean", x, dim, axis), _kept(keepdim, keepdims)
+    count = ops.sum(ops.eq(x, x), dim=dims, keepdim=kept)
+    return ops.div(ops.sum(ops.where(ops.ne(x, x), 0.0, x), dim=dims, keepdim=kept), ops.cast(count, dtype=x.array.dtype))
+
+
+@function(out=True)
+def prod(
+    x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
+) -> Tensor:
+    """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
+    return ops.prod(_as(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function
+def count_nonzero(x: Tensor, dim: Dims = None, *, axis: Dims = None, keepdims: bool = False) -> Tensor:
+    """How many elements over dims are not zero, int64."""
+    return ops.sum(ops.ne(x, 0), dim=_dims("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
+
+
+@function(out=True, inplace=True, names=("cumulative_sum",))
+def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+    dim = _one("cumsum", "dim", dim, "axis", axis)
+    if dim is None:
+        if x.ndim > 1:
+            raise TypeError(f"cumsum: dim is missing for a tensor of {x.ndim} dims; give dim=0 to {x.ndim - 1}")
+        dim = 0
+    return ops.cumsum(_as(x, dtype), dim=normal_dim("cumsum", dim, x.ndim), reverse=False)
+
+
+# Spread
+def _spread_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[tuple[int, ...], float]:
+    """Dims and correction from both of PyTorch's signatures: (dim, correction=1) and (dim, unbiased), (unbiased)."""
+    if isinstance(dim, bool):  # x.std(False)
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        if correction is not None:
+            raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
+        correction = 1 if unbiased else 0
+    return _dims(name, x, dim, axis), 1 if correction is None else correction
+
+
+@function(out=True)
+def var(
+    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
+    keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
+    dims, correction = _spread_arguments("var", x, dim, unbiased, correction, axis)
+    return ops.var(x, dim=dims, correction=correction, keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def std(
+    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
+    keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
+    dims, correction = _spread_arguments("std", x, dim, unbiased, correction, axis)
+    return _root(ops.var(x, dim=dims, correction=correction, keepdim=_kept(keepdim, keepdims)))
+
+
+@function
+def var_mean(
+    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
+) -> tuple[Tensor, Tensor]:
+    """(variance, mean) over dims."""
+    dims, correction = _spread_arguments("var_mean", x, dim, unbiased, correction, axis)
+    return ops.var(x, dim=dims, correction=correction, keepdim=keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+
+
+@function
+def std_mean(
+    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
+) -> tuple[Tensor, Tensor]:
+    """(standard deviation, mean) over dims."""
+    variance, middle = var_mean(x, dim, unbiased, keepdim, correction=correction, axis=axis)
+    return _root(variance), middle
+
+
+def _root(x: Tensor) -> Tensor:
+    """sqrt(x) for x >= 0 with gradient 0 at 0, where sqrt's own is infinite; differentiable to any order elsewhere."""
+    at_zero = ops.eq(x, 0.0)
+    return ops.where(at_zero, 0.0, ops.sqrt(ops.where(at_zero, 1.0, x)))
+
+
+# Extrema
+def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims: Any, other: Any) -> Any:
+    """max and min in all of PyTorch's forms."""
+    dim = _one(name, "dim", dim, "axis", axis)
+    if isinstance(dim, Tensor) or other is not None:
+        return getattr(ops, name + "imum")(x, _one(name, "dim", dim, "other", other))
+    reduce = getattr(ops, "a" + name)
+    if dim is None:
+        return reduce(x, dim=_ALL[x.ndim], keepdim=_kept(keepdim, keepdims))
+    if not isinstance(dim, int | np.integer):
+        return reduce(x, dim=_dims(name, x, dim), keepdim=_kept(keepdim, keepdims))
+    return ValuesIndices(*getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims)))
+
+
+@function(out=True)
+def max(
+    x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None, other: Tensor | None = None
+) -> Any:
+    """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair.
+
+    NaN counts as largest. The gradient of max(x) is shared evenly among equals, that of max(x, dim) goes to the index.
+    """
+    return _extremum("max", x, dim, keepdim, axis, keepdims, other)
+
+
+@function(out=True)
+def min(
+    x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None, other: Tensor | None = None
+) -> Any:
+    """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
+    return _extremum("min", x, dim, keepdim, axis, keepdims, other)
+
+
+@function(out=True)
+def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+    """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
+    if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
+        return proven.amax(x, dim=dims, keepdim=keepdim)
+    return ops.amax(x, dim=_dims("amax", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+    """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
+    if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
+        return proven.amin(x, dim=dims, keepdim=keepdim)
+    return ops.amin(x, dim=_dims("amin", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """(smallest, largest) over dims."""
+    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+
+
+def _index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
+    dim = _one(name, "dim", dim, "axis", axis)
+    return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_kept(keepdim, keepdims))
+
+
+@function(out=True)
+def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
+    """Index (int64) of the first largest along dim, or in the flattened tensor."""
+    return _index("argmax", x, dim, keepdim, axis, keepdims)
+
+
+@function(out=True)
+def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
+    """Index (int64) of the first smallest along dim, or in the flattened tensor."""
+    return _index("argmin", x, dim, keepdim, axis, keepdims)
+
+
+# Quantifiers
+@function(out=True)
+def any(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+    """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
+    return _quantified("any", x, dim, axis, _kept(keepdim, keepdims))
+
+
+@function(out=True)
+def all(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+    """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
+    return _quantified("all", x, dim, axis, _kept(keepdim, keepdims))
+
+
+def _quantified(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
+    dim = _one(name, "dim", dim, "axis", axis)
+    dims = _ALL[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
+    y = getattr(ops, name)(x, dim=dims, keepdim=keepdim)
+    return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
+
+
+# Norms
+@function(out=True)
+def norm(
+    x: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    axis: Dims = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number.
+
+    "nuc" is the sum of the singular values of the matrices that two dims name (of x itself, if it is a matrix).
+    The gradient of the norm at 0, and to an element that is 0, is 0. Differentiable to any order.
+
+    Raises:
+        DTypeError: x is not floating. ValueError: p is no number and no name. ShapeError: "nuc" of anything but matrices.
+    """
+    x, kept = _as(x, dtype), _kept(keepdim, keepdims)
+    if not x.is_floating_point():
+        raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
+    if p == "nuc":
+        return nuclear_norm(x, _one("norm", "dim", dim, "axis", axis), kept)
+    dims = _dims("norm", x, dim, axis)
+    if p is None or p == "fro" or p == 2:
+        return _root(ops.sum(ops.mul(x, x), dim=dims, keepdim=kept))
+    if isinstance(p, str):
+        raise ValueError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'")
+    if p == 0:
+        return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=kept)  # in the graph: its gradient is 0
+    if math.isinf(p):
+        return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=kept)
+    if p == 1:
+        return ops.sum(ops.abs(x), dim=dims, keepdim=kept)
+    return _power(ops.sum(_power(ops.abs(x), float(p)), dim=dims, keepdim=kept), 1.0 / p)
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    """x^exponent of x >= 0 with gradient 0 at 0, where its own may be infinite; differentiable to any order elsewhere."""
+    at_zero = ops.eq(x, 0.0)
+    return ops.where(at_zero, 0.0 if exponent > 0 else math.inf, ops.pow(ops.where(at_zero, 1.0, x), exponent))
+
+
+@function(method=False)
+def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of x - other."""
+    return norm(ops.sub(x, other), p)
+
+
+# Exponentials
+@function(out=True)
+def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+    """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
+    dims = _dims("logsumexp", x, dim, axis)
+    if not x.is_floating_point():
+        x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
+        out = ops.log(ops.sum(ops.exp(x), dim=dims, keepdim=True))
+    else:
+        top = ops.amax(x.detach(), dim=dims, keepdim=True)
+        top = ops.where(ops.isfinite(top), top, 0.0)
+        out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(x, top)), dim=dims, keepdim=True)), top)
+    if _kept(keepdim, keepdims):
+        return out
+    return ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims))
+
+
+@function(out=True)
+def softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
+    """e^x / sum e^x along dim; `dtype`: cast x first."""
+    return ops.softmax(_as(x, dtype), dim=_along("softmax", x, dim, axis))
+
+
+@function(out=True)
+def log_softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
+    """x - log sum e^x along dim; `dtype`: cast x first."""
+    return ops.log_softmax(_as(x, dtype), dim=_along("log_softmax", x, dim, axis))
+
+
+def _along(name: str, x: Tensor, dim: int | None, axis: int | None) -> int:
+    dim = _one(name, "dim", dim, "axis", axis)
+    if dim is None:
+        raise TypeError(f"{name}: dim is missing; for scores in the last dim give dim=-1")
+    return normal_dim(name, dim, x.ndim)

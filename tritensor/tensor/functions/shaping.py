@@ -1,0 +1,356 @@
+"""Views: functions that look at the same memory under another shape. None copies, but reshape and those that say so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from operator import index as as_index
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import element_strides, empty, is_contiguous, reinterpreted, reshape_strides
+from tritensor.errors import DTypeError, GradError, ShapeError
+from tritensor.table import broadcast, normal_dim, ops
+from tritensor.tensor.aliasing import quick_views
+from tritensor.tensor.aliasing.views import change_shape
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import function
+
+
+def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
+    """Integers given one by one or as one sequence: `view(2, 3)`, `view((2, 3))`."""
+    if len(given) == 1 and not isinstance(given[0], int):
+        one = given[0]
+        given = one if isinstance(one, tuple | list) else tuple(one) if hasattr(one, "__len__") else given
+    try:
+        return tuple([as_index(n) for n in given])
+    except TypeError:
+        raise TypeError(f"{name}: {tuple(given)} are not integers") from None
+
+
+def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape with its one -1 replaced by the size that fits the elements of `have`."""
+    if min(shape, default=0) >= 0:
+        return shape
+    total = math.prod(have)
+    known = math.prod([n for n in shape if n != -1])
+    if shape.count(-1) > 1 or min(shape) < -1:
+        raise ShapeError(f"{name}: shape {shape} may hold one -1, and no other negative size")
+    if known == 0 or total % known:
+        raise ShapeError(f"{name}: shape {have} has {total} elements, {shape} cannot hold them whatever -1 stands for")
+    return tuple([total // known if n == -1 else n for n in shape])
+
+
+@function(also={"dtype": "shape"})
+def view(x: Tensor, *shape: Any) -> Tensor:
+    """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
+    of which the last dimension then holds more or fewer.
+
+    Raises ShapeError when x's strides allow no such view; reshape copies then.
+    """
+    if (made := quick_views.reshaped(x, shape)) is not None:
+        return made
+    if len(shape) == 1 and isinstance(shape[0], dtypes.DType | np.dtype | type):
+        return _as_type(x, dtypes.as_dtype(shape[0]))
+    return ops.reshape(x, shape=inferred("view", sizes("view", shape), x.array.shape))
+
+
+def _as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
+    if x.requires_grad:
+        raise GradError("view: reading bytes as another type has no gradient; use detach() first")
+    if dtype is x.dtype:
+        return x
+    shape, _ = reinterpreted(x.array, dtype.numpy)  # numpy's own refusals do not say what to do
+    y = x.detach()
+    y.array = x.array.view(dtype.numpy) if x.array.size else empty(shape, dtype.numpy, x.device)
+    return y
+
+
+def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A view of x where its strides allow one, else a copy."""
+    array = x.array
+    if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
+        x = ops.copy(x)
+    return ops.reshape(x, shape=shape)
+
+
+@function
+def reshape(x: Tensor, *shape: Any) -> Tensor:
+    """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy."""
+    made = quick_views.reshaped(x, shape)
+    return made if made is not None else reshape_to(x, inferred("reshape", sizes("reshape", shape), x.array.shape))
+
+
+@function
+def view_as(x: Tensor, other: Tensor) -> Tensor:
+    """x.view(other.shape)."""
+    return ops.reshape(x, shape=tuple(other.array.shape))
+
+
+@function
+def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+    """x.reshape(other.shape)."""
+    return reshape_to(x, tuple(other.array.shape))
+
+
+@function
+def ravel(x: Tensor) -> Tensor:
+    """x in one dimension; copies only where its strides need that."""
+    return reshape_to(x, (x.array.size,))
+
+
+@function
+def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
+    shape = x.array.shape
+    first, last = normal_dim("flatten", start_dim, len(shape)), normal_dim("flatten", end_dim, len(shape))
+    if not shape:
+        return ops.reshape(x, shape=(1,))
+    if first > last:
+        raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    return reshape_to(x, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])) if first < last else x
+
+
+@function
+def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
+    """Dimension `dim` split into `sizes`, one of which may be -1."""
+    shape = x.array.shape
+    d = normal_dim("unflatten", dim, len(shape))
+    parts = inferred("unflatten", tuple(int(n) for n in sizes), (shape[d],))
+    if math.prod(parts) != shape[d]:
+        raise ShapeError(f"unflatten: sizes {parts} do not multiply to {shape[d]}, the size of dim {d}")
+    return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
+
+
+@function
+def squeeze(x: Tensor, dim: Any = None) -> Tensor:
+    """Without dimensions of size 1: all of them, or those named (others stay)."""
+    if (made := quick_views.squeezed(x, dim)) is not None:
+        return made
+    shape = x.array.shape
+    if dim is None:
+        kept = tuple([n for n in shape if n != 1])
+    else:
+        dims = [normal_dim("squeeze", d, len(shape)) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+        kept = tuple([n for d, n in enumerate(shape) if n != 1 or d not in dims])
+    return ops.reshape(x, shape=kept)
+
+
+@function
+def unsqueeze(x: Tensor, dim: int) -> Tensor:
+    """With a new dimension of size 1 at `dim`."""
+    if (made := quick_views.unsqueezed(x, dim)) is not None:
+        return made
+    shape = x.array.shape
+    d = normal_dim("unsqueeze", dim, len(shape) + 1)
+    return ops.reshape(x, shape=(*shape[:d], 1, *shape[d:]))
+
+
+@function
+def expand_dims(x: Tensor, dim: Any = 0) -> Tensor:
+    """numpy's name for unsqueeze; several dims as a tuple."""
+    dims = dim if isinstance(dim, tuple | list) else (dim,)
+    ndim = len(x.array.shape) + len(dims)
+    places = sorted(normal_dim("expand_dims", d, ndim) for d in dims)
+    if len(set(places)) != len(places):
+        raise ShapeError(f"expand_dims: dims {tuple(dims)} name a place twice")
+    for d in places:
+        x = unsqueeze(x, d)
+    return x
+
+
+# -- order of dimensions
+def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
+    ndim = len(x.array.shape)
+    found = tuple([normal_dim(name, d, ndim) for d in dims])
+    if len(found) != ndim or len(set(found)) != ndim:
+        raise ShapeError(f"{name}: dims {tuple(dims)} for x {tuple(x.array.shape)}; name each of its {ndim} dimensions once")
+    return ops.permute(x, dims=found)
+
+
+@function(names=("permute", "permute_dims"))
+def permute(x: Tensor, *dims: Any) -> Tensor:
+    """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+    made = quick_views.permuted(x, dims)
+    return made if made is not None else _permuted("permute", x, sizes("permute", dims))
+
+
+@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"})
+def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
+    """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
+    if len(dims) == 2 and (made := quick_views.exchanged(x, *dims)) is not None:
+        return made
+    if dim0 is not None:
+        dims = (dim0, *dims)
+    if dim1 is not None:
+        dims = (*dims, dim1)
+    ndim = len(x.array.shape)
+    if len(dims) == 2 and isinstance(dims[0], int):
+        a, b = normal_dim("transpose", dims[0], ndim), normal_dim("transpose", dims[1], ndim)
+        order = list(range(ndim))
+        if ndim:
+            order[a], order[b] = b, a
+        return ops.permute(x, dims=tuple(order))
+    if not dims or (len(dims) == 1 and dims[0] is None):
+        return ops.permute(x, dims=tuple(range(ndim - 1, -1, -1)))
+    return _permuted("transpose", x, sizes("transpose", dims))
+
+
+@function
+def t(x: Tensor) -> Tensor:
+    """The transpose of a matrix; a view of all of x with fewer dimensions."""
+    ndim = len(x.array.shape)
+    if ndim == 2 and (made := quick_views.exchanged(x, 0, 1)) is not None:
+        return made
+    if ndim > 2:
+        raise ShapeError(f"t: x {tuple(x.array.shape)} has more than two dimensions; use transpose(dim0, dim1) or .mT")
+    return ops.permute(x, dims=(1, 0) if ndim == 2 else tuple(range(ndim)))
+
+
+@function(names=("adjoint", "matrix_transpose"))
+def matrix_transpose(x: Tensor) -> Tensor:
+    """The last two dimensions exchanged."""
+    ndim = len(x.array.shape)
+    if not ndim:
+        return ops.permute(x, dims=())
+    if ndim < 2:
+        raise ShapeError(f"mT: x {tuple(x.array.shape)} has one dimension; it takes matrices and batches of them")
+    return ops.permute(x, dims=(*range(ndim - 2), ndim - 1, ndim - 2))
+
+
+def _reversed(x: Tensor) -> Tensor:
+    """All dimensions in reverse order."""
+    return ops.permute(x, dims=tuple(range(len(x.array.shape) - 1, -1, -1)))
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    """The transpose of a matrix (of a real one; a complex one is conjugated on the CPU by conj())."""
+    if x.is_complex():
+        raise DTypeError(f"H: {x.dtype.name} would need conjugation, which no op here does; use .T with numpy's conj")
+    if x.ndim == 1:
+        raise ShapeError(f"H: x {tuple(x.array.shape)} is a vector; it takes a matrix")
+    return t(x)
+
+
+Tensor.T = property(_reversed)  # type: ignore[attr-defined]
+Tensor.mT = property(matrix_transpose)  # type: ignore[attr-defined]
+Tensor.H = property(_adjoint)  # type: ignore[attr-defined]
+Tensor.mH = property(matrix_transpose)  # type: ignore[attr-defined]
+
+
+@function(names=("movedim", "moveaxis"))
+def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
+    """Dimensions `source` moved to `destination`; the others keep their order."""
+    ndim = len(x.array.shape)
+    starts = [normal_dim("movedim", d, ndim) for d in (source if isinstance(source, tuple | list) else (source,))]
+    ends = [normal_dim("movedim", d, ndim) for d in (destination if isinstance(destination, tuple | list) else (destination,))]
+    if len(starts) != len(ends) or len(set(starts)) != len(starts) or len(set(ends)) != len(ends):
+        raise ShapeError(f"movedim: source {source} and destination {destination} must name equally many different dimensions")
+    if not ndim:
+        return ops.permute(x, dims=())
+    order = [d for d in range(ndim) if d not in starts]
+    for end, start in sorted(zip(ends, starts, strict=True)):
+        order.insert(end, start)
+    return ops.permute(x, dims=tuple(order))
+
+
+# -- stretched and strided
+@function
+def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
+    """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
+    if (made := quick_views.expanded(x, size)) is not None:
+        return made
+    want = sizes("expand", size)
+    have = x.array.shape
+    lead = len(want) - len(have)
+    if min(want, default=0) < 0:
+        if any(n < -1 for n in want) or any(n == -1 for n in want[: max(lead, 0)]):
+            raise ShapeError(f"expand: {want} for x {tuple(have)}: -1 keeps the size of a dimension that x has")
+        want = tuple([have[i - lead] if n == -1 else n for i, n in enumerate(want)])
+    return ops.expand(x, shape=want)
+
+
+@function
+def expand_as(x: Tensor, other: Tensor) -> Tensor:
+    """x.expand(other.shape)."""
+    return ops.expand(x, shape=tuple(other.array.shape))
+
+
+@function
+def broadcast_to(x: Tensor, shape: Any) -> Tensor:
+    """numpy's name for expand."""
+    return ops.expand(x, shape=sizes("broadcast_to", (shape,)))
+
+
+@function(method=False)
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors expanded to the shape they broadcast to."""
+    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    shape = broadcast_shapes(*(tuple(x.array.shape) for x in given))
+    return tuple([ops.expand(x, shape=shape) for x in given])
+
+
+@function(method=False)
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that shapes broadcast to."""
+    found = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    return broadcast("broadcast_shapes", *found, labels=[f"shape {i}" for i in range(len(found))])
+
+
+@function
+def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
+    if not x.array.shape:  # its one element, once or not at all
+        normal_dim("unfold", dimension, 0)
+        windows = ops.unfold(ops.reshape(x, shape=(1,)), dim=0, size=int(size), step=int(step))
+        return ops.index_view(windows, index=(0,))
+    return ops.unfold(x, dim=normal_dim("unfold", dimension, len(x.array.shape)), size=int(size), step=int(step))
+
+
+@function
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
+    ndim = len(x.array.shape)
+    return ops.diagonal(x, offset=int(offset), dim1=normal_dim("diagonal", dim1, ndim), dim2=normal_dim("diagonal", dim2, ndim))
+
+
+@function(out=True)
+def diag(x: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    shape = x.array.shape
+    if len(shape) == 1:
+        n = shape[0] + abs(diagonal)
+        return ops.pad_diagonal(x, shape=(n, n), offset=int(diagonal), dim1=0, dim2=1)
+    if len(shape) != 2:
+        raise ShapeError(f"diag: x {tuple(shape)} is neither a vector nor a matrix; use diagonal")
+    return ops.diagonal(x, offset=int(diagonal), dim1=0, dim2=1)
+
+
+@function
+def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
+    shape = x.array.shape
+    ndim = len(shape) + 1
+    first, second = normal_dim("diag_embed", dim1, ndim), normal_dim("diag_embed", dim2, ndim)
+    n = shape[-1] + abs(offset)
+    rest = iter(shape[:-1])
+    full = tuple([n if d in (first, second) else next(rest) for d in range(ndim)])
+    return ops.pad_diagonal(x, shape=full, offset=int(offset), dim1=first, dim2=second)
+
+
+# -- views in place: the tensor itself looks at its memory differently
+def _in_place(f: Callable[..., Tensor], name: str) -> None:
+    def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return change_shape(x, f, args, kwargs, name)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{f.__name__}, in place: the memory stays, this tensor's shape changes."
+    setattr(Tensor, name, call)
+
+
+for _name, _function in {
+    "t_": t, "transpose_": transpose, "swapaxes_": transpose, "swapdims_": transpose, "squeeze_": squeeze, "unsqueeze_": unsqueeze,
+}.items():  # fmt: skip
+    _in_place(_function, _name)

@@ -1,0 +1,162 @@
+"""as_strided: a window of any shape, strides and offset on the memory that a tensor lives in."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, element_strides, reshape_strides
+from tritensor.autograd import engine
+from tritensor.autograd.modes import enable_grad, no_grad, state
+from tritensor.autograd.node import Node
+from tritensor.errors import ShapeError
+from tritensor.table import ops
+from tritensor.tensor.aliasing.inplace import own_cells
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.shaping import reshape_to, sizes
+from tritensor.tensor.publishing.publish import function
+
+
+class _Geometry(NamedTuple):
+    """A window: element strides, and the offset of its first element."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+    def ends(self) -> tuple[int, int]:
+        """Offsets of the first and the last element in memory; of an empty window nothing lies between them."""
+        if 0 in self.shape:
+            return self.offset, self.offset - 1
+        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        return self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0)
+
+    def within(self, other: _Geometry, shared: bool) -> bool:
+        """Whether all of this window lies on another one, some of whose elements may be `shared`."""
+        (low, high), (first, last) = self.ends(), other.ends()
+        if low > high or (not shared and first <= low and high <= last and last - first + 1 == math.prod(other.shape)):
+            return True
+        return bool(np.isin(self.places(), other.places()).all())
+
+    def places(self) -> np.ndarray:
+        """Offsets of all elements."""
+        grid = np.zeros(self.shape, np.int64)
+        for d, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)):
+            grid += (np.arange(n) * s).reshape((-1,) + (1,) * (len(self.shape) - 1 - d))
+        return grid.reshape(-1) + self.offset
+
+
+def _address(x: Array) -> int:
+    return x.data_ptr() if isinstance(x, CudaArray) else int(x.ctypes.data)
+
+
+def _root(x: Tensor) -> Tensor:
+    """The tensor that owns the memory of which x is a view; x itself where it is none."""
+    return x.extra.base if x.extra is not None and x.extra.base is not None else x
+
+
+def _offset(x: Tensor) -> int:
+    """Elements between the start of the memory and x's first element."""
+    return (_address(x.array) - _address(_root(x).array)) // x.array.itemsize
+
+
+@function(free=False)
+def storage_offset(x: Tensor) -> int:
+    """Elements between the start of the memory that x is a view of and x's first element."""
+    return _offset(x)
+
+
+@function
+def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of any shape and strides, in elements, on the whole memory of which x is a view.
+
+    Args:
+        storage_offset: the first element, counted from the start of that memory; x's own first element unless given.
+
+    Memory begins where the tensor that x is a view of begins; detach() and data begin one of their own. The gradient is
+    that of x alone: of an element read several times the sum, of memory outside x none. Raises ShapeError for a window
+    that leaves the memory.
+    """
+    root = _root(x)
+    array = root.array
+    steps = element_strides(array)
+    order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
+    dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
+    lying = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
+    if lying is None or (array.size > 1 and lying != (1,)):
+        raise ShapeError(
+            f"as_strided: memory of shape {tuple(array.shape)} and strides {steps} has gaps or repeats; take contiguous() first"
+        )
+    at = _offset(x)
+    first = at if storage_offset is None else int(storage_offset)
+    window = _Geometry(sizes("as_strided", (size,)), sizes("as_strided", (stride,)), first)
+    y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
+    if root is not x:
+        own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
+        assert x.extra is not None
+        assert y.extra is not None
+        y.extra.origin = x.extra.origin or y.extra.origin
+        if x.tracked and state.enabled:
+            shared = not own_cells(x.array)
+            if not window.within(own, shared):
+                y.extra.origin = "window"
+            y.hang_at(WindowNode(x, own, window, shared))
+        else:
+            y.hang_at(None)
+    return y
+
+
+class _WindowOp:
+    """What a WindowNode shows as its op."""
+
+    name = "as_strided"
+    inputs = ("x",)
+    outputs = ("y",)
+    public = 1
+    broadcasts = False
+
+
+class WindowNode(Node):
+    """A window on the memory of a view: the gradient of what the view and the window have in common."""
+
+    __slots__ = ("own", "shared", "window")
+
+    def __init__(self, x: Tensor, own: _Geometry, window: _Geometry, shared: bool) -> None:
+        super().__init__(_WindowOp, (engine.edge_of(x),), None, None, None, ((x.array.shape, x.array.dtype),))
+        self.own = own
+        self.window = window
+        self.shared = shared  # whether the view reads an element twice
+
+    def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        with no_grad():
+            return (self._gradient(new_tensor(g)).array,)
+
+    def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        with enable_grad():
+            return (self._gradient(g),)
+
+    def _gradient(self, g: Tensor) -> Tensor:
+        """The gradient summed up in the memory's own order, and read there by the view; shared evenly where it reads twice."""
+        (low, high), (first, last) = self.own.ends(), self.window.ends()
+        low, high = min(low, first), max(high, last)
+        summed = self._laid(g, self.window, low, high)
+        found = _read(summed, self.own, low)
+        if self.shared:
+            one = ops.full(shape=self.own.shape, value=1, dtype=g.array.dtype, device=g.device)
+            found = ops.div(found, _read(self._laid(one, self.own, low, high), self.own, low))
+        return ops.copy(found)
+
+    @staticmethod
+    def _laid(values: Tensor, where: _Geometry, low: int, high: int) -> Tensor:
+        """Memory from low to high with values added at a window."""
+        n, count = high - low + 1, math.prod(where.shape)
+        places = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=values.device)
+        zeros = ops.full(shape=(n,), value=0, dtype=values.array.dtype, device=values.device)
+        return ops.scatter_add(zeros, reshape_to(_read(places, where, low), (count,)), reshape_to(values, (count,)), dim=0)
+
+
+def _read(memory: Tensor, where: _Geometry, low: int) -> Tensor:
+    """A window on memory that begins at the offset `low`."""
+    return ops.as_strided(memory, shape=where.shape, strides=where.strides, offset=where.offset - low)

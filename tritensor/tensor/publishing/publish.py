@@ -1,0 +1,175 @@
+"""Publishing a function: `@function` makes it `tritensor.<name>` and a method of Tensor, with its in-place and `out=` forms."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import next_sequence
+from tritensor.device import as_device
+from tritensor.dtypes import as_dtype
+from tritensor.errors import DeviceError, DTypeError
+from tritensor.tensor.aliasing.inplace import overwrite, write_out, write_over
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.arguments import PublicSignature, mended
+from tritensor.tensor.publishing.layout import check_layout
+
+public: dict[str, Callable[..., Any]] = {}
+Scalar = bool | int | float | complex
+
+
+def function(
+    f: Callable[..., Any] | None = None,
+    *,
+    method: bool = True,
+    free: bool = True,
+    inplace: bool | Callable[..., tuple[Any, ...]] = False,
+    out: bool = False,
+    names: Sequence[str] = (),
+    also: Mapping[str, str] | None = None,
+    maker: bool = False,
+) -> Any:
+    """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
+
+    Args:
+        method: attach to Tensor.
+        free: publish as a function too (`x.cuda()` is a method only).
+        inplace: also attach `x.<name>_(...)`, which writes the result over x. Where an op has the function's name it is asked to do so
+            straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
+        out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs).
+        names: aliases; the function's own name is always one.
+        also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
+        maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
+    """
+    if f is None:
+        return functools.partial(function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker)
+    if also is not None:
+        f.also = also  # type: ignore[attr-defined]
+    call = _making(f, out) if maker else _with_out(f) if out else checked(f)
+    if free:
+        call.__module__ = "tritensor"  # where users and pickle find it
+    for name in {f.__name__: None, **dict.fromkeys(names)}:
+        if free:
+            public[name] = call
+        if method:
+            setattr(Tensor, name, call)
+        if inplace:
+            setattr(Tensor, name + "_", _in_place(f, name + "_", inplace))
+    return call
+
+
+def checked(f: Callable[..., Any], name: str = "") -> Any:
+    """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line."""
+    shown = name or f.__name__
+
+    @functools.wraps(f)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return f(*args, **kwargs)
+        except (TypeError, AttributeError, ValueError) as error:
+            args, kwargs = mended(f, shown, args, kwargs, error)
+        return call(*args, **kwargs)
+
+    call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
+    return call
+
+
+def _with_out(f: Callable[..., Any]) -> Callable[..., Any]:
+    name = f.__name__
+
+    @functools.wraps(f)
+    def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        try:
+            if out is None:
+                return f(*args, **kwargs)
+            if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
+                return out
+            value = f(*args, **kwargs)
+        except (TypeError, AttributeError, ValueError) as error:
+            args, kwargs = mended(f, name, args, kwargs, error)
+        else:
+            return _stored(out, value, name)
+        return call(*args, out=out, **kwargs)
+
+    call.__signature__ = PublicSignature(f, out=True)  # type: ignore[attr-defined]
+    return call
+
+
+def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
+    name = f.__name__
+    code = f.__code__
+    own = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    pins = "pin_memory" in own
+
+    @functools.wraps(f)
+    def call(*args: Any, out: Any = None, layout: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Any:
+        if layout is not None:
+            check_layout(name, layout)
+        if out is not None:
+            if gives_out:
+                _like_out(name, own, options, out)
+            else:
+                options["out"] = out  # which f refuses
+        if pin_memory and pins:
+            options["pin_memory"] = True
+        try:
+            made = f(*args, **options)
+        except (TypeError, AttributeError, ValueError) as error:
+            args, options = mended(f, name, args, options, error)
+        else:
+            if out is not None:
+                made = write_out(out, made, name)
+            elif pin_memory and not pins:
+                made = made.pin_memory()
+            return made.requires_grad_() if requires_grad else made
+        return call(*args, out=out, layout=layout, pin_memory=pin_memory, requires_grad=requires_grad, **options)
+
+    call.__signature__ = PublicSignature(f, out=gives_out, maker=True)  # type: ignore[attr-defined]
+    return call
+
+
+def _like_out(name: str, own: set[str], options: dict[str, Any], out: Any) -> None:
+    """Make a new tensor in out's type and on its device; refuse others."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor")
+    for k, has in (("dtype", out.dtype), ("device", out.device)):
+        if k in own:
+            wanted = options.get(k)
+            if wanted is not None and (as_dtype(wanted) if k == "dtype" else as_device(wanted)) != has:
+                raise (DTypeError if k == "dtype" else DeviceError)(f"{name}: {k} is {wanted}, out has {has}; give one of the two")
+            options[k] = has
+
+
+def _stored(out: Any, value: Any, name: str) -> Any:
+    """A result in `out=`; several results in as many tensors."""
+    if not isinstance(value, tuple):
+        return write_out(out, value, name)
+    if not isinstance(out, tuple | list) or len(out) != len(value):
+        raise TypeError(f"{name}: out is {type(out).__name__}; {name} has {len(value)} results, give as many tensors in a tuple")
+    stored = [write_out(o, v, name) for o, v in zip(out, value, strict=True)]
+    return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
+
+
+def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
+    @functools.wraps(f)
+    def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        try:
+            if operands is not True:
+                given = operands(self, *args, **kwargs)
+            else:
+                given = (self, *args) if not kwargs else ()
+            if write_over(f.__name__, self, given, name):
+                return self
+            since = next_sequence() if state.enabled else None
+            value = f(self, *args, **kwargs)
+        except (TypeError, AttributeError, ValueError) as error:
+            (self, *args), kwargs = mended(f, name, (self, *args), kwargs, error)  # type: ignore[assignment]
+        else:
+            return overwrite(self, value, name, since)
+        return call(self, *args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
+    return call

@@ -1,0 +1,43 @@
+"""Size: the shape of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index as as_index
+from typing import Any
+
+_item = tuple.__getitem__
+size_of = tuple.__new__  # size_of(Size, ints) looks at none of them
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that also answers numel(); its slices, sums and multiples are shapes too."""
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        return tuple.__new__(cls, [as_index(n) for n in sizes])
+
+    def __getitem__(self, at: Any) -> Any:
+        found = _item(self, at)
+        return size_of(Size, found) if type(at) is slice else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size((*self, *other)) if isinstance(other, tuple) else NotImplemented
+
+    def __radd__(self, other: Any) -> Any:
+        return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def __mul__(self, times: Any) -> Any:
+        return size_of(Size, tuple(self) * times)
+
+    __rmul__ = __mul__
+
+    def numel(self) -> int:
+        out = 1
+        for n in self:
+            out *= n
+        return out
+
+    def __repr__(self) -> str:
+        return f"tritensor.Size({list(self)})"

@@ -1,0 +1,45 @@
+"""The command `tritensor`: precompile kernels, ask whether the GPU works."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+
+
+def version() -> str:
+    """The installed version, or that of the source tree this runs from."""
+    found = getattr(sys.modules.get("tritensor"), "__version__", None)
+    return found or importlib.metadata.version("tritensor")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options; each subcommand's are beside what it does."""
+    from tritensor.tools import doctor, precompile
+
+    top = argparse.ArgumentParser(prog="tritensor", description="tritensor on the command line.")
+    top.add_argument("--version", action="version", version=f"tritensor {version()}")
+    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    text = "compile kernels for GPUs that need not be here into a pack, so that a training run compiles nothing"
+    precompile.add_arguments(commands.add_parser("precompile", help=text, description=text))
+    doctor.add_arguments(commands.add_parser("doctor", help=doctor.CAPTION, description=doctor.CAPTION))
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code: 0 done, 1 something failed, 2 the command line makes no sense."""
+    from tritensor.tools import doctor, precompile
+
+    args = parser().parse_args(argv)
+    try:
+        if args.command == "precompile":
+            return precompile.main(args, version())
+        return doctor.report(args)
+    except KeyboardInterrupt:
+        print("tritensor: interrupted; kernels compiled so far are in the cache, the same command goes on from there", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

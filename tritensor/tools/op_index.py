@@ -1,0 +1,54 @@
+"""`python -m tritensor.tools.op_index`: which file registers which ops, written to kernels/op_index.py."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import tritensor.kernels
+from tritensor.table import registry
+
+_COLUMNS = 130
+_HEAD = '''"""Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
+
+MODULES = {
+'''
+
+
+def text() -> str:
+    """The index of the ops that the files of kernels/ register now. Loads them all."""
+    found: dict[str, list[str]] = {}
+    prefix = tritensor.kernels.__name__ + "."
+
+    def added(name: str) -> None:
+        frame = sys._getframe(1)
+        while frame is not None and not (frame.f_code.co_name == "<module>" and frame.f_globals["__name__"].startswith(prefix)):
+            frame = frame.f_back  # type: ignore[assignment]
+        if frame is not None:
+            found.setdefault(frame.f_globals["__name__"].removeprefix(prefix), []).append(name)
+
+    if any(name.startswith(prefix) and registry.index.get(op) == name for op, name in registry.index.items() if name in sys.modules):
+        raise RuntimeError("op_index: some files of ops are loaded already; ask in a process of its own")
+    registry.index, registry.added = {}, added
+    try:
+        registry.everything()
+    finally:
+        registry.added = None
+    return _HEAD + "".join(f"    {_entry(file, sorted(names))}\n" for file, names in sorted(found.items())) + "}\n"
+
+
+def _entry(file: str, names: list[str]) -> str:
+    """One line of the index, or several where the names are many; as the formatter would have it."""
+    if len(line := f'"{file}": "{" ".join(names)}",') <= _COLUMNS:
+        return line
+    parts = textwrap.wrap(" ".join(names), _COLUMNS - 8, break_on_hyphens=False)
+    held = "".join(f'        "{part}{" " if k < len(parts) - 1 else ""}"\n' for k, part in enumerate(parts))
+    return f'"{file}": (\n{held}    ),'
+
+
+if __name__ == "__main__":
+    path = Path(tritensor.kernels.__file__).parent / "op_index.py"
+    if sys.argv[1:] == ["--check"]:
+        sys.exit(0 if path.read_text() == text() else f"{path.name} is stale: python -m tritensor.tools.op_index")
+    path.write_text(text())

@@ -1,0 +1,259 @@
+"""`tritensor precompile`: run the op table or a training script where there is no GPU, and compile every kernel it launches into a pack."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tritensor import dtypes
+from tritensor.cuda.compiler import cubin_cache, precompile
+from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
+from tritensor.errors import DTypeError, LaunchError
+from tritensor.table import registry
+from tritensor.tools.dry_run import run_ops, run_script
+
+TYPES = ("float32", "bfloat16")
+
+
+class Usage(Exception):
+    """What the command line asks for cannot be had; the message says why."""
+
+
+# One process per architecture: kernels choose their shapes by it, and what a call recorded stays in the process
+class _Note(NamedTuple):
+    """What the process of an architecture says: "total" (how many kernels), "done" (a Done), "failed" (a text), "output" (the script's)."""
+
+    kind: str
+    value: Any
+
+
+def _child(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int, parents: Connection, notes: Connection) -> None:
+    parents.close()  # inherited: with it open here, this process would not see that the parent is gone
+    recorder = VirtualGPU(arch)
+    serving.use(recorder)
+    with _silence(quiet) as output:
+        failures = record()
+        said = output() if failures else ""
+    for text in failures:
+        notes.send(_Note("failed", text))
+    notes.send(_Note("output", said))
+    specs: list[Specialization] = list(recorder.launches)
+    notes.send(_Note("total", len(specs)))
+    for _, done in precompile.compile_all(specs, arch, processes):
+        notes.send(_Note("done", done))
+    notes.close()
+
+
+@contextmanager
+def _silence(on: bool) -> Iterator[Callable[[], str]]:
+    """Within this, what the process prints goes to a file; the function given returns the last lines of it."""
+    if not on:
+        yield lambda: ""
+        return
+    with tempfile.TemporaryFile() as file, open(os.dup(file.fileno()), "w", buffering=1, errors="replace") as stream:
+        _flush()
+        kept = os.dup(1), os.dup(2)
+        os.dup2(file.fileno(), 1)  # what programs that it starts print, and libraries
+        os.dup2(file.fileno(), 2)
+
+        def tail() -> str:
+            _flush()
+            file.seek(0)
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-20:])
+
+        try:
+            with redirect_stdout(stream), redirect_stderr(stream):
+                yield tail
+        finally:
+            for fd, old in zip((1, 2), kept, strict=True):
+                os.dup2(old, fd)
+                os.close(old)
+
+
+def _flush() -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+class _Bar:
+    """Progress on stderr: tqdm's bar on a terminal where tqdm is installed, else a line now and then."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._done = self._total = 0
+        self._next = 0.0
+        self._tqdm: Any = None
+        if sys.stderr.isatty():
+            try:
+                from tqdm import tqdm  # type: ignore[import-untyped]
+
+                self._tqdm = tqdm(desc=f"{name}: recording", unit=" kernels", file=sys.stderr)
+                return
+            except ModuleNotFoundError as missing:
+                if missing.name != "tqdm":
+                    raise
+        print(f"{name}: recording", file=sys.stderr)
+
+    def total(self, n: int) -> None:
+        self._total = n
+        if self._tqdm is not None:
+            self._tqdm.total = n
+            self._tqdm.set_description(self._name)
+
+    def step(self) -> None:
+        self._done += 1
+        if self._tqdm is not None:
+            self._tqdm.update()
+        elif time.monotonic() >= self._next or self._done == self._total:
+            print(f"{self._name}: {self._done} of {self._total} kernels", file=sys.stderr)
+            self._next = time.monotonic() + 5
+
+    def close(self) -> None:
+        if self._tqdm is not None:
+            self._tqdm.close()
+
+
+def _one_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int) -> tuple[list[Any], list[str]]:
+    """The rows and the failures of one architecture."""
+    here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_child, args=(arch, record, quiet, processes, here, there))
+    child.start()
+    there.close()
+    bar = _Bar(f"sm_{arch}")
+    rows, failures = [], []
+    try:
+        while True:
+            try:
+                note = here.recv()
+            except EOFError:
+                break
+            if note.kind == "total":
+                bar.total(note.value)
+            elif note.kind == "done":
+                bar.step()
+                if note.value.row is not None:
+                    rows.append(note.value.row)
+                else:
+                    failures.append(note.value.failure)
+            elif note.kind == "failed":
+                failures.append(note.value)
+            elif note.value:
+                failures[-1] += "\nit had printed:\n" + note.value
+        child.join()
+    finally:
+        bar.close()
+        if child.is_alive():
+            child.terminate()
+    if child.exitcode:
+        failures.append(f"sm_{arch}: the recording process died with exit code {child.exitcode}")
+    return rows, failures
+
+
+# The command
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `tritensor precompile`."""
+    known = ", ".join(f"sm_{a} {gpus}" for a, gpus in precompile.ARCHS.items())
+    parser.add_argument("--arch", required=True, metavar="sm_80,sm_90", help=f"GPUs to compile for: {known}")
+    parser.add_argument("--ops", metavar="matmul,add", default="", help="ops of the table (default: all), on their samples and timed sizes")
+    parser.add_argument("--dtypes", metavar="float32,...", default=",".join(TYPES), help="types to call ops in (default: %(default)s)")
+    parser.add_argument("--steps", type=int, metavar="N", help="stop the script after N optimizer steps (default: run to its end)")
+    parser.add_argument(
+        "--out", type=Path, metavar="PACK", help="file to write or to add to (default: in the cache's packs, found by itself)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes that compile at a time (default: one per core)")
+    parser.add_argument("--verbose", action="store_true", help="show what the script prints")
+    parser.add_argument(
+        "--script", nargs=argparse.REMAINDER, metavar=("FILE", "ARG"),
+        help="compile what this program launches, given these arguments; comes last. It sees a GPU whose memory reads as zeros",
+    )  # fmt: skip
+
+
+def main(args: argparse.Namespace, version: str) -> int:
+    """Compile as asked, write the pack, say what is in it; 0, 1 if something could not be compiled, 2 if nothing could be begun."""
+    start = time.perf_counter()
+    try:
+        archs, record, name = _asked(args)
+        out = args.out or _default_out(name)
+        there = precompile.check_writable(out)
+    except (Usage, LaunchError, DTypeError, ValueError) as error:
+        print(f"tritensor precompile: {error}", file=sys.stderr)
+        return 2
+    processes = args.jobs or len(os.sched_getaffinity(0))
+    rows: dict[bytes, Any] = {}
+    failures: list[str] = []
+    for arch in archs:
+        found, bad = _one_arch(arch, record, bool(args.script) and not args.verbose, processes)
+        rows.update({r[0]: r for r in found})
+        failures += bad
+    if rows:
+        try:
+            size = precompile.save(out, rows, archs, there, version)
+        except OSError as error:
+            print(f"tritensor precompile: {out}: cannot be written: {error.strerror or error}", file=sys.stderr)
+            return 1
+        added = f", added to the {there.count} that were there" if there is not None else ""
+        print(f"{out}: {len(rows)} kernels{added}, {size / 1e6:.1f} MB, {time.perf_counter() - start:.1f} s")
+        if args.out is not None:
+            print(f"use it: TRITENSOR_PACK={out}, or tritensor.cuda.open_pack({str(out)!r}), or put it into {_packs()}")
+    elif not failures:
+        failures.append("nothing was launched on device cuda: does the program put its tensors there?")
+    if failures:
+        print(f"\n{len(failures)} failed:", file=sys.stderr)
+        for text in failures:
+            print("- " + text.replace("\n", "\n  "), file=sys.stderr)
+    return 1 if failures else 0
+
+
+def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]], str]:
+    """Architectures, what to run, and a name for the pack. Raises Usage or ValueError for what makes no sense."""
+    if serving.emulated():
+        raise Usage("TRITON_INTERPRET is set, so kernels are interpreted and nothing can be compiled; unset it for this command")
+    archs = precompile.archs(args.arch)
+    if args.jobs is not None and args.jobs < 1:
+        raise Usage(f"--jobs {args.jobs}: at least 1")
+    if args.steps is not None and args.steps < 1:
+        raise Usage(f"--steps {args.steps}: at least 1")
+    if args.script is not None:
+        if args.ops:
+            raise Usage(
+                "--ops and --script exclude each other: a script's own kernels are compiled; run the command twice to add to a pack"
+            )
+        if not args.script:
+            raise Usage("--script: names no file")
+        script, argv, steps = Path(args.script[0]), args.script[1:], args.steps
+        if not script.is_file():
+            raise Usage(f"--script {script}: no such file")
+        return archs, lambda: run_script(script, argv, steps), script.stem
+    names = [n.strip() for n in args.ops.split(",") if n.strip()]
+    for n in names:
+        if n not in registry:
+            near = difflib.get_close_matches(n, registry, 3)
+            raise Usage(f"--ops: unknown op {n!r}" + (f"; did you mean {', '.join(near)}?" if near else "; tritensor.ops lists them"))
+        if registry[n].forward is None:
+            raise Usage(f"--ops: {n} launches no kernel (it is a view, or composed of other ops)")
+    types = [dtypes.as_dtype(t.strip()).name for t in args.dtypes.split(",") if t.strip()]
+    return archs, lambda: run_ops(names, types), "-".join(names) if 0 < len(names) < 4 else "ops"
+
+
+def _packs() -> str:
+    home = cubin_cache.home()
+    return str(home / "packs") if home is not None else "the cache's packs folder (TRITENSOR_CACHE is empty: there is none)"
+
+
+def _default_out(name: str) -> Path:
+    home = cubin_cache.home()
+    if home is None:
+        raise Usage("TRITENSOR_CACHE is empty, so there is no cache to put the pack into; give --out")
+    return home / "packs" / f"{name}-triton-{cubin_cache.version()}.ttpack"
