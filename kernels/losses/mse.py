@@ -12,9 +12,9 @@ from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, refuse_kind, spread, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, spread, zero
 from tritensor.kernels.parts.summation import total
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 REDUCTIONS = ("none", "mean", "sum")
 

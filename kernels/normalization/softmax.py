@@ -13,10 +13,10 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import divide, refuse_kind
+from tritensor.kernels.parts.reduction import divide
 from tritensor.kernels.parts.rows.row_softmax import by_rows, exp_nonpositive, online, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, store, tiles_for, unit
-from tritensor.table import Sample, Spec, Work, normal_dim, op, ops
+from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
 
 
 # Device functions.

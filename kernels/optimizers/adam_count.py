@@ -9,13 +9,12 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.optimizers.steps import check_rate, step_numbers
 from tritensor.kernels.parts.copying import assign_into, dense
-from tritensor.table import Sample, Spec, Work, op
+from tritensor.table import Sample, Spec, Work, op, refuse_kind
 
 BLOCK = 128
 
@@ -71,8 +70,7 @@ def shape(counts: Any, scalars: Any, rate: Any = None, *, beta1: float, beta2: f
     if len(counts.shape) != 1 or tuple(scalars.shape) != (counts.shape[0], 3):
         raise ShapeError(f"adam_count: counts {tuple(counts.shape)} and scalars {tuple(scalars.shape)}; they are (n,) and (n, 3)")
     for name, x in (("counts", counts), ("scalars", scalars)):
-        if not dtypes.is_float(x.dtype):
-            raise DTypeError(f"adam_count: {name} is {dtypes.of(x.dtype).name}; it takes floating types")
+        refuse_kind("adam_count", x.dtype, ("float",), name)
     check_rate("adam_count", rate)
     return Spec(tuple(counts.shape), counts.dtype)
 

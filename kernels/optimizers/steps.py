@@ -18,9 +18,9 @@ from triton.language.extra import libdevice
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.parts.copying import assign_into, dense
-from tritensor.table import FLOATS, Sample, Spec, Work, op
+from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 BLOCK = 1024
 PART = 16384  # elements: p, g, three states and two temporaries of a float32 block fit the second-level cache
@@ -151,13 +151,13 @@ def sgd_forward(
 
 
 def _check(name: str, p: Any, **others: Any) -> None:
+    refuse_kind(name, p.dtype, ("float",), "the parameter")
     for label, x in others.items():
         if x is None:
             continue
         if tuple(x.shape) != tuple(p.shape):
             raise ShapeError(f"{name}: {label} {tuple(x.shape)} for a parameter of shape {tuple(p.shape)}; both must be the same")
-        if x.dtype != p.dtype:
-            raise DTypeError(f"{name}: {label} is {x.dtype}, the parameter {p.dtype}; both must be the same")
+    refuse_mixed(name, ("the parameter", p), *others.items())
 
 
 def check_rate(name: str, rate: Any) -> None:

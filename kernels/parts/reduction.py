@@ -15,11 +15,11 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, normal, reduced, splits_of
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.table import Op, Sample, Spec, op
+from tritensor.table import Op, Sample, Spec, op, refuse_kind
 
 CHAIN = 16  # tiles folded in sequence before their total joins the grand total: keeps the error of a sum flat
 
@@ -335,14 +335,6 @@ def refuse_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...], what: 
     for a in dim:
         if shape[a] == 0:
             raise ShapeError(f"{name}: x {shape} has no element along dim {a}, and there is no {what} of nothing; give it at least one")
-
-
-def refuse_kind(name: str, dtype: np.dtype, kinds: tuple[str, ...]) -> None:
-    """Raise DTypeError for an element type the op does not take."""
-    d = dtypes.of(dtype)
-    if d.kind not in kinds:
-        mend = "cast it with .to(float32)" if d.kind != "complex" else "take .real, .imag or .abs() first"
-        raise DTypeError(f"{name}: x is {d.name}; {name} takes {', '.join(kinds)} types; {mend}")
 
 
 ORDERED = ("bool", "uint", "int", "float")

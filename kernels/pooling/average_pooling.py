@@ -33,7 +33,7 @@ from tritensor.kernels.pooling.max_pooling import (
     windows,
     work,
 )
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.table import Sample, Spec, op, ops, refuse_kind
 
 
 @triton.jit
@@ -210,6 +210,7 @@ def spread_shape(
 ) -> Spec:
     if len(g.shape) != 4:
         raise ShapeError(f"avg_pool2d_spread: g {tuple(g.shape)}: g must be (N, C, OH, OW)")
+    refuse_kind("avg_pool2d_spread", g.dtype, ("float",), "g")
     s = windows((*g.shape[:2], *size), kernel_size, stride, padding, (1, 1), ceil_mode)
     if tuple(g.shape[2:]) != (s.rows, s.cols):
         raise ShapeError(

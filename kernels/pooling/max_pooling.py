@@ -20,9 +20,10 @@ from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import pooling_cpu as cpu
 from tritensor.kernels.pooling.pooling_cpu import Windows
-from tritensor.table import FLOATS, Sample, Spec, Work, op, ops
+from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 
 Pair = tuple[int, int]
+_POOLED = ("float", "int", "uint")  # the kinds of types that have a largest element and kernels for it
 BLOCK = 128  # one element a thread: two of them spill
 # What a kernel on one element a thread is not specialised on: no size and no stride decides how wide its accesses are.
 SIZES = ["size", "channels", "height", "width", "rows", "cols", "kh", "kw", "sh", "sw", "ph", "pw"]
@@ -186,8 +187,7 @@ def checked(
     given = f"{name}: x {tuple(x.shape)}, kernel_size {tuple(kernel_size)}"
     if len(x.shape) != 4:
         raise ShapeError(f"{given}: x must be (N, C, H, W)")
-    if dtypes.of(x.dtype).kind not in kinds:
-        raise DTypeError(f"{name}: x {dtypes.of(x.dtype).name}: it takes {', '.join(kinds)} types; cast with .to(...)")
+    refuse_kind(name, x.dtype, kinds)
     if min(kernel_size) < 1 or min(stride) < 1 or min(dilation) < 1:
         raise ShapeError(f"{given}: kernel_size, stride {stride} and dilation {dilation} must be at least 1")
     if min(padding) < 0 or any(2 * p > k for p, k in zip(padding, kernel_size, strict=True)):
@@ -202,6 +202,7 @@ def checked(
 def _of_indices(name: str, size: tuple[int, ...], indices: Any, x: Any, expected: tuple[int, ...]) -> None:
     if tuple(x.shape) != expected or len(indices.shape) != 4:
         raise ShapeError(f"{name}: {tuple(x.shape)} with indices {tuple(indices.shape)} and size {size}: it must be {expected}")
+    refuse_kind(name, x.dtype, _POOLED, "g" if name.endswith("scatter") else "x")
     if indices.dtype != np.int64:
         raise DTypeError(f"{name}: indices {dtypes.of(indices.dtype).name}: they must be int64, as max_pool2d returns them")
 
@@ -210,7 +211,7 @@ def _of_indices(name: str, size: tuple[int, ...], indices: Any, x: Any, expected
 
 
 def shape(x: Any, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> tuple[Spec, Spec]:
-    s = checked("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, ("float", "int", "uint"))
+    s = checked("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, _POOLED)
     out = (*x.shape[:2], s.rows, s.cols)
     return Spec(out, x.dtype), Spec(out, np.dtype(np.int64))
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, gemm
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.products.matmul import SMALL
-from tritensor.table import Sample, Spec, Work, op, ops, registry
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 
 def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
@@ -26,13 +25,8 @@ def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
         raise ShapeError(f"{given}: x's last size {x.shape[-1] if x.shape else '(none)'} is not weight's last {weight.shape[1]}")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
         raise ShapeError(f"{given}, bias {tuple(bias.shape)}: bias must have weight's first size, ({weight.shape[0]},)")
-    for name, other in (("weight", weight), ("bias", bias)):
-        if other is not None and other.dtype != x.dtype:
-            raise DTypeError(
-                f"linear: x {dtypes.of(x.dtype).name}, {name} {dtypes.of(other.dtype).name}: the element types differ; cast one with .to(...)"
-            )
-    if dtypes.of(x.dtype).kind != "float":
-        raise DTypeError(f"linear: x {dtypes.of(x.dtype).name}: x must be floating; cast with .to(...)")
+    refuse_mixed("linear", ("x", x), ("weight", weight), ("bias", bias))
+    refuse_kind("linear", x.dtype, ("float",))
     return Spec((*x.shape[:-1], weight.shape[0]), x.dtype)
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, dot_accumulator, gemm
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, registry
+from tritensor.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
 
 SMALL = 4096  # elements of a matrix that numpy may take as it lies
 
@@ -27,12 +27,8 @@ def shape(a: Any, b: Any) -> Spec:
     given = f"matmul: a {tuple(a.shape)} @ b {tuple(b.shape)}"
     if not a.shape or not b.shape:
         raise ShapeError(f"{given}: a 0-dimensional operand has no rows or columns; multiply with * instead")
-    if a.dtype != b.dtype:
-        raise DTypeError(
-            f"matmul: a {dtypes.of(a.dtype).name} @ b {dtypes.of(b.dtype).name}: the element types differ; cast one with .to(...)"
-        )
-    if dtypes.of(a.dtype).kind in ("bool", "float8"):
-        raise DTypeError(f"matmul: a {dtypes.of(a.dtype).name}: products of this type are not defined; cast with .to(...) first")
+    refuse_mixed("matmul", ("a", a), ("b", b))
+    refuse_kind("matmul", a.dtype, ("uint", "int", "float", "complex"), "a")
     if a.shape[-1] != b.shape[-2 if len(b.shape) > 1 else 0]:
         raise ShapeError(f"{given}: a's last size {a.shape[-1]} is not b's first {b.shape[-2 if len(b.shape) > 1 else 0]}")
     batch = broadcast("matmul", tuple(a.shape[:-2]), tuple(b.shape[:-2]), labels=("a's batch", "b's batch"))

@@ -8,14 +8,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
 from tritensor.kernels.parts.random_words.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 256  # Philox blocks per program, four elements each
 
@@ -62,8 +60,7 @@ def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
 def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
-    if not dtypes.is_float(x.dtype):
-        raise DTypeError(f"dropout: x is {dtypes.of(x.dtype).name}; it takes floating types")
+    refuse_kind("dropout", x.dtype, ("float",))
     return Spec(tuple(x.shape), x.dtype)
 
 

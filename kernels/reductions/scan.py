@@ -13,9 +13,9 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import ORDERED, refuse_kind
+from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
-from tritensor.table import Sample, Spec, normal_dim, op, ops
+from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
 TILE = 1024  # elements that one program scans at a time
 

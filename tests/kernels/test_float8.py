@@ -111,3 +111,28 @@ def test_arithmetic_is_refused(kind: tt.dtype, on: str) -> None:
     ):  # fmt: skip
         with pytest.raises(tt.DTypeError):
             call()
+
+
+WINDOWS: dict[str, Any] = {"size": (4, 4), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
+LOADED: dict[str, Callable[[tt.Tensor, tt.Tensor], Any]] = {
+    "sgd_step": lambda x, _: tt.ops.sgd_step(x, x.clone(), None, lr=0.1),
+    "adam_step": lambda x, _: tt.ops.adam_step(x, x.clone(), x.clone(), x.clone(), beta1=0.9, beta2=0.99, eps=1e-8, lr=0.1, step=1),
+    "adam_count": lambda x, _: tt.ops.adam_count(x[0, 0, 0], tt.zeros(2, 3, device=x.device).to(x.dtype), beta1=0.9, beta2=0.99),
+    "dropout": lambda x, _: tt.ops.dropout(x, p=0.5, seed=0, offset=0),
+    "max_pool2d_scatter": lambda x, i: tt.ops.max_pool2d_scatter(x, i, dilation=(1, 1), **WINDOWS),
+    "max_pool2d_gather": lambda x, i: tt.ops.max_pool2d_gather(
+        x.repeat(1, 1, 2, 2), i, dilation=(1, 1), **{k: v for k, v in WINDOWS.items() if k != "size"}
+    ),
+    "avg_pool2d_spread": lambda x, _: tt.ops.avg_pool2d_spread(x, ceil_mode=False, count_include_pad=True, **WINDOWS),
+}
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", LOADED)
+@both_types
+def test_ops_that_compute_refuse_them_on_both_devices(name: str, on: str, kind: tt.dtype) -> None:
+    x = tt.ones(1, 1, 2, 2, device=on)
+    index = tt.zeros(1, 1, 2, 2, dtype=tt.int64, device=on)
+    LOADED[name](x.clone(), index)
+    with pytest.raises(tt.DTypeError, match=rf"{name}: \w.* is {kind.name}; {name} takes .*types; cast it"):
+        LOADED[name](x.to(kind), index)

@@ -15,3 +15,5 @@ from tritensor.table.registration import op as op
 from tritensor.table.shape_rules import broadcast as broadcast
 from tritensor.table.shape_rules import normal_dim as normal_dim
 from tritensor.table.shape_rules import normal_dims as normal_dims
+from tritensor.table.shape_rules import refuse_kind as refuse_kind
+from tritensor.table.shape_rules import refuse_mixed as refuse_mixed

@@ -1,12 +1,14 @@
-"""What shape rules share: broadcasting, and dimensions counted from the front."""
+"""What shape rules share: broadcasting, dimensions counted from the front, and refusals of element types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor import dtypes
+from tritensor.errors import DTypeError, ShapeError
 
 
 def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a", "b", "c")) -> tuple[int, ...]:
@@ -44,3 +46,21 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice")
     return tuple(dims) if ndim else ()
+
+
+def refuse_kind(name: str, dtype: np.dtype, kinds: Sequence[str], label: str = "x") -> None:
+    """Raise DTypeError for an element type the op does not take."""
+    d = dtypes.of(dtype)
+    if d.kind not in kinds:
+        mend = "cast it with .to(float32)" if d.kind != "complex" else "take .real, .imag or .abs() first"
+        raise DTypeError(f"{name}: {label} is {d.name}; {name} takes {', '.join(kinds)} types; {mend}")
+
+
+def refuse_mixed(name: str, first: tuple[str, Any], *others: tuple[str, Any]) -> None:
+    """Raise DTypeError where a labelled array (None: not given) is of another element type than the first."""
+    label, x = first
+    for other, y in others:
+        if y is not None and y.dtype != x.dtype:
+            raise DTypeError(
+                f"{name}: {label} is {dtypes.of(x.dtype).name}, {other} {dtypes.of(y.dtype).name}; cast one so that both are the same"
+            )

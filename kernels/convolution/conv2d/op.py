@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ShapeError
 from tritensor.kernels.convolution.conv2d import cpu, gpu
 from tritensor.kernels.convolution.conv2d.cpu import Geometry
-from tritensor.table import Sample, Spec, Work, op, ops, registry
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 Pair = tuple[int, int]
 
@@ -29,14 +28,9 @@ def geometry(x: tuple[int, ...], w: tuple[int, ...], stride: Pair, padding: Pair
 
 
 def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:
+    refuse_mixed(name, *named)
     first, x = named[0]
-    for label, other in named[1:]:
-        if other is not None and other.dtype != x.dtype:
-            raise DTypeError(
-                f"{name}: {first} {dtypes.of(x.dtype).name}, {label} {dtypes.of(other.dtype).name}: the element types differ; cast one with .to(...)"
-            )
-    if dtypes.of(x.dtype).kind != "float":
-        raise DTypeError(f"{name}: {first} {dtypes.of(x.dtype).name}: it must be floating; cast with .to(...)")
+    refuse_kind(name, x.dtype, ("float",), first)
     return x.dtype
 
 

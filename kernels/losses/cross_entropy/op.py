@@ -27,10 +27,10 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, refuse_kind, spread, value, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, spread, value, zero
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
-from tritensor.table import Spec, op, ops, registry
+from tritensor.table import Spec, op, ops, refuse_kind, registry
 
 REDUCTIONS = ("none", "mean", "sum")
 _I64 = np.dtype(np.int64)

@@ -134,5 +134,5 @@ def test_refusals(x, w, attrs, message):
 
 
 def test_types_must_agree():
-    with pytest.raises(DTypeError, match=r"conv2d: x float32, weight float64: the element types differ"):
+    with pytest.raises(DTypeError, match=r"conv2d: x is float32, weight float64; cast one so that both are the same"):
         ops.conv2d(Tensor.wrap(np.ones((1, 1, 3, 3), np.float32)), Tensor.wrap(np.ones((1, 1, 2, 2))), None, **PLAIN)
