@@ -121,7 +121,7 @@ def test_linear_refusals():
         ops.linear(tensor(4, 3), tensor(5, 2))
     with pytest.raises(ShapeError, match=r"bias must have weight's first size, \(5,\)"):
         ops.linear(tensor(4, 3), tensor(5, 3), tensor(4))
-    with pytest.raises(DTypeError, match=r"linear: x float32, weight float64"):
+    with pytest.raises(DTypeError, match=r"linear: x is float32, weight float64"):
         ops.linear(tensor(4, 3), tensor(5, 3, dtype=np.float64))
 
 
