@@ -27,6 +27,18 @@ def _embedding(T: Any) -> Any:
     return T.nn.functional.embedding(T.tensor([0]), T.ones(1, 4), max_norm=1.0)
 
 
+def _moved(T: Any) -> Any:
+    x = T.arange(4)
+    x[1:] = x[:-1]
+    return x
+
+
+def _added(T: Any) -> Any:
+    x = T.arange(4)
+    x[1:].add_(x[:-1])
+    return x
+
+
 # What the page says: (what PyTorch gives, what raises here)
 RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
@@ -43,6 +55,8 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "float32_matrix @ float64_matrix": (lambda T: T.ones(1, 1) @ T.ones(1, 1, dtype=T.float64), RuntimeError, [[1.0]]),
     "isclose": (lambda T: T.isclose(T.ones(1), T.ones(1, dtype=T.float64)), RuntimeError, [True]),
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
+    "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
+    "x[1:].add_(x[:-1])": (_added, RuntimeError, [0, 1, 3, 5]),
     "x[::-1]": (lambda T: T.arange(3)[::-1], ValueError, [2, 1, 0]),
     "vector.cumsum()": (lambda T: T.arange(3).cumsum(), TypeError, [0, 1, 3]),
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
