@@ -250,3 +250,67 @@ def test_none_from_a_hook_of_a_tensor_leaves_the_gradient() -> None:
     x.register_hook(lambda g: None)
     (x * 2).sum().backward()
     assert x.grad.tolist() == [10.0, 10.0]
+
+
+# -- what a hook sees
+def test_tensor_hook_sees_and_replaces() -> None:
+    x = leaf(1.0, 2.0)
+    seen: list[list[float]] = []
+    y = x * 2
+    handle = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    y.sum().backward()
+    assert seen == [[1.0, 1.0]]
+    assert x.grad.tolist() == [20.0, 20.0]
+    handle.remove()
+    (x * 2).sum().backward()
+    assert len(seen) == 1
+
+
+def test_leaf_hook() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_hook(lambda g: g + 1)
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [3.0, 5.0]
+    (g,) = grad((x * x).sum(), x)
+    assert g.tolist() == [3.0, 5.0]
+
+
+def test_hook_under_create_graph() -> None:
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)  # dy/dx becomes x * 2x
+    (first,) = grad(y, x, create_graph=True)
+    (second,) = grad(first, x)
+    assert first.item() == 8.0
+    assert second.item() == 8.0
+
+
+def test_hook_of_the_wrong_shape() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.register_hook(lambda g: g.sum())
+    with pytest.raises(RuntimeError, match=r"hook: returned a gradient of shape \(\)"):
+        y.sum().backward()
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        tt.ones(2).register_hook(print)
+
+
+def test_hook_runs_once_with_the_whole_gradient() -> None:
+    x = leaf(1.0)
+    y = x * 1
+    seen: list[float] = []
+    y.register_hook(lambda g: seen.append(g.item()))
+    (y * 2 + y * 3).sum().backward()
+    assert seen == [5.0]
+
+
+def test_retain_grad_and_post_accumulate() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    y.retain_grad()
+    called: list[list[float]] = []
+    x.register_post_accumulate_grad_hook(lambda t: called.append(t.grad.tolist()))
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6.0, 12.0]
+    assert called == [[18.0, 36.0]]

@@ -179,3 +179,56 @@ def test_writing_to_nothing(on: str) -> None:
     y[3:] = 5.0
     y[:, tt.zeros(0, dtype=tt.int64, device=on)] = 7.0
     assert y.sum().item() == 6.0
+
+
+# -- views and their bases
+def test_write_on_a_view_reaches_the_base() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a = x * 2
+    a[1:].mul_(10)
+    (a * a).sum().backward()  # 4 x0^2 + 400 x1^2 + 400 x2^2
+    assert x.grad.tolist() == [8.0, 1600.0, 2400.0]
+
+
+def test_write_on_the_base_reaches_the_view() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a = x * 2
+    v = a[1:]
+    a.mul_(10)
+    (v * v).sum().backward()
+    assert x.grad.tolist() == [0.0, 1600.0, 2400.0]
+
+
+def test_a_leaf_written_into_a_plain_buffer() -> None:
+    w = leaf(1.0, 2.0)
+    buffer = tt.zeros(3, dtype=tt.float64)
+    buffer[:2] = w * 3
+    assert buffer.requires_grad
+    (buffer * buffer).sum().backward()
+    assert w.grad.tolist() == [18.0, 36.0]
+
+
+def test_overwritten_elements_get_no_gradient() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    a = x * 2
+    a[0] = 7.0
+    (a * a).sum().backward()
+    assert x.grad.tolist() == [0.0, 16.0, 24.0]
+
+
+def test_views_of_views() -> None:
+    x = tt.arange(6, dtype=tt.float64).requires_grad_()
+    a = x * 1
+    m = a.view(2, 3)
+    m.t()[2].zero_()
+    (a * a).sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0, 0.0, 6.0, 8.0, 0.0]
+
+
+def test_in_place_arithmetic_in_a_graph() -> None:
+    x = leaf(3.0)
+    y = x * 2
+    y += x
+    y *= 2  # 2 (2x + x) = 6x
+    y.backward()
+    assert x.grad.item() == 6.0

@@ -133,3 +133,33 @@ def test_a_generator_takes_and_returns_values() -> None:
         running.send("b")
     assert end.value.value == "b"
     assert on()
+
+
+# -- modes and the graph
+def test_modes() -> None:
+    x = tt.ones(1, requires_grad=True)
+    assert on()
+    with tt.no_grad():
+        assert not on()
+        assert not (x * 2).requires_grad
+        with tt.enable_grad():
+            assert (x * 2).requires_grad
+        assert not on()
+    with tt.set_grad_enabled(False):
+        assert not (x * 2).requires_grad
+    assert on()
+    with tt.inference_mode():
+        assert not (x * 2).requires_grad
+
+    @tt.no_grad()
+    def frozen() -> tt.Tensor:
+        return x * 2
+
+    assert not frozen().requires_grad
+    assert on()
+
+
+def test_a_mode_is_restored_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), tt.no_grad():
+        _ = 1 / 0
+    assert on()

@@ -7,9 +7,9 @@ import pytest
 
 import tritensor as tt
 from tests.cuda.compiler import test_launch_features as features
-from tests.cuda.compiler import test_tensor_descriptor as tiles
+from tests.cuda.compiler import test_tensor_descriptor as descriptors
 from tests.cuda.compiler.test_launch_features import by_scratch, first_half, second_half, turned
-from tests.cuda.compiler.test_tensor_descriptor import copied, product, sample
+from tests.cuda.compiler.tiles import copied, product, sample
 from tests.gpu.scale import real, scaled
 from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
@@ -25,14 +25,14 @@ F32, F16, I32 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int32)
 # Numbers that tests/cuda wants of the emulated device.
 test_a_cluster_of_three_is_refused_everywhere = features.test_a_cluster_of_three_is_refused_everywhere
 test_maps_that_programs_make_for_themselves = features.test_maps_that_programs_make_for_themselves
-test_a_dimension_of_one_may_have_any_stride = tiles.test_a_dimension_of_one_may_have_any_stride
-test_a_matrix_product_of_tiles = tiles.test_a_matrix_product_of_tiles
-test_a_replayed_corner_describes_the_arrays_it_is_given = tiles.test_a_replayed_corner_describes_the_arrays_it_is_given
-test_descriptors_beside_plain_arguments_and_in_tuples = tiles.test_descriptors_beside_plain_arguments_and_in_tuples
-test_one_dimension_and_three = tiles.test_one_dimension_and_three
-test_tiles_are_copied_and_cut_at_the_edges = tiles.test_tiles_are_copied_and_cut_at_the_edges
-test_views_are_described_by_their_strides = tiles.test_views_are_described_by_their_strides
-test_what_lies_beyond_the_array_is_zero_or_nan = tiles.test_what_lies_beyond_the_array_is_zero_or_nan
+test_a_dimension_of_one_may_have_any_stride = descriptors.test_a_dimension_of_one_may_have_any_stride
+test_a_matrix_product_of_tiles = descriptors.test_a_matrix_product_of_tiles
+test_a_replayed_corner_describes_the_arrays_it_is_given = descriptors.test_a_replayed_corner_describes_the_arrays_it_is_given
+test_descriptors_beside_plain_arguments_and_in_tuples = descriptors.test_descriptors_beside_plain_arguments_and_in_tuples
+test_one_dimension_and_three = descriptors.test_one_dimension_and_three
+test_tiles_are_copied_and_cut_at_the_edges = descriptors.test_tiles_are_copied_and_cut_at_the_edges
+test_views_are_described_by_their_strides = descriptors.test_views_are_described_by_their_strides
+test_what_lies_beyond_the_array_is_zero_or_nan = descriptors.test_what_lies_beyond_the_array_is_zero_or_nan
 
 
 def hopper() -> bool:

@@ -1,117 +1,21 @@
-"""The stub driver itself, through cuda-python: what it answers, what it checks, the faults it injects. The runtime's tests rest on it."""
+"""The stub driver itself, through cuda-python: devices, memory, launches, the faults it injects. The runtime's tests rest on it."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import struct
 import subprocess
 import sys
 import threading
-import time
-from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-import triton
-import triton.language as tl
 from cuda.bindings import driver
 
+from tests.cuda.driver.stub_calls import ask, context, cubin, downloaded, objected, ready, refused, uploaded
 from tests.stub import build, control
 from tests.stub.child import on_stub
-
-GLOBAL = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_GLOBAL
-RELAXED = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-
-
-def ask(name: str, *args: Any) -> Any:
-    """Call the driver; the call must succeed."""
-    status, *found = getattr(driver, name)(*args)
-    assert status == 0, f"{name}{args}: {status!r}; {control.complaints()}"
-    return found[0] if len(found) == 1 else tuple(found)
-
-
-def refused(status: str, name: str, *args: Any) -> None:
-    """Call the driver; it must answer this status."""
-    found = getattr(driver, name)(*args)[0]
-    assert found.name == f"CUDA_ERROR_{status}", f"{name}{args}: {found!r}"
-
-
-def objected(words: str) -> None:
-    """The stub has complained once, in these words."""
-    (complaint,) = control.complaints()
-    assert words in complaint, complaint
-
-
-def context(device: int = 0) -> Any:
-    """Start the driver and make a device's context current."""
-    ask("cuInit", 0)
-    found = ask("cuDevicePrimaryCtxRetain", ask("cuDeviceGet", device))
-    ask("cuCtxSetCurrent", found)
-    return found
-
-
-def stream(flags: int = 1) -> Any:
-    return ask("cuStreamCreate", flags)
-
-
-def uploaded(array: np.ndarray) -> int:
-    address = int(ask("cuMemAlloc", array.nbytes))
-    ask("cuMemcpyHtoD", address, array.ctypes.data, array.nbytes)
-    return address
-
-
-def downloaded(address: int, count: int) -> list[float]:
-    into = np.zeros(count, np.float32)
-    ask("cuMemcpyDtoH", into.ctypes.data, address, into.nbytes)
-    return into.tolist()
-
-
-@triton.jit
-def scaled(x, y, small, n, wide, factor, shift, BLOCK: tl.constexpr):
-    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    v = tl.load(x + o, mask=o < n) * factor + shift
-    tl.store(y + o, v + wide + small, mask=o < n)
-
-
-@cache
-def cubin(capability: int) -> bytes:
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    types = {"x": "*fp32", "y": "*fp32", "small": "i8", "n": "i32", "wide": "i64", "factor": "fp32", "shift": "fp64", "BLOCK": "constexpr"}
-    source = ASTSource(scaled, types, constexprs={(7,): 256})
-    made: Any = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, "enable_fp_fusion": True})
-    return made.asm["cubin"]
-
-
-class Call:
-    """A launch of `scaled` whose parts a test may spoil before it runs."""
-
-    layout = "QQbiqfdQQ"  # Triton ends every kernel's parameters with two pointers to scratch memory
-
-    def __init__(self, x: int, y: int) -> None:
-        self.function = ask("cuModuleGetFunction", ask("cuModuleLoadData", cubin(90)), b"scaled")
-        self.values: list[Any] = [x, y, 3, 100, 2**40, 0.5, 0.25, 0, 0]
-        self.config = driver.CUlaunchConfig()
-        self.config.gridDimX, self.config.gridDimY, self.config.gridDimZ = 2, 1, 1
-        self.config.blockDimX, self.config.blockDimY, self.config.blockDimZ = 128, 1, 1
-        self.config.hStream = 0
-        self.config.numAttrs = 0
-
-    def __call__(self) -> str:
-        slots = [struct.pack("<" + kind, value).ljust(8, b"\0") for kind, value in zip(self.layout, self.values, strict=True)]
-        block = ctypes.create_string_buffer(b"".join(slots))
-        addresses = (ctypes.c_void_p * len(slots))(*(ctypes.addressof(block) + 8 * i for i in range(len(slots))))
-        (status,) = driver.cuLaunchKernelEx(self.config, self.function, ctypes.addressof(addresses), 0)
-        return status.name
-
-
-def ready() -> Call:
-    """A launch that is in order."""
-    context()
-    return Call(*(int(ask("cuMemAlloc", 1024)) for _ in range(2)))
 
 
 # devices
@@ -356,155 +260,6 @@ def test_a_cubin_of_another_architecture() -> None:
     refused("NOT_FOUND", "cuModuleGetFunction", module, b"no_such_kernel")
     ask("cuModuleUnload", module)
     refused("INVALID_HANDLE", "cuModuleGetFunction", module, b"scaled")
-
-
-# streams, events, capture
-@on_stub()
-def test_slow_copies_keep_a_stream_busy() -> None:
-    context()
-    x = uploaded(np.zeros(4, np.float32))
-    busy, other = stream(), stream()
-    pinned = int(ask("cuMemHostAlloc", 16, 0))
-    source = np.frombuffer((ctypes.c_char * 16).from_address(pinned), np.float32)
-    source[:] = 1
-    control.slow(copies=200_000)
-    start, done = ask("cuEventCreate", 0), ask("cuEventCreate", 0)
-    ask("cuEventRecord", start, busy)
-    ask("cuMemcpyHtoDAsync", x, pinned, 16, busy)
-    ask("cuEventRecord", done, busy)
-    refused("NOT_READY", "cuStreamQuery", busy)
-    refused("NOT_READY", "cuEventQuery", done)
-    refused("NOT_READY", "cuEventElapsedTime", start, done)
-    ask("cuStreamQuery", other)
-    source[:] = 2  # too early: the copy reads its source when it runs
-    ask("cuStreamWaitEvent", other, done, 0)
-    before = time.perf_counter()
-    ask("cuStreamSynchronize", other)
-    assert time.perf_counter() - before > 0.05
-    ask("cuEventQuery", done)
-    assert ask("cuEventElapsedTime", start, done) >= 200
-    control.slow()
-    assert downloaded(x, 4) == [2, 2, 2, 2]
-
-
-@on_stub()
-def test_capture_and_replay() -> None:
-    launch = ready()
-    x = launch.values[0]
-    capturing, side = stream(), stream()
-    launch.config.hStream = capturing
-    control.reset()
-    ask("cuStreamBeginCapture", capturing, GLOBAL)
-    assert launch() == "CUDA_SUCCESS"
-    fork, joined = ask("cuEventCreate", 0), ask("cuEventCreate", 0)
-    ask("cuEventRecord", fork, capturing)
-    ask("cuStreamWaitEvent", side, fork, 0)
-    ask("cuMemsetD32Async", x, 0, 4, side)
-    ask("cuEventRecord", joined, side)
-    ask("cuStreamWaitEvent", capturing, joined, 0)
-    graph = ask("cuStreamEndCapture", capturing)
-    assert control.launches() == []
-    assert np.isnan(downloaded(x, 4)).all()
-    assert ask("cuGraphGetNodes", graph)[1] == 2
-    ready_graph = ask("cuGraphInstantiate", graph, 0)
-    ask("cuGraphDestroy", graph)
-    for _ in range(2):
-        ask("cuGraphLaunch", ready_graph, capturing)
-    ask("cuStreamSynchronize", capturing)
-    assert downloaded(x, 4) == [0, 0, 0, 0]
-    assert [seen.from_graph for seen in control.launches()] == [True, True]
-    ask("cuMemFree", x)
-    ask("cuGraphLaunch", ready_graph, capturing)
-    objected("memory of node 1 was freed after the capture")
-
-
-@pytest.mark.parametrize(
-    ("name", "status"),
-    [("alloc", "STREAM_CAPTURE_UNSUPPORTED"), ("wait", "STREAM_CAPTURE_UNSUPPORTED"), ("query", "STREAM_CAPTURE_UNSUPPORTED")]
-    + [("copy", "STREAM_CAPTURE_UNSUPPORTED"), ("legacy", "STREAM_CAPTURE_IMPLICIT"), ("sync", "STREAM_CAPTURE_UNSUPPORTED")],
-)
-@on_stub()
-def test_what_a_capture_forbids(name: str, status: str) -> None:
-    context()
-    x = uploaded(np.ones(4, np.float32))
-    capturing = stream(0)
-    host = np.zeros(4, np.float32)
-    ask("cuStreamBeginCapture", capturing, GLOBAL)
-    forbidden: dict[str, tuple[Any, ...]] = {
-        "alloc": ("cuMemAlloc", 16),
-        "wait": ("cuStreamSynchronize", capturing),
-        "query": ("cuStreamQuery", capturing),
-        "copy": ("cuMemcpyDtoH", host.ctypes.data, x, 16),
-        "legacy": ("cuMemsetD8Async", x, 0, 16, 0),
-        "sync": ("cuCtxSynchronize",),
-    }
-    refused(status, *forbidden[name])
-    refused("STREAM_CAPTURE_INVALIDATED", "cuMemsetD8Async", x, 0, 16, capturing)
-    refused("STREAM_CAPTURE_INVALIDATED", "cuStreamEndCapture", capturing)
-    ask("cuMemsetD8Async", x, 0, 16, capturing)
-    assert downloaded(x, 4) == [0, 0, 0, 0]
-
-
-@on_stub()
-def test_a_relaxed_capture_lets_others_allocate_and_unjoined_work_is_refused() -> None:
-    context()
-    capturing, side = stream(), stream()
-    ask("cuStreamBeginCapture", capturing, RELAXED)
-    x = ask("cuMemAlloc", 16)
-    event = ask("cuEventCreate", 0)
-    ask("cuEventRecord", event, capturing)
-    ask("cuStreamWaitEvent", side, event, 0)
-    ask("cuMemsetD8Async", x, 0, 16, side)
-    refused("STREAM_CAPTURE_UNJOINED", "cuStreamEndCapture", capturing)
-    refused("STREAM_CAPTURE_UNSUPPORTED", "cuStreamBeginCapture", 0, GLOBAL)
-
-
-@on_stub(STUB_DEVICES=2)
-def test_what_breaks_a_relaxed_capture_too() -> None:
-    """What names captured work itself, or the context that holds it; a context of another device may be waited for."""
-    other, own = context(1), context(0)
-    capturing, event = stream(), ask("cuEventCreate", 0)
-
-    def broken() -> None:
-        refused("STREAM_CAPTURE_INVALIDATED", "cuStreamEndCapture", capturing)
-
-    ask("cuStreamBeginCapture", capturing, RELAXED)
-    ask("cuEventRecord", event, capturing)
-    refused("CAPTURED_EVENT", "cuEventQuery", event)
-    broken()
-
-    def elsewhere(which: Any) -> None:
-        ask("cuCtxSetCurrent", which)
-        statuses.append(driver.cuCtxSynchronize()[0].name)
-
-    for which, status in ((other, "CUDA_SUCCESS"), (own, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED")):
-        statuses: list[str] = []
-        ask("cuStreamBeginCapture", capturing, RELAXED)
-        thread = threading.Thread(target=elsewhere, args=(which,))
-        thread.start()
-        thread.join()
-        assert statuses == [status]
-        if which is own:
-            broken()
-        else:
-            ask("cuGraphDestroy", ask("cuStreamEndCapture", capturing))
-
-
-@on_stub()
-def test_a_fork_and_a_thread_without_a_context_get_no_answer() -> None:
-    context()
-    event = ask("cuEventCreate", 0)
-    child = os.fork()
-    if not child:
-        found = [driver.cuInit(0)[0], driver.cuDeviceGetCount()[0], driver.cuEventDestroy(event)[0], driver.cuCtxSynchronize()[0]]
-        os._exit(0 if {status.name for status in found} == {"CUDA_ERROR_NOT_INITIALIZED"} else 1)
-    assert os.waitpid(child, 0)[1] == 0
-    statuses: list[str] = []
-    thread = threading.Thread(target=lambda: statuses.append(driver.cuEventDestroy(event)[0].name))
-    thread.start()
-    thread.join()
-    assert statuses == ["CUDA_ERROR_INVALID_CONTEXT"]
-    ask("cuEventDestroy", event)
 
 
 # faults

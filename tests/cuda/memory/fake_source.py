@@ -159,3 +159,9 @@ def check_books(allocator: CachingAllocator, caller: Caller, source: FakeSource)
     assert allocator.live + free + allocator.limbo_bytes + allocator.uncut_bytes() == allocator.reserved
     assert set(allocator.large) == {p for p, s in caller.live.items() if s.size >= MB}
     assert len(source.events) == sum(e is not None for entry in allocator._limbo for e in entry.events)
+
+
+def fresh(total: int = 64 * MB) -> tuple[FakeSource, CachingAllocator, Caller]:
+    source = FakeSource(total)
+    allocator = CachingAllocator(source, 0)
+    return source, allocator, Caller(allocator)
