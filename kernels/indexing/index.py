@@ -27,7 +27,7 @@ from tritensor.kernels.parts.indices.keyed_rows import (
     watch_keys,
 )
 from tritensor.kernels.parts.view_arithmetic import inverse
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.table import Sample, Spec, op, ops, refuse_mixed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64", "int64")
 
@@ -176,8 +176,7 @@ def _index_put_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], f
     want = got_shape("setitem", x, indices, dims, front)
     if tuple(value.shape) != want:
         raise ShapeError(f"setitem: value {tuple(value.shape)} for indexed elements of shape {want}")
-    if value.dtype != x.dtype:
-        raise ShapeError(f"setitem: value is {dtypes.of(value.dtype).name}, x is {dtypes.of(x.dtype).name}; cast the value")
+    refuse_mixed("index_put", ("x", x), ("value", value))
     if accumulate and is_float8(x.dtype):
         raise DTypeError(f"index_put: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")
     return Spec(tuple(x.shape), x.dtype)

@@ -97,7 +97,7 @@ def _backward(g: CudaArray, x: CudaArray, target: CudaArray, reduction: str, nee
 def _reference_backward(g: np.ndarray, x: np.ndarray, target: np.ndarray, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     wide = dtypes.accumulator(x.dtype)
     scale = np.multiply(g, 2 / max(_divisor(x, reduction), 1), dtype=wide)
-    away = np.subtract(x, target) if wide == x.dtype else x.astype(wide) - target.astype(wide)
+    away = np.subtract(x, target, dtype=wide)
     dx = np.asarray(np.multiply(away, scale, out=away if away.ndim else None)).astype(x.dtype, copy=False)
     return dx, np.negative(dx) if needs[1] else None
 

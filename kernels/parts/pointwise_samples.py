@@ -53,7 +53,7 @@ def sample_calls(
         found: list[Any] = []
         if len(domains) == 1:
             found += [Sample(domains[0].draw(rng, s)) for s in _ALONE]
-            if tuple(dtypes) == FLOATS:
+            if set(FLOATS) <= set(dtypes):
                 found.append(Sample(_SPECIAL, smooth=False))
         else:
             shapes = _TOGETHER if len(domains) == 2 else tuple((*pair, (1,)) for pair in _TOGETHER)

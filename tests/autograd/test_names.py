@@ -11,7 +11,7 @@ NAMES = {
     "x + y": "Add0", "x.exp()": "Exp0", "x.log1p()": "Log1P0", "x ** 2": "Pow0", "x ** y": "Pow1", "2 ** x": "Pow2", "x.square()": "Pow0",
     "x @ m": "Mm0", "x.mv(v)": "Mv0", "v.dot(v)": "Dot0", "b.bmm(b)": "Bmm0", "F.linear(x, w)": "Mm0", "F.linear(x, w, v)": "Addmm0",
     "x.view(-1)": "View0", "x.reshape(2, 6)": "View0", "x.t().reshape(-1)": "UnsafeView0", "x.view_as(x)": "View0", "x.unsqueeze(1)": "Unsqueeze0",
-    "x[None]": "Unsqueeze0", "x[:1].squeeze()": "Squeeze0", "x.transpose(0, 1)": "Transpose0", "b.permute(1, 2, 0)": "Permute0",
+    "x[:, :1].reshape(1, 3)": "View0", "x[None]": "Unsqueeze0", "x[:1].squeeze()": "Squeeze0", "x.transpose(0, 1)": "Transpose0", "b.permute(1, 2, 0)": "Permute0",
     "x.expand(2, 3, 4)": "Expand0", "x[0]": "Select0", "x[1:]": "Slice0", "x[:, 1]": "Select0", "x[0, 1:]": "Slice0", "x[..., 0]": "Select0",
     "x[tt.tensor([0, 1])]": "Index0", "x[x > 0]": "Index0", "x.clone()": "Clone0", "x.double()": "ToCopy0", "x.sum()": "Sum0", "x.sum(0)": "Sum1",
     "x.mean(1)": "Mean1", "x.prod()": "Prod0", "x.prod(0)": "Prod1", "x.max()": "Max1", "x.max(0)[0]": "Max0", "x.amax(0)": "Amax0",

@@ -9,6 +9,25 @@ from tests.mutate.faults import Fault
 
 # (file, function, the text that the fault replaces) -> why no answer changes
 EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "kernels/creation/numbers.py",
+        "_full",
+        "type(value) is float and math.copysign(1.0, value) < 0",
+    ): "np.full writes the zeros, too, only slower",
+    ("kernels/creation/numbers.py", "_full", "1.0"): "the sign alone is asked of copysign",
+    (
+        "kernels/indexing/gathering.py",
+        "_gather_kernel",
+        "0",
+    ): "what a masked load has where its mask is off is not used: every use has that mask",
+    (
+        "kernels/optimizers/steps.py",
+        "_in_blocks",
+        "update(s[: first.size], t[: first.size], *flat, *numbers)",
+    ): "s and t are scratch, one like the other",
+    ("kernels/optimizers/steps.py", "_in_blocks", "update(s[:n], t[:n], *blocks, *numbers)"): "s and t are scratch, one like the other",
+    ("kernels/parts/axes.py", "blocks", "along_rows"): "tiles of either form give the same answer",
+    ("kernels/parts/random_words/normal.py", "_polar64", "0x2000000000000000"): "its last bits are beyond those that float64 keeps of t",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 
@@ -33,7 +52,7 @@ def commutes(fault: Fault, old: ast.expr | None) -> str:
 def speed(fault: Fault, source: bytes) -> str:
     """A number given as the warps or stages of a launch."""
     line = source[: fault.start].rpartition(b"\n")[2].decode()
-    keyword = re.search(r"(\w+)=$", line)
+    keyword = re.search(r"(\w+)(?:: int = |=)$", line)
     if fault.kind == "constant" and keyword and keyword.group(1) in SPEED:
         return f"{keyword.group(1)} of a launch changes its speed alone"
     return ""
@@ -66,15 +85,18 @@ SIZES = {
     "kernels/parts/launch_rules.py": ("gemm_tiles",),
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
     "kernels/convolution/conv2d/cpu.py": ("_gathered",),
+    "kernels/parts/blocks.py": ("_evaluate",),
 }
-CUTS = re.compile(r"PROGRAMS|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = ")
+CUTS = re.compile(
+    r"PROGRAMS|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
+)
 
 
 def cut(fault: Fault, source: bytes) -> str:
     """A comparison or a number by which a launch rule, or a loop over blocks, picks one of several allowed sizes."""
     begin, end = source.rfind(b"\n", 0, fault.start) + 1, source.find(b"\n", fault.end)
     line = source[begin:end].decode()
-    if fault.kind in ("constant", "comparison") and fault.function in SIZES.get(fault.path, ()) and CUTS.search(line):
+    if fault.kind in ("constant", "comparison", "arithmetic") and fault.function in SIZES.get(fault.path, ()) and CUTS.search(line):
         return "it picks one of several sizes that all give this answer"
     return ""
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.mutate.reach import ops_of, ops_reaching, runs_on, says
+from tritensor.kernels.op_index import MODULES
 
 # Asked last, of every survivor so far: what users do, end to end.
 WIDE = ("tests/familiar", "tests/autograd", "tests/nn", "tests/optim", "tests/replay/test_replay.py", "tests/replay/test_replay_inputs.py")
@@ -72,8 +73,9 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     quick = [f"{op}/{place}" for place in places[:2] for op in ops[:6]]
     walked = [f"{op}/{place}" for place in places for op in ops]
     texts = _tests(root)
-    family = f"tests/kernels/{path.split('/')[1]}/"
-    near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(family)]
+    families = tuple(f"tests/kernels/{room}/" for room in dict.fromkeys([path.split("/")[1], *_families(ops)]))
+    near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(families[0])]
+    near += [t for t in texts if t.startswith(families[1:]) and t not in near]
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
     reports = [DEVICE_ERRORS] if says(root, path, function, "errors") and DEVICE_ERRORS in texts else []
@@ -85,6 +87,11 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     tests = list(dict.fromkeys([*near, *naming, *reports, *using[:1]]))
     runs = [Stage("ask", quick), Stage("ask", [w for w in walked if w not in quick]), Stage("pytest", tests)]
     return [s for s in runs if s.what]
+
+
+def _families(ops: tuple[str, ...]) -> list[str]:
+    """The folders of kernels/ that register these ops."""
+    return list(dict.fromkeys(room.split(".")[0] for room, names in MODULES.items() if set(ops) & set(names.split())))
 
 
 @cache

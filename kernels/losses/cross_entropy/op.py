@@ -55,12 +55,12 @@ def _label(target, weight, at, inside, columns, ignore_index):
 
 @triton.jit
 def _class_weight(weight, col, columns):
-    """Weights of a tile's classes, (1, cols)."""
+    """Weights of a tile's classes, (1, cols); (1, 1) where all weigh the same."""
     if weight is not None:
         w = tl.load(weight + col, mask=col < columns, other=0.0)
         w = (w if w.dtype == tl.float64 else w.to(tl.float32))[None, :]
     else:
-        w = tl.where(col < columns, 1.0, 0.0)[None, :]
+        w = tl.full((1, 1), 1.0, tl.float32)
     return w
 
 
