@@ -275,8 +275,8 @@ def scatter_reference(
     size: tuple[int, ...],
     kernel_size: Pair,
     stride: Pair,
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
+    padding: Pair,
+    dilation: Pair,
 ) -> np.ndarray:
     """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max_pool2d's of the same windows."""
     s = Windows(size[0], size[1], indices.shape[2], indices.shape[3], *kernel_size, *stride, *padding, *dilation)
@@ -312,9 +312,7 @@ def gather_shape(x: Any, indices: Any, *, kernel_size: Pair, stride: Pair, paddi
     return Spec(tuple(indices.shape), x.dtype)
 
 
-def gather_reference(
-    x: np.ndarray, indices: np.ndarray, *, kernel_size: Pair, stride: Pair, padding: Pair = (0, 0), dilation: Pair = (1, 1)
-) -> np.ndarray:
+def gather_reference(x: np.ndarray, indices: np.ndarray, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> np.ndarray:
     """y[n, c, r, q] = x[n, c] at the flat place indices[n, c, r, q]; the windows are only told to its gradient."""
     n, c, h, w = x.shape
     chosen = indices.reshape(n, c, indices.shape[2] * indices.shape[3])

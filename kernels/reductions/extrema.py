@@ -117,7 +117,7 @@ def _widened(x: np.ndarray) -> np.ndarray:
 
 def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
     """ufunc.reduce; many short rows column by column, because numpy's reduction starts anew for each row."""
-    n = x.shape[-1] if x.ndim > 1 and dims == (x.ndim - 1,) else 0
+    n = x.shape[-1] if dims == (x.ndim - 1,) else 0
     if not 1 < n <= _SHORT or x.size < _MANY or not x.flags.c_contiguous:
         return ufunc.reduce(x, axis=dims, keepdims=keepdim)
     columns = x.reshape(-1, n)

@@ -224,8 +224,6 @@ def _diagonal(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
 
 def _diagonal_shape(x: Any, *, offset: int, dim1: int, dim2: int) -> Spec:
     ndim = len(x.shape)
-    if ndim < 2:
-        raise ShapeError(f"diagonal: x {tuple(x.shape)} has fewer than two dimensions")
     return Spec(diagonal_shape(x.shape, offset, normal_dim("diagonal", dim1, ndim), normal_dim("diagonal", dim2, ndim)), x.dtype)
 
 

@@ -263,6 +263,7 @@ def test_every_tile_of_rows() -> None:
     for rows, n, size in itertools.product((1, 3, 60, 300, 3000, 100_000), lengths, (4, 8)):
         for shape, dim in (((rows, n), 1), ((n, rows), 0)):
             g = row_tiles(shape, dim, size)
+            assert g.warps in (1, 2, 4, 8, 16), "a launch takes a power of two"
             grids[g.BM, g.BN, g.whole] = g
     for g in grids.values():
         columns = max(g.BN - 1, 1) if g.whole else g.BN + 3

@@ -28,6 +28,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("kernels/optimizers/steps.py", "_in_blocks", "update(s[:n], t[:n], *blocks, *numbers)"): "s and t are scratch, one like the other",
     ("kernels/parts/axes.py", "blocks", "along_rows"): "tiles of either form give the same answer",
     ("kernels/parts/random_words/normal.py", "_polar64", "0x2000000000000000"): "its last bits are beyond those that float64 keeps of t",
+    ("kernels/products/matmul.py", "shape", "1"): "of a matrix the first size is the last but one",
+    ("kernels/random/sampling.py", "_randperm_forward", "0"): "keys that are all one more have the same order",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 
@@ -64,6 +66,13 @@ def added_zero(fault: Fault, old: ast.expr | None) -> str:
         isinstance(old, ast.BinOp) and isinstance(old.op, ast.Add | ast.Sub) and isinstance(old.right, ast.Name) and old.right.id == "zero"
     )
     return "zero is added for its type alone" if sum_ and fault.kind == "arithmetic" else ""
+
+
+def unknown_size(fault: Fault, source: bytes) -> str:
+    """numpy takes any negative number in reshape for the size that it is to find."""
+    before = source[: fault.start].rpartition(b"\n")[2].decode()
+    size = fault.kind == "constant" and "reshape(" in before and (before + fault.new).replace("(", "").endswith("-2")
+    return "numpy finds the size for any negative number" if size else ""
 
 
 def attribute_default(fault: Fault, source: bytes) -> str:
@@ -110,4 +119,4 @@ def reason(fault: Fault, source: bytes) -> str:
         old = None
     listed = EQUIVALENT.get((fault.path, fault.function, text), "")
     by_text = listed or commutes(fault, old) or added_zero(fault, old)
-    return by_text or speed(fault, source) or cut(fault, source) or attribute_default(fault, source)
+    return by_text or unknown_size(fault, source) or speed(fault, source) or cut(fault, source) or attribute_default(fault, source)

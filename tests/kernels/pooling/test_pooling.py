@@ -85,7 +85,7 @@ def test_an_infinite_gradient_stays_in_its_cell():
     two = {"kernel_size": (2, 2), "stride": (2, 2)}
     _, index = max_pooling.reference(x, **two)
     g = np.array([[[[np.inf, 1], [2, np.nan]]]], np.float32)
-    dx = max_pooling.scatter_reference(g, index, size=(4, 4), **two)
+    dx = max_pooling.scatter_reference(g, index, size=(4, 4), padding=(0, 0), dilation=(1, 1), **two)
     expected = np.zeros(16, np.float32)
     expected[index.ravel()] = g.ravel()
     np.testing.assert_array_equal(dx.ravel(), expected)

@@ -161,6 +161,10 @@ def test_multinomial() -> None:
         w[0].multinomial(4)
 
 
+def _integers(low: int, high: int) -> tt.Tensor:
+    return tt.ops.randint(low=low, high=high, shape=(2,), seed=0, offset=0, dtype=np.dtype(np.uint8), device=tt.device("cpu"))
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -168,6 +172,8 @@ def test_multinomial() -> None:
         (lambda: tt.rand(-1), "negative size"),
         (lambda: tt.randint(5, 5, (2,)), "low 5 is not below high 5"),
         (lambda: tt.randint(300, (2,), dtype=tt.uint8), "does not fit uint8"),
+        (lambda: _integers(low=0, high=300), "randint: 0 to 299 does not fit uint8"),
+        (lambda: _integers(low=-1, high=3), "randint: -1 to 2 does not fit uint8"),
         (lambda: tt.randperm(-1), "n is -1"),
     ],
 )

@@ -224,7 +224,8 @@ def test_a_mean_over_ignored_rows_only_is_nan() -> None:
 
 # Accuracy
 @pytest.mark.parametrize(
-    ("shape", "dims"), [((300_000, 3), (0,)), ((1_000_000,), (0,)), ((40, 3000, 7), (0, 1)), ((7, 3000, 40), (1,)), ((1001, 999), (0, 1))]
+    ("shape", "dims"),
+    [((300_000, 3), (0,)), ((1_000_000,), (0,)), ((40, 3000, 7), (0, 1)), ((7, 3000, 40), (1,)), ((1001, 999), (0, 1)), ((4, 320), (1,))],
 )
 def test_sums_on_the_cpu_lose_at_most_8_eps(shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
     for x in (np.random.default_rng(7).random(shape, np.float32), np.full(shape, 0.1, np.float32)):
