@@ -187,6 +187,8 @@ def checked(
     given = f"{name}: x {tuple(x.shape)}, kernel_size {tuple(kernel_size)}"
     if len(x.shape) != 4:
         raise ShapeError(f"{given}: x must be (N, C, H, W)")
+    if 0 in x.shape[1:]:
+        raise ShapeError(f"{given}: x has a size of 0, which only its batch may have")
     refuse_kind(name, x.dtype, kinds)
     if min(kernel_size) < 1 or min(stride) < 1 or min(dilation) < 1:
         raise ShapeError(f"{given}: kernel_size, stride {stride} and dilation {dilation} must be at least 1")

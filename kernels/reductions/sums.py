@@ -70,7 +70,13 @@ def multiply(a, b):
 # Moments about the first of the reduced elements, which is as far from 0 as all of them: a mean of 1e4 kept in float32 loses four digits.
 @triton.jit
 def _moments(x, origin, index):
-    return x * 0 + 1, x - origin, x * 0
+    return tl.zeros_like(x) + 1, x - _finite(origin), tl.zeros_like(x)
+
+
+@triton.jit
+def _finite(origin):
+    """What to count from: 0 where the first element is no finite number, since the others' distances from it say nothing."""
+    return tl.where(tl.abs(origin) < float("inf"), origin, 0)
 
 
 # Chan's update: of (n, mean, m2) and (n', mean', m2') with d = mean' - mean, N = n + n': mean + d n'/N, m2 + m2' + d^2 n n'/N
@@ -79,7 +85,7 @@ def _merge(n, mean, m2, n_, mean_, m2_):
     both = n + n_
     share = n_ / tl.maximum(both, 1)
     d = mean_ - mean
-    return both, mean + d * share, m2 + m2_ + d * d * n * share
+    return both, mean + d * share, m2 + m2_ + d * (d * (n * share))  # so that an infinite d * d never meets a count of 0
 
 
 @triton.jit
@@ -131,7 +137,7 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
     """g times the product of all the others, by a tree of products: exact at zeros, at every order.
 
     Upward, level k + 1 holds the products of neighbouring pairs of level k; downward, each of a pair gets what came
-    from above times its neighbour.
+    from above times its neighbour. At an infinity or NaN among no zeros it is NaN, as in PyTorch, which divides the product by it.
     """
     dims = normal("prod", dim, len(x.shape))
     kept = tuple(a for a in range(len(x.shape)) if a not in dims)
@@ -154,7 +160,9 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
         down = ops.reshape(pair, shape=level.shape)
     down = ops.reshape(_front(down, n), shape=moved.shape)
     order = kept + dims
-    return ops.permute(down, dims=tuple(order.index(a) for a in range(len(order))))
+    others = ops.permute(down, dims=tuple(order.index(a) for a in range(len(order))))
+    among_zeros = ops.any(ops.eq(x, 0), dim=dims, keepdim=True)
+    return ops.where(ops.logical_or(ops.isfinite(x), among_zeros), others, float("nan"))
 
 
 def _half(x: Any, parity: int) -> Any:
@@ -168,34 +176,42 @@ def _front(x: Any, n: int) -> Any:
 
 
 @triton.jit
+def _wild(x):
+    """1 for an infinity or NaN."""
+    return tl.where(tl.abs(x) < float("inf"), 0, 1)
+
+
+@triton.jit
 def _factor(x, index):
     zero = x == 0
-    return tl.where(zero, 1, x), zero.to(tl.int32)
+    return tl.where(zero, 1, x), zero.to(tl.int32), _wild(x)
 
 
 @triton.jit
-def _factors(p, zeros, p_, zeros_):
-    return p * p_, zeros + zeros_
+def _factors(p, zeros, wild, p_, zeros_, wild_):
+    return p * p_, zeros + zeros_, wild + wild_
 
 
-# dx_i = g * product of the others: p / x_i without zeros, p at the only zero, 0 otherwise; p is the product of the nonzero
+# dx_i = g * product of the others: p / x_i without zeros, p at the only zero, else 0 (times an infinity or NaN: NaN); p is that of the nonzero
 @triton.jit
-def _other_factors(x, g, p, zeros, index):
-    others = tl.where(x == 0, tl.where(zeros == 1, p, 0), tl.where(zeros == 0, divide(p, tl.where(x == 0, 1, x)), 0))
+def _other_factors(x, g, p, zeros, wild, index):
+    zero = x == 0
+    none = tl.where(wild > _wild(x), float("nan"), 0.0)
+    others = tl.where(zero, tl.where(zeros == 1, p, none), tl.where(zeros == 0, divide(p, tl.where(zero, 1, x)), none))
     return g * others
 
 
-def _one_zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
-    return 1, 0
+def _one_zero_tame(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
+    return 1, 0, 0
 
 
 def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
     dims = normal("prod", dim, len(x.shape))
-    states = (dtypes.accumulator(x.dtype), np.dtype(np.int32))
-    p, zeros = (allocate(reduced(x.shape, dims, True), d, x) for d in states)
-    fold(ReductionFunctions(_factor, _factors, None, _one_zero), (x,), dims, (p, zeros), states)
+    states = (dtypes.accumulator(x.dtype), np.dtype(np.int32), np.dtype(np.int32))
+    found = tuple(allocate(reduced(x.shape, dims, True), d, x) for d in states)
+    fold(ReductionFunctions(_factor, _factors, None, _one_zero_tame), (x,), dims, found, states)
     dx = allocate(x.shape, x.dtype, x)
-    spread(_other_factors, (x, along(g, x.shape, dims), p.expand(x.shape), zeros.expand(x.shape)), dims, (dx,))
+    spread(_other_factors, (x, along(g, x.shape, dims), *(a.expand(x.shape) for a in found)), dims, (dx,))
     return dx
 
 
@@ -235,13 +251,13 @@ def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool
 
 @triton.jit
 def _from_origin(x, origin, index):
-    return x - origin
+    return x - _finite(origin)
 
 
 # dx = 2 (x - mean) g / (n - correction), the mean counted from the first element
 @triton.jit
 def _deviation(x, origin, mean, g, index, slope):
-    return ((x - origin) - mean) * (g * slope.to(g.dtype))
+    return ((x - _finite(origin)) - mean) * (g * slope.to(g.dtype))
 
 
 def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> CudaArray:

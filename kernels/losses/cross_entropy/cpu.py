@@ -31,7 +31,8 @@ def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
 # The CPU side: logits as rows (n, C) in the accumulator's type.
 def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
     """What is said of a bad label on both devices."""
-    known = f"there are {classes}, 0 to {classes - 1} (ignore_index is {ignore_index})"
+    known = f"there are {classes}, 0 to {classes - 1}" if classes else "there are none"
+    known = f"{known} (ignore_index is {ignore_index})"
     return f"cross_entropy: label {value} at position {where} is no class; {known}"
 
 
@@ -52,7 +53,7 @@ def _as_columns(x: np.ndarray) -> np.ndarray:
     """(N, C, ...) or (C,) as (rows, C)."""
     if x.ndim == 2:
         return x
-    return x.reshape(1, -1) if x.ndim == 1 else np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    return x.reshape(1, -1) if x.ndim == 1 else np.moveaxis(x, 1, -1).reshape(math.prod(per_row(x.shape)), x.shape[1])
 
 
 def _as_given(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
@@ -64,7 +65,7 @@ def _as_given(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 def _peaks_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
     """The largest logit m of every row, and sum e^(x - m): log sum e^x in two parts, because added they would cost large logits their digits."""
-    m = np.maximum.reduce(x, axis=1, keepdims=True)
+    m = np.maximum.reduce(x, axis=1, keepdims=True, initial=-np.inf)
     power = np.subtract(x, m)
     np.exp(power, out=power)
     out[:, :1] = m
@@ -94,11 +95,14 @@ def _aims(
     if is_labels(target):
         flat = target.reshape(-1)
         counts = flat != ignore_index
-        q = np.full(shape, smoothing / classes, dtype)
-        q[np.arange(shape[0]), np.where(counts, flat, 0)] += 1 - smoothing
-        q *= counts[:, None]
-    else:
-        q = _as_columns(target).astype(dtype) * dtype.type(1 - smoothing) + dtype.type(smoothing / classes)
+        q = np.full(shape, smoothing / max(classes, 1), dtype)
+        if weight is not None and smoothing:
+            q *= weight.astype(dtype)
+        label = flat[counts]
+        q[np.flatnonzero(counts), label] += dtype.type(1 - smoothing) * (1 if weight is None else weight.astype(dtype)[label])
+        q[~counts] = 0
+        return q
+    q = _as_columns(target).astype(dtype) * dtype.type(1 - smoothing) + dtype.type(smoothing / max(classes, 1))
     if weight is not None:
         q *= weight.astype(dtype)
     return q
@@ -195,16 +199,19 @@ def reference(
     ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
     with np.errstate(invalid="ignore", divide="ignore"):
         peaks = _peaks(rows)
-        share: Any = n
+        share: Any = n if x.shape[class_axis(x)] else 0  # of no classes the mean is NaN
         if labels and not ignored and weight is None and not label_smoothing:
             losses = (peaks[:, 0] - rows[np.arange(n), target.reshape(-1)]) + np.log(peaks[:, 1])
         else:
             away = _away(peaks, rows)
             q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
-            losses = np.add.reduce(np.where((q == 0) & labels, 0, q * away), axis=1)
-            if labels:
+            if labels:  # a class that is not asked for counts nothing, however wild its logit; one of weight 0 counts 0 times that
                 counts = target.reshape(-1) != ignore_index
-                share = counts.sum() if weight is None else (weight.astype(wide)[np.where(counts, target.reshape(-1), 0)] * counts).sum()
+                asked = counts[:, None] & ((np.arange(rows.shape[1]) == target.reshape(-1, 1)) | (label_smoothing > 0))
+                losses = np.add.reduce(np.where(asked, q * away, 0), axis=1)
+                share = counts.sum() if weight is None else weight.astype(wide)[target.reshape(-1)[counts]].sum()
+            else:
+                losses = np.add.reduce(q * away, axis=1)
         peaks = peaks.reshape(*per_row(x.shape), 2)
         if reduction == "none":
             return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, wide)
@@ -251,19 +258,20 @@ def reference_backward(
         if reduction == "mean":
             share = n if every else np.count_nonzero(counts)
             if labels and weight is not None:
-                share = (weight.astype(wide)[np.where(counts, flat, 0)] * counts).sum()
+                share = weight.astype(wide)[flat[counts]].sum()
         with np.errstate(divide="ignore", invalid="ignore"):
             up = np.true_divide(g, share, dtype=wide).reshape(1, 1)
-    whole = up[0]
+    whole = up.reshape(-1)[:1]
     if not every:
         up = np.where(counts[:, None], up, wide.type(0))  # not a product: of a mean over no rows up is infinite
     dx = dt = dw = None
     if needs[0]:
-        if plain:
+        if plain and rows.size:
             down = _label_gradient(rows, flat if every else np.where(counts, flat, 0), up)
         else:
             q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
-            down = by_rows(softmax_block, (rows,), np.empty(rows.shape, wide), 1)
+            down = np.empty(rows.shape, wide)
+            down = by_rows(softmax_block, (rows,), down, 1) if down.size else down
             down *= np.add.reduce(q, axis=1, keepdims=True)
             down -= q
             down *= up

@@ -39,18 +39,17 @@ _I64 = np.dtype(np.int64)
 # What each row has: its label, whether it counts, its class's weight.
 @triton.jit
 def _label(target, weight, at, inside, columns, ignore_index):
-    """(label, label made safe to read at, weight of the row): one out of range makes the row NaN and is never followed."""
+    """(label, whether it is a class, weight of the row): one out of range makes the row NaN and is never followed."""
     label = tl.load(target + at, mask=inside, other=0).to(tl.int64)
     counts = label != ignore_index
     known = (label >= 0) & (label < columns)
-    safe = tl.where(known, label, 0)
     if weight is not None:
-        share = tl.load(weight + safe, mask=inside, other=0.0)
+        share = tl.load(weight + label, mask=inside & known, other=0.0)
         share = share if share.dtype == tl.float64 else share.to(tl.float32)
     else:
         share = tl.where(inside, 1.0, 0.0)
     share = tl.where(counts, tl.where(known, share, float("nan")), 0.0)
-    return label, safe, share
+    return label, known, share
 
 
 @triton.jit
@@ -97,14 +96,15 @@ def _forward_kernel(
             away = (m[:, None] - load(x, b, row, col, x_strides, lanes, 0.0, X_UNIT)) + excess[:, None]
             loss += tl.sum(tl.where(lanes, q * away, 0.0), axis=1)
     if not PROBS:
-        label, safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        label, known, share = _label(target, weight, at, inside, columns, ignore_index)
         share = share.to(kind)
-        chosen = tl.load(x + b * x_strides[0] + row * x_strides[1] + safe * x_strides[2], mask=inside, other=0.0).to(kind)
+        chosen = x + b * x_strides[0] + row * x_strides[1] + label * x_strides[2]
+        chosen = tl.load(chosen, mask=inside & known, other=0.0).to(kind)
         loss += (1 - s) * share * ((m - chosen) + excess)
         loss = tl.where(share != share, float("nan"), tl.where(label != ignore_index, loss, 0.0))
         tl.store(shares + at, share, mask=inside)
         if errors is not None:
-            bad = first(inside & (label != ignore_index) & (label != safe), BM)
+            bad = first(inside & (label != ignore_index) & ~known, BM)
             if bad < BM:
                 wrong = tl.min(at, 0) + bad
                 report(errors, site, tl.load(target + wrong), wrong, columns)
@@ -136,11 +136,11 @@ def _backward_kernel(
             q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)
             total_q += tl.sum(tl.where(lanes, q * _class_weight(weight, col, columns).to(kind), 0.0), axis=1)
     else:
-        label, safe, share = _label(target, weight, at, inside, columns, ignore_index)
+        label, _, share = _label(target, weight, at, inside, columns, ignore_index)
         share = share.to(kind)
         counted = label != ignore_index
-        total_q = (1 - s) * share + even * (tl.load(weights).to(kind) if weights is not None else columns)
-        total_q = tl.where(counted, total_q, 0.0)
+        spread_q = even * (tl.load(weights).to(kind) if weights is not None else columns)
+        total_q = tl.where(counted, (1 - s) * share + tl.where(even > 0, spread_q, 0.0), 0.0)
         up = tl.where(counted, up, 0.0)  # of a mean over no rows up is infinite
     for start in range(0, columns, BN):
         col = start + tl.arange(0, BN)
@@ -150,11 +150,11 @@ def _backward_kernel(
         if PROBS:
             q = w * (even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT))
         else:
-            q = even * w + tl.where(col[None, :] == safe[:, None], ((1 - s) * share)[:, None], 0.0)
-            q = tl.where(counted[:, None], q, 0.0)
+            q = tl.where(even > 0, even * w, 0.0) + tl.where(col[None, :] == label[:, None], ((1 - s) * share)[:, None], 0.0)
+            q = tl.where(counted[:, None], q, 0.0)  # of a class that is not asked for an infinite weight counts nothing
         up_rows = tl.broadcast_to(up, (BM,))[:, None]
         if dx is not None:
-            p = tl.where(total_q[:, None] == 0, 0.0, exp_nonpositive(logits - m[:, None]) * divide(total_q, power)[:, None])
+            p = exp_nonpositive(logits - m[:, None]) * divide(total_q, power)[:, None]
             store(dx, up_rows * (p - q), b, row, col, dx_strides, lanes, DX_UNIT)
         if dt is not None:
             store(dt, up_rows * (1 - s) * w * ((m[:, None] - logits) + tl.log(power)[:, None]), b, row, col, dx_strides, lanes, DX_UNIT)
@@ -234,7 +234,7 @@ def forward_rows(
     if labels and reduction == "mean":
         fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (wide, wide))
     else:
-        divisor = np.float64(math.prod(rows) if reduction == "mean" else 1)
+        divisor = np.float64(math.prod(rows) * (on.columns > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
         fold(ReductionFunctions(value, add, divide, zero), (losses,), every, (loss,), (wide,), (divisor,))
     return loss, peaks, whole
 
@@ -372,7 +372,7 @@ def weight_gradient(
         xs = (x, m, power, stretched(target), places.expand(x.shape), stretched(up), stretched(mean), stretched(ignored))
         functions = ReductionFunctions(_weighed_label, _add_three, _join, zero)
     others = tuple(a for a in range(len(x.shape)) if a != axis)
-    fold(functions, xs, others, (dw,), (wide,) * 3, (np.float64(1 - smoothing), np.float64(smoothing / classes)))
+    fold(functions, xs, others, (dw,), (wide,) * 3, (np.float64(1 - smoothing), np.float64(smoothing / max(classes, 1))))
     return dw
 
 
@@ -400,18 +400,21 @@ def _rule(
     if labels:
         label = ops.reshape(target, shape=kept)
         places = ops.reshape(ops.arange(start=0, end=classes, step=1, dtype=_I64, device=x.device), shape=row)
-        hit = ops.cast(ops.eq(places, ops.cast(label, dtype=_I64)), dtype=wide)
-        counts = ops.cast(ops.ne(label, ignore_index), dtype=wide)
-        hit = ops.mul(hit, counts)
-        q = ops.add(ops.mul(hit, 1 - label_smoothing), ops.mul(counts, label_smoothing / classes))
-        share = ops.sum(counts if w is None else ops.mul(hit, w), dim=tuple(range(len(x.shape))), keepdim=False)
+        counted = ops.ne(label, ignore_index)
+        asked = ops.logical_and(ops.eq(places, ops.cast(label, dtype=_I64)), counted)
+        hit, even = ops.cast(asked, dtype=wide), ops.mul(ops.cast(counted, dtype=wide), label_smoothing / max(classes, 1))
+        weighed = hit if w is None else ops.where(asked, w, 0.0)
+        bare = ops.add(ops.mul(hit, 1 - label_smoothing), even)
+        q = ops.mul(weighed, 1 - label_smoothing)
+        q = ops.add(q, even if w is None else ops.mul(even, w)) if label_smoothing else q
+        share = ops.sum(ops.cast(counted, dtype=wide) if w is None else weighed, dim=tuple(range(len(x.shape))), keepdim=False)
     else:
-        q = ops.add(ops.mul(ops.cast(target, dtype=wide), 1 - label_smoothing), label_smoothing / classes)
-    bare, q = q, q if w is None else ops.mul(q, w)
+        bare = ops.add(ops.mul(ops.cast(target, dtype=wide), 1 - label_smoothing), label_smoothing / max(classes, 1))
+        q = bare if w is None else ops.mul(bare, w)
     up = ops.cast(g, dtype=wide)
     up = ops.reshape(up, shape=kept) if reduction == "none" else ops.div(up, share) if reduction == "mean" else up
     if labels:  # of a mean over no rows up is infinite
-        up = ops.where(ops.ne(label, ignore_index), up, 0.0)
+        up = ops.where(counted, up, 0.0)
     dx = ops.mul(up, ops.sub(ops.mul(ops.softmax(x, dim=axis), ops.sum(q, dim=(axis,), keepdim=True)), q))
     dt = dw = None
     if needs[2]:
