@@ -37,6 +37,9 @@ class Kin:
         self.swept = 0
 
 
+Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
+
+
 class Extra:
     """What few tensors have: hooks, and for views the way from their base, and for bases their live views.
 
@@ -50,7 +53,7 @@ class Extra:
     base: Tensor | None = None
     kin: Kin | None = None
     origin = ""
-    path: tuple[tuple[Op, dict[str, Any], tuple[Any, ...]], ...] = ()  # (op, attributes, ((shape, dtype),)) from the base
+    path: tuple[Step, ...] = ()  # from the base
     retains = False
 
 
@@ -353,10 +356,9 @@ class Tensor(Values):
     def retains_grad(self) -> bool:
         return self.extra is not None and self.extra.retains
 
-    def became_view_of(self, base: Tensor, op: Op, attrs: dict[str, Any]) -> None:
+    def became_view_of(self, base: Tensor, step: Step) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
         extra = self.extra = Extra()
-        step = (op, attrs, ((base.array.shape, base.array.dtype),))
         above = base.extra
         if above is not None and above.base is not None:
             root = extra.base = above.base
@@ -369,10 +371,10 @@ class Tensor(Values):
             if not state.enabled:
                 extra.origin = "no_grad"
         fresh = (above.kin if above is not None and above.kin is not None else _kin_of(root)).fresh
+        fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:
                 fresh.pop(key, None)
-        fresh[id(self)] = weakref.ref(self)
 
     @property
     def _base(self) -> Tensor | None:

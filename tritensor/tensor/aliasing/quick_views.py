@@ -1,8 +1,8 @@
-"""Views of tensors on the CPU in one step: numpy's own view, one Tensor, one node. What `ops.<view>` does, for callers that know that it fits."""
+"""Views of tensors on the CPU in one step: numpy's own view, one Tensor, one node. Each function has the parameters of the public one that it
+serves, and gives None where the array or an argument is not a usual one: the public function then takes the long way, through `ops.<view>`."""
 
 from __future__ import annotations
 
-import weakref
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,9 @@ import numpy as np
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, version_of
 from tritensor.table import registry
-from tritensor.tensor.core import Extra, Tensor
+from tritensor.tensor.core import Tensor
 
 _make = object.__new__
-_FLOATS = "efd"  # numpy's letters for the floating types a gradient goes through; others take the long way
 
 
 def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Tensor:
@@ -31,21 +30,14 @@ def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Te
     else:
         t.node = None
         t.tracked = False
-    above = x.extra
-    if above is None or above.kin is None or above.base is not None or not state.enabled or len(fresh := above.kin.fresh) >= 32:
-        t.became_view_of(x, op, attrs)
-        return t
-    extra = t.extra = Extra()
-    extra.base = x
-    extra.path = ((op, attrs, meta),)
-    fresh[id(t)] = weakref.ref(t)
+    t.became_view_of(x, (op, attrs, meta))
     return t
 
 
-def reshaped(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
+def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
     """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return None
     try:
         made = array.reshape(shape)
@@ -58,14 +50,16 @@ def reshaped(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
 
 
 _orders: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
+_TURNED = {"dims": (1, 0)}
 _permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims given
 
 
-def exchanged(x: Tensor, dim0: Any, dim1: Any) -> Tensor | None:
+def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
     """Two dimensions exchanged; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS:
+    if type(array) is not np.ndarray or len(dims) != 2:
         return None
+    dim0, dim1 = dims
     if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1
         return None
     attrs = _orders.get((array.ndim, dim0, dim1))
@@ -78,11 +72,19 @@ def exchanged(x: Tensor, dim0: Any, dim1: Any) -> Tensor | None:
     return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
 
 
-def permuted(x: Tensor, dims: tuple[Any, ...]) -> Tensor | None:
+def transposed(x: Tensor) -> Tensor | None:
+    """The transpose of a matrix; None where that is not plain."""
+    array = x.array
+    if type(array) is not np.ndarray or array.ndim != 2:
+        return None
+    return attach(x, array.T, "permute", _TURNED)
+
+
+def permuted(x: Tensor, *dims: Any) -> Tensor | None:
     """Dimensions in another order; None where that is not plain."""
     array = x.array
     n = len(dims)
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or n != array.ndim:
+    if type(array) is not np.ndarray or n != array.ndim:
         return None
     for d in dims:
         if type(d) is not int:  # before the look-up, where 1.0 and True are 1
@@ -98,7 +100,7 @@ def permuted(x: Tensor, dims: tuple[Any, ...]) -> Tensor | None:
 def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
     """A new dimension of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or type(dim) is not int:
+    if type(array) is not np.ndarray or type(dim) is not int:
         return None
     shape = array.shape
     n = len(shape)
@@ -110,10 +112,10 @@ def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
     return attach(x, array.reshape(wanted), "reshape", {"shape": wanted})
 
 
-def squeezed(x: Tensor, dim: Any) -> Tensor | None:
+def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
     """Without one dimension, of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or type(dim) is not int:
+    if type(array) is not np.ndarray or type(dim) is not int:
         return None
     shape = array.shape
     if not -len(shape) <= dim < len(shape) or shape[dim] != 1:
@@ -125,7 +127,7 @@ def squeezed(x: Tensor, dim: Any) -> Tensor | None:
 def taken(x: Tensor, index: Any) -> Tensor | None:
     """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS:
+    if type(array) is not np.ndarray:
         return None
     shape = array.shape
     kind = type(index)
@@ -162,16 +164,21 @@ def _whole(bound: Any) -> bool:
     return bound is None or type(bound) is int
 
 
-def expanded(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
+def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
+    """x at one index of its first dimension; None where that is not plain."""
+    return taken(x, index) if type(dim) is int and dim == 0 and type(index) is int else None
+
+
+def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
     """x stretched to a shape without -1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.dtype.char not in _FLOATS or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return None
-    lead = len(shape) - array.ndim
+    lead = len(size) - array.ndim
     if lead < 0:
         return None
     strides = [0] * lead
-    for have, step, want in zip(array.shape, array.strides, shape[lead:], strict=True):
+    for have, step, want in zip(array.shape, array.strides, size[lead:], strict=True):
         if type(want) is not int:
             return None
         if have == want:
@@ -180,8 +187,8 @@ def expanded(x: Tensor, shape: tuple[Any, ...]) -> Tensor | None:
             strides.append(0)
         else:
             return None
-    for n in shape[:lead]:
+    for n in size[:lead]:
         if type(n) is not int or n < 0:
             return None
-    made = np.ndarray(shape, array.dtype, array, 0, tuple(strides))
-    return attach(x, made, "expand", {"shape": shape})
+    made = np.ndarray(size, array.dtype, array, 0, tuple(strides))
+    return attach(x, made, "expand", {"shape": size})

@@ -21,14 +21,12 @@ from tritensor.tensor.publishing.publish import function
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
 
 
-@function
+@function(quick=quick_views.selected)
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
     shape = x.array.shape
     if type(index) is not int:
         index = _place("select", index)
-    if type(dim) is int and dim == 0 and (made := quick_views.taken(x, index)) is not None:
-        return made
     d = normal_dim("select", dim, len(shape))
     n = shape[d] if shape else 0
     if not -n <= index < n:

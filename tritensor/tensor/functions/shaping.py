@@ -43,15 +43,13 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
     return tuple([total // known if n == -1 else n for n in shape])
 
 
-@function(also={"dtype": "shape"})
+@function(also={"dtype": "shape"}, quick=quick_views.reshaped)
 def view(x: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
     of which the last dimension then holds more or fewer.
 
     Raises ShapeError when x's strides allow no such view; reshape copies then.
     """
-    if (made := quick_views.reshaped(x, shape)) is not None:
-        return made
     if len(shape) == 1 and isinstance(shape[0], dtypes.DType | np.dtype | type):
         return _as_type(x, dtypes.as_dtype(shape[0]))
     return ops.reshape(x, shape=inferred("view", sizes("view", shape), x.array.shape))
@@ -76,11 +74,10 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return ops.reshape(x, shape=shape)
 
 
-@function
+@function(quick=quick_views.reshaped)
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy."""
-    made = quick_views.reshaped(x, shape)
-    return made if made is not None else reshape_to(x, inferred("reshape", sizes("reshape", shape), x.array.shape))
+    return reshape_to(x, inferred("reshape", sizes("reshape", shape), x.array.shape))
 
 
 @function
@@ -124,11 +121,9 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
 
 
-@function
+@function(quick=quick_views.squeezed)
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
-    if (made := quick_views.squeezed(x, dim)) is not None:
-        return made
     shape = x.array.shape
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
@@ -138,11 +133,9 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     return ops.reshape(x, shape=kept)
 
 
-@function
+@function(quick=quick_views.unsqueezed)
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
-    if (made := quick_views.unsqueezed(x, dim)) is not None:
-        return made
     shape = x.array.shape
     d = normal_dim("unsqueeze", dim, len(shape) + 1)
     return ops.reshape(x, shape=(*shape[:d], 1, *shape[d:]))
@@ -170,18 +163,15 @@ def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
     return ops.permute(x, dims=found)
 
 
-@function(names=("permute", "permute_dims"))
+@function(names=("permute", "permute_dims"), quick=quick_views.permuted)
 def permute(x: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
-    made = quick_views.permuted(x, dims)
-    return made if made is not None else _permuted("permute", x, sizes("permute", dims))
+    return _permuted("permute", x, sizes("permute", dims))
 
 
-@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"})
+@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, quick=quick_views.exchanged)
 def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
-    if len(dims) == 2 and (made := quick_views.exchanged(x, *dims)) is not None:
-        return made
     if dim0 is not None:
         dims = (dim0, *dims)
     if dim1 is not None:
@@ -198,12 +188,10 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
     return _permuted("transpose", x, sizes("transpose", dims))
 
 
-@function
+@function(quick=quick_views.transposed)
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
     ndim = len(x.array.shape)
-    if ndim == 2 and (made := quick_views.exchanged(x, 0, 1)) is not None:
-        return made
     if ndim > 2:
         raise ShapeError(f"t: x {tuple(x.array.shape)} has more than two dimensions; use transpose(dim0, dim1) or .mT")
     return ops.permute(x, dims=(1, 0) if ndim == 2 else tuple(range(ndim)))
@@ -257,11 +245,9 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 # -- stretched and strided
-@function
+@function(quick=quick_views.expanded)
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
-    if (made := quick_views.expanded(x, size)) is not None:
-        return made
     want = sizes("expand", size)
     have = x.array.shape
     lead = len(want) - len(have)

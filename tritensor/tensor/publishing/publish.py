@@ -30,6 +30,7 @@ def function(
     names: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
     maker: bool = False,
+    quick: Callable[..., Any] | None = None,
 ) -> Any:
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
 
@@ -42,12 +43,15 @@ def function(
         names: aliases; the function's own name is always one.
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
+        quick: the way for usual arguments, of f's parameters; f is called where it returns None.
     """
     if f is None:
-        return functools.partial(function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker)
+        return functools.partial(
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick
+        )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _making(f, out) if maker else _with_out(f) if out else checked(f)
+    call = _making(f, out) if maker else _with_out(f) if out else checked(f, quick=quick)
     if free:
         call.__module__ = "tritensor"  # where users and pickle find it
     for name in {f.__name__: None, **dict.fromkeys(names)}:
@@ -60,17 +64,30 @@ def function(
     return call
 
 
-def checked(f: Callable[..., Any], name: str = "") -> Any:
-    """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line."""
+def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | None = None) -> Any:
+    """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
+    `quick` is asked before f, which is called where it gives None."""
     shown = name or f.__name__
+    if quick is None:
 
-    @functools.wraps(f)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return f(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError) as error:
-            args, kwargs = mended(f, shown, args, kwargs, error)
-        return call(*args, **kwargs)
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return f(*args, **kwargs)
+            except (TypeError, AttributeError, ValueError) as error:
+                args, kwargs = mended(f, shown, args, kwargs, error)
+            return call(*args, **kwargs)
+
+    else:
+
+        @functools.wraps(f)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                made = quick(*args, **kwargs)
+                return made if made is not None else f(*args, **kwargs)
+            except (TypeError, AttributeError, ValueError) as error:
+                args, kwargs = mended(f, shown, args, kwargs, error)
+            return call(*args, **kwargs)
 
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
     return call
