@@ -78,10 +78,11 @@ class _Saved:
     An own output is kept as a bare array, because output -> node -> output would be a cycle; it gets its place in the graph back.
     """
 
-    __slots__ = ("output", "seen", "tensor", "version")
+    __slots__ = ("computed", "output", "seen", "tensor", "version")
 
     def __init__(self, t: Any, output: int | None) -> None:
         self.output = output
+        self.computed = output is None and t.node is not None
         self.version: Version | None = version_of(t) if output is not None else t.version
         self.seen = 0 if self.version is None else self.version.value
         self.tensor = t if output is None else nodes.make_tensor(t.array)
@@ -93,6 +94,8 @@ class _Saved:
                 f"backward: a saved tensor of shape {tuple(self.tensor.array.shape)} was overwritten in place by {version.writer} "
                 f"(version {version.value}, saved at {self.seen}); clone() it before the write"
             )
+        if self.computed and self.tensor.node is None:
+            raise nodes.detached("a Function", f"a tensor of shape {tuple(self.tensor.array.shape)}")
         if self.output is None:
             return self.tensor
         if node is None:

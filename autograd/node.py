@@ -178,6 +178,8 @@ class Node:
             version = getattr(x, "version", None)
             if version is not None and version.stamp > self.sequence:
                 raise self._overwritten(self.op.inputs[min(k, len(self.op.inputs) - 1)], version)
+            if x is not None and isinstance(self.edges[k], Node) and x.node is None:
+                raise detached(self.op.name, self.op.inputs[min(k, len(self.op.inputs) - 1)])
             return x if tensors else getattr(x, "array", x)
         if kind == "output":
             if self.outputs is FREED:
@@ -213,6 +215,11 @@ class Node:
             f"backward: {self.op.name} saved {what}, which {version.writer} then overwrote in place (version {version.value}); "
             f"use the out-of-place form of {version.writer}, or clone() before it"
         )
+
+
+def detached(who: str, what: str) -> GradError:
+    """The error for a saved tensor that has lost its way back: a derivative of the gradient would miss what it was computed from."""
+    return GradError(f"backward: {who} saved {what}, which detach_() then cut off its graph; use detach(), which gives another tensor")
 
 
 FREED: tuple[Any, ...] = ()

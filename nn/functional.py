@@ -15,6 +15,7 @@ from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.random import dropout as _dropout
+from tritensor.tensor.functions.shaping import no_view
 from tritensor.tensor.publishing.publish import checked
 
 
@@ -115,7 +116,7 @@ def max_pool2d(
         padding=pair("max_pool2d", "padding", padding), dilation=pair("max_pool2d", "dilation", dilation), ceil_mode=ceil_mode,
     )  # fmt: skip
     if single:
-        y, indices = y.squeeze(0), indices.squeeze(0)
+        y, indices = no_view(y.squeeze(0)), no_view(indices.squeeze(0))
     return (y, indices) if return_indices else y
 
 
@@ -134,7 +135,7 @@ def avg_pool2d(
         padding=pair("avg_pool2d", "padding", padding), ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     )  # fmt: skip
-    return y.squeeze(0) if single else y
+    return no_view(y.squeeze(0)) if single else y
 
 
 # activations

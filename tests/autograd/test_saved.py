@@ -181,3 +181,42 @@ def test_an_out_that_is_resized_counts_as_written() -> None:
         tt.add(tt.ones(3, dtype=tt.float64), 1, out=out)
     with pytest.raises(RuntimeError, match="overwrote"):
         y.sum().backward()
+
+
+class Square(tt.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):  # type: ignore[no-untyped-def]
+        (x,) = ctx.saved_tensors
+        return 2 * x * g
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("create_graph", [False, True])
+@pytest.mark.parametrize("f", [lambda y: y * y, lambda y: y * 2.0 * y, Square.apply, lambda y: tt.cat([y, y]).square()])
+def test_a_saved_tensor_that_was_cut_off_in_place(f: Callable[[tt.Tensor], tt.Tensor], create_graph: bool, again: bool) -> None:
+    """Its place in the graph is lost, so that a second derivative would be wrong in silence; PyTorch refuses the first, too."""
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    z = f(y)
+    y.detach_()
+    if again:
+        y.requires_grad_()
+    if z.shape == (4,):  # cat saved nothing of y
+        assert grad(z.sum(), x, create_graph=create_graph)[0].tolist() == [16.0, 32.0]
+        return
+    with pytest.raises(tt.GradError, match=r"which detach_\(\) then cut off its graph; use detach\(\)"):
+        grad(z.sum(), x, create_graph=create_graph)
+
+
+def test_cutting_off_an_output_that_its_own_node_saved_costs_nothing() -> None:
+    x = leaf(0.0, 1.0)
+    y = x.exp()
+    z = y * 2
+    y.detach_()
+    (g,) = grad(z.sum(), x, create_graph=True)
+    assert grad(g.sum(), x)[0].tolist() == g.tolist()

@@ -101,7 +101,6 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "amax": (lambda T: _gradient(T, T.amax, [1.0, math.nan])[0], math.nan, 0.0),
     "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
-    "prod": (lambda T: _gradient(T, T.prod, [3.0, math.inf])[1], math.nan, 3.0),
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
     "fmod(1e30, 1e-30)": (lambda T: T.fmod(T.full((64,), 1e30), 1e-30)[0].item(), math.nan, math.fmod(np.float32(1e30), np.float32(1e-30))),
     "hypot(0, 0)": (lambda T: _slope(T, T.hypot, 0.0, 0.0), math.nan, 0.0),

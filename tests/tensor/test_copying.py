@@ -152,3 +152,41 @@ def test_parameters_copy_what_is_theirs(device: str) -> None:
     with tt.no_grad():
         found[0].fill_(9)
     assert (found[1].tolist(), whole.tolist()) == ([4, 5], [0, 1, 2, 3, 4, 5])
+
+
+# Functions whose last step looks at a copy that nobody else has: what they return owns its memory, as in PyTorch
+OWNERS: dict[str, Any] = {
+    "reshape": lambda x: x.t().reshape(-1), "reshape of an expanded": lambda x: x.expand(2, 2, 3).reshape(-1), "flatten": lambda x: x.t().flatten(),
+    "ravel": lambda x: x.t().ravel(), "reshape_as": lambda x: x.t().reshape_as(x), "Flatten": lambda x: nn.Flatten(0)(x.t()),
+    "repeat": lambda x: x.repeat(2, 1), "tile": lambda x: x.tile((2, 2)), "repeat_interleave": lambda x: x.repeat_interleave(2),
+    "roll": lambda x: x.roll(1), "rot90": lambda x: tt.rot90(x), "diag": lambda x: tt.diag(x),
+    "gather": lambda x: x[0, 0].gather(0, tt.tensor([0], device=x.device)),
+    "index_select": lambda x: x.sum().index_select(0, tt.tensor([0], device=x.device)),
+    "masked_scatter": lambda x: x[0, 0].masked_scatter(x[0, 0] > -1, x),
+    "max_pool2d": lambda x: nn.functional.max_pool2d(x[None], 1), "avg_pool2d": lambda x: nn.functional.avg_pool2d(x[None], 1),
+    "logsumexp": lambda x: x.logsumexp(0), "norm": lambda x: x.norm("nuc", dim=(0, 1), keepdim=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("what", OWNERS)
+def test_a_copy_is_nobodys_view(what: str, device: str) -> None:
+    x = base(device)
+    y = OWNERS[what](x)
+    assert y._base is None
+    with tt.no_grad():
+        y = OWNERS[what](x.requires_grad_() * 1)
+    y.mul_(tt.ones_like(y).requires_grad_())  # a view made under no_grad could not be written in the graph
+    y = OWNERS[what](x)
+    want = y.tolist()
+    y.mul_(2)  # in the graph, as a computed tensor of its own
+    assert y.tolist() == (np.array(want) * 2).tolist()
+    assert x.tolist() == np.arange(6.0).reshape(2, 3).tolist()
+    assert tt.autograd.grad(y.sum(), x)[0].shape == x.shape
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_broadcast_to_takes_sizes_one_by_one(device: str) -> None:
+    x = base(device)
+    assert x.broadcast_to(2, 2, 3).shape == x.broadcast_to((2, 2, 3)).shape == tt.broadcast_to(x, shape=(2, 2, 3)).shape == (2, 2, 3)
+    assert tt.broadcast_to(x, size=(2, 2, 3))._base is not None

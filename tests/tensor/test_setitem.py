@@ -74,6 +74,16 @@ def test_what_is_refused_leaves_no_trace(index: Any, value: Any, error: str) -> 
     with pytest.raises((TypeError, ValueError, IndexError, RuntimeError), match=error):
         x[index] = value
     assert x.tolist() == np.arange(12.0).reshape(4, 3).tolist()
+    assert x._version == 0
+
+
+def test_a_refused_write_leaves_what_was_saved_usable() -> None:
+    x, w = tt.ones(3), tt.ones(3, requires_grad=True)
+    y = x * w
+    with pytest.raises(IndexError):
+        x[[5]] = 1
+    y.sum().backward()
+    assert w.grad.tolist() == [1.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("on", DEVICES)

@@ -72,10 +72,15 @@ def share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
     out.became_view_of(base, (op, attrs, ((base.array.shape, base.array.dtype),)))
 
 
+def refuse_written(op: Op, inputs: tuple[Any, ...]) -> None:
+    """Raise GradError where an op is about to overwrite an input that is in the graph."""
+    for name, x in zip(op.inputs, inputs, strict=False):
+        if name in op.mutates and x is not None and x.tracked and state.enabled:
+            raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
+
+
 def written(op: Op, inputs: tuple[Any, ...]) -> None:
-    """An op is about to overwrite some of its inputs."""
+    """An op has overwritten some of its inputs."""
     for name, x in zip(op.inputs, inputs, strict=False):
         if name in op.mutates and x is not None:
-            if x.tracked and state.enabled:
-                raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
             version_of(x).bump(op.name)

@@ -12,7 +12,7 @@ from tritensor.array import CudaArray, settled
 from tritensor.autograd.modes import state
 from tritensor.cuda import device_errors
 from tritensor.dispatch import nodes
-from tritensor.dispatch.nodes import record_node, share, written
+from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.errors import DeviceError
 from tritensor.table import Op, registry
 
@@ -69,10 +69,10 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         raise _mixed_devices(op, inputs)
     if not inputs and "device" in attrs and attrs["device"].type == "cuda":
         cuda = attrs["device"]
+    if op.mutates:
+        refuse_written(op, inputs)
     if cuda is None or op.view:
         op.shape(*arrays, **attrs)
-        if op.mutates:
-            written(op, inputs)
         result = op.reference(*arrays, **attrs)
     else:
         corner: Any = op.forward
@@ -81,10 +81,9 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         recipe, key, given = corner.find(arrays, attrs)
         if recipe is None:
             op.shape(*arrays, **attrs)
-        if op.mutates:
-            written(op, inputs)
         result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
-    if op.mutates:
+    if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
+        written(op, inputs)
         return None
     if cuda is None:
         result = tuple([settled(op.layout, r, arrays) for r in result]) if type(result) is tuple else settled(op.layout, result, arrays)

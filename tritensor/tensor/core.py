@@ -301,7 +301,10 @@ class Tensor(Values):
         return t
 
     def detach_(self) -> Tensor:
-        """Cut this tensor itself off its graph. Raises GradError for a view, which would come back with the next write to its base."""
+        """Cut this tensor itself off its graph; a backward through what has saved it raises GradError from then on.
+
+        Raises GradError for a view, which would come back with the next write to its base.
+        """
         if self.extra is not None and self.extra.base is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         self.hang_at(None)

@@ -16,7 +16,7 @@ from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
-from tritensor.tensor.functions.shaping import reshape_to
+from tritensor.tensor.functions.shaping import no_view, reshape_to
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.index import advanced_index, basic_index, entries_of, is_basic
@@ -144,7 +144,7 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
         return ops.gather(x, index, dim=d)
     if not index.array.size:  # as PyTorch: an empty index may have any shape
         return ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape)
-    return reshape_to(ops.gather(_lined(x), _lined(index), dim=d), shape)
+    return no_view(reshape_to(ops.gather(_lined(x), _lined(index), dim=d), shape))
 
 
 def _lined(x: Tensor) -> Tensor:
@@ -160,7 +160,7 @@ def _scattered(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index:
         return op(x, index, values, dim=d)
     if not index.array.size:
         return ops.copy(x)
-    return reshape_to(op(_lined(x), _lined(index), _lined(values), dim=d), tuple(x.array.shape))
+    return no_view(reshape_to(op(_lined(x), _lined(index), _lined(values), dim=d), tuple(x.array.shape)))
 
 
 def _scatter_mul(x: Tensor, index: Tensor, source: Tensor, *, dim: int) -> Tensor:
@@ -219,7 +219,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     if not x.array.shape and index.array.size != 1:
         raise IndexError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
     found = ops.index_get(_lined(x), _lined(index), dims=(d,), front=False)
-    return found if x.array.shape else ops.reshape(found, shape=())
+    return found if x.array.shape else no_view(ops.reshape(found, shape=()))
 
 
 @function(inplace=True, out=True)
@@ -233,7 +233,7 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
 def _put_along(x: Tensor, d: int, index: Tensor, values: Tensor, accumulate: bool) -> Tensor:
     """A copy of x with values written or added at indices of dimension d; x, index and values may lack dimensions."""
     out = ops.index_put(_lined(x), _lined(values), _lined(index), dims=(d,), front=False, accumulate=accumulate)
-    return out if x.array.shape else ops.reshape(out, shape=())
+    return out if x.array.shape else no_view(ops.reshape(out, shape=()))
 
 
 @function(inplace=True, out=True)
@@ -339,7 +339,7 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {count} that the mask names")
     first = ops.index_view(reshape_to(source, (source.array.size,)), index=(slice(0, count),))
     out = ops.index_put(x, first, *found, dims=dims, front=False, accumulate=False)
-    return out if shape else ops.reshape(out, shape=())
+    return out if shape else no_view(ops.reshape(out, shape=()))
 
 
 @function(out=True)

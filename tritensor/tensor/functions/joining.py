@@ -13,7 +13,7 @@ from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import as_parts
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.shaping import reshape_to, sizes, unsqueeze
+from tritensor.tensor.functions.shaping import no_view, reshape_to, sizes, unsqueeze
 from tritensor.tensor.publishing.arguments import Tensors
 from tritensor.tensor.publishing.publish import function
 
@@ -251,7 +251,7 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
     paired = tuple([n for k in full for n in (1, k)])  # (1, n) per dimension, the 1 stretched to the count
     wide = tuple([n for c, k in zip(times, full, strict=True) for n in (c, k)])
     whole = ops.copy(ops.expand(reshape_to(x, paired), shape=wide))
-    return ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)]))
+    return no_view(ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)])))
 
 
 @function
@@ -281,7 +281,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
             raise ShapeError(f"repeat_interleave: {repeats} repeats; give 0 or more")
         wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
         whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=wide))
-        return ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :]))
+        return no_view(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
     counts = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats, np.int64).reshape(-1)
     if counts.size not in (1, shape[d]):
         raise ShapeError(f"repeat_interleave: {counts.size} repeats for dim {d} of size {shape[d]}; give one for each element")
@@ -320,7 +320,7 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     by = sizes("roll", (shifts,))
     along = () if dims is None else tuple(dims) if isinstance(dims, tuple | list) else (dims,)
     if not along and len(by) == 1:
-        return ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape))
+        return no_view(ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape)))
     if len(by) != len(along) or not by:
         raise ShapeError(f"roll: {len(by)} shifts for {len(along)} dims; give one for each, or one shift and no dim")
     if not x.array.shape:
@@ -343,5 +343,5 @@ def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     if turns == 2:
         return ops.flip(x, dims=tuple(sorted((a, b))))
     if turns == 1:
-        return ops.permute(ops.flip(x, dims=(b,)), dims=tuple(order))
+        return no_view(ops.permute(ops.flip(x, dims=(b,)), dims=tuple(order)))
     return ops.flip(ops.permute(x, dims=tuple(order)), dims=(b,))

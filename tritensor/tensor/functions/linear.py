@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.errors import ShapeError
 from tritensor.table import normal_dims, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping import reshape_to
+from tritensor.tensor.functions.shaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
 
 
@@ -337,7 +337,7 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x
         m = m.transpose(-2, -1)
     y = ops.cast(ops.sum(ops.mul(m, _orthogonal_factor(m)), dim=(m.ndim - 2, m.ndim - 1), keepdim=False), dtype=given)
-    return ops.reshape(y, shape=tuple(1 if a in normal else n for a, n in enumerate(x.shape))) if keepdim else y
+    return no_view(ops.reshape(y, shape=tuple(1 if a in normal else n for a, n in enumerate(x.shape)))) if keepdim else y
 
 
 def _orthogonal_factor(m: Tensor) -> Tensor:

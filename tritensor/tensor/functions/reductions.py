@@ -13,6 +13,7 @@ from tritensor.errors import DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear import nuclear_norm
+from tritensor.tensor.functions.shaping import no_view
 from tritensor.tensor.publishing.publish import function
 
 _ALL = [tuple(range(n)) for n in range(65)]
@@ -343,7 +344,7 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(x, top)), dim=dims, keepdim=True)), top)
     if _kept(keepdim, keepdims):
         return out
-    return ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims))
+    return no_view(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))
 
 
 @function(out=True)

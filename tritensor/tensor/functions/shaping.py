@@ -70,8 +70,14 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view of x where its strides allow one, else a copy."""
     array = x.array
     if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
-        x = ops.copy(x)
+        return no_view(ops.reshape(ops.copy(x), shape=shape))
     return ops.reshape(x, shape=shape)
+
+
+def no_view(y: Tensor) -> Tensor:
+    """A view of what nobody else has, as the tensor that owns its memory."""
+    y.extra = y.version = None
+    return y
 
 
 @function(quick=quick_views.reshaped)
@@ -265,9 +271,9 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
 
 
 @function
-def broadcast_to(x: Tensor, shape: Any) -> Tensor:
+def broadcast_to(x: Tensor, *shape: Any) -> Tensor:
     """numpy's name for expand."""
-    return ops.expand(x, shape=sizes("broadcast_to", (shape,)))
+    return expand(x, *shape)
 
 
 @function(method=False)
@@ -304,14 +310,14 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
 
 @function(out=True)
 def diag(x: Tensor, diagonal: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
     shape = x.array.shape
     if len(shape) == 1:
         n = shape[0] + abs(diagonal)
         return ops.pad_diagonal(x, shape=(n, n), offset=int(diagonal), dim1=0, dim2=1)
     if len(shape) != 2:
         raise ShapeError(f"diag: x {tuple(shape)} is neither a vector nor a matrix; use diagonal")
-    return ops.diagonal(x, offset=int(diagonal), dim1=0, dim2=1)
+    return ops.copy(ops.diagonal(x, offset=int(diagonal), dim1=0, dim2=1))
 
 
 @function
