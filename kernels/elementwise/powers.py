@@ -71,7 +71,7 @@ def _inverse(a):
 
 @triton.jit
 def _inverse_root(a):
-    return maths.div(maths.ones(a), maths.sqrt(a))
+    return maths.rsqrt(a)
 
 
 @triton.jit

@@ -10,9 +10,10 @@ import triton
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, spread, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, spread, zero
 from tritensor.kernels.parts.summation import total
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -28,7 +29,7 @@ def _square(x, t, index):
 # dx = 2 g (x - t) / n
 @triton.jit
 def _slope(x, t, g, index, n):
-    return divide(2 * g * (x - t), n)
+    return maths.div(2 * g * (x - t), n)
 
 
 def _shape(x: Any, target: Any, *, reduction: str = "mean") -> Spec:
@@ -68,7 +69,7 @@ def reference(x: np.ndarray, target: np.ndarray, *, reduction: str = "mean") -> 
 
 def _forward(x: CudaArray, target: CudaArray, *, reduction: str = "mean") -> CudaArray:
     y = allocate(x.shape if reduction == "none" else (), x.dtype, x)
-    functions = ReductionFunctions(_square, add, divide, zero)
+    functions = ReductionFunctions(_square, add, maths.div, zero)
     fold(functions, (x, target), _every(x, reduction), (y,), (dtypes.accumulator(x.dtype),), (np.float64(_divisor(x, reduction)),))
     return laid(y, (x, target))
 

@@ -13,11 +13,12 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.kernels.parts.reduction import ReductionFunctions, divide, fold, upcast, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, fold, upcast, zero
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, tiles_for
 from tritensor.kernels.parts.summation import row_sums, total
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
@@ -40,16 +41,6 @@ def _vector(w, col, n):
     return upcast(tl.load(w + col, mask=col < n, other=0.0))[None, :]
 
 
-@triton.jit
-def _inverse_root(x):
-    """1 / sqrt(x), each rounded to nearest."""
-    if x.dtype == tl.float64:
-        r = 1.0 / tl.sqrt(x)
-    else:
-        r = tl.div_rn(1.0, tl.sqrt_rn(x))
-    return r
-
-
 # y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b
 @triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
@@ -63,9 +54,9 @@ def _forward_kernel(
         col = tl.arange(0, BN)
         inside = here[:, None] & (col < n)[None, :]
         value = _row_tile(x, row, col, n, inside)  # (BM, BN)
-        mean = divide(tl.sum(value, axis=1), n)
+        mean = maths.div(tl.sum(value, axis=1), n)
         value = tl.where(inside, value - mean[:, None], 0.0)
-        rstd = _inverse_root(divide(tl.sum(value * value, axis=1), n) + eps.to(kind))
+        rstd = maths.rsqrt(maths.div(tl.sum(value * value, axis=1), n) + eps.to(kind))
         out = value * rstd[:, None]
         if weight is not None:
             out *= _vector(weight, col, n)
@@ -77,14 +68,14 @@ def _forward_kernel(
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             sums += _row_tile(x, row, col, n, here[:, None] & (col < n)[None, :])
-        mean = divide(tl.sum(sums, axis=1), n)
+        mean = maths.div(tl.sum(sums, axis=1), n)
         squares = tl.zeros((BM, BN), kind)
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]
             value = tl.where(inside, _row_tile(x, row, col, n, inside) - mean[:, None], 0.0)
             squares += value * value
-        rstd = _inverse_root(divide(tl.sum(squares, axis=1), n) + eps.to(kind))
+        rstd = maths.rsqrt(maths.div(tl.sum(squares, axis=1), n) + eps.to(kind))
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]
@@ -123,8 +114,8 @@ def _backward_kernel(
         col = tl.arange(0, BN)
         inside = here[:, None] & (col < n)[None, :]
         h, u = _normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
-        along = divide(tl.sum(u * h, axis=1), n)[:, None]
-        level = divide(tl.sum(u, axis=1), n)[:, None]
+        along = maths.div(tl.sum(u * h, axis=1), n)[:, None]
+        level = maths.div(tl.sum(u, axis=1), n)[:, None]
         out = (u - level - h * along) * rstd[:, None]
         tl.store(dx + row[:, None] * n + col[None, :], out.to(dx.dtype.element_ty), mask=inside)
     else:
@@ -135,8 +126,8 @@ def _backward_kernel(
             h, u = _normal_tile(x, g, weight, row, col, n, here[:, None] & (col < n)[None, :], mean, rstd)
             products += u * h
             sums += u
-        along = divide(tl.sum(products, axis=1), n)[:, None]
-        level = divide(tl.sum(sums, axis=1), n)[:, None]
+        along = maths.div(tl.sum(products, axis=1), n)[:, None]
+        level = maths.div(tl.sum(sums, axis=1), n)[:, None]
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]

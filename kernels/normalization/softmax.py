@@ -11,9 +11,9 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import divide
 from tritensor.kernels.parts.rows.row_softmax import by_rows, exp_nonpositive, online, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, store, tiles_for, unit
 from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
@@ -35,7 +35,7 @@ def _forward_kernel(
         value = value - tl.max(value, axis=1)[:, None]
         power = tl.where(lanes, exp_nonpositive(value), 0.0)
         total = tl.sum(power, axis=1)[:, None]
-        out = value - tl.log(total) if LOG else divide(power, total)
+        out = value - tl.log(total) if LOG else maths.div(power, total)
         store(y, out, b, row, col, y_strides, lanes, Y_UNIT)
     else:
         kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
@@ -50,7 +50,7 @@ def _forward_kernel(
             col = start + tl.arange(0, BN)
             lanes = inside[:, None] & (col < columns)[None, :]
             value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT) - m[:, None]
-            out = value - tl.log(total)[:, None] if LOG else divide(exp_nonpositive(value), total[:, None])
+            out = value - tl.log(total)[:, None] if LOG else maths.div(exp_nonpositive(value), total[:, None])
             store(y, out, b, row, col, y_strides, lanes, Y_UNIT)
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.optimizers.steps import check_rate, step_numbers
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.copying import assign_into, dense
 from tritensor.table import Sample, Spec, Work, op, refuse_kind
 
@@ -29,8 +29,8 @@ def _kernel(counts, scalars, rate, n, lr, beta1, beta2, decay, BLOCK: tl.constex
     zero = tl.zeros((BLOCK,), tl.float64)
     if rate is not None:
         lr = tl.load(rate).to(tl.float64)
-    step = libdevice.div_rn(zero + lr, 1 - libdevice.pow(zero + beta1, t))
-    root = libdevice.sqrt_rn(1 - libdevice.pow(zero + beta2, t))
+    step = maths.div(zero + lr, 1 - maths.pow(zero + beta1, t))
+    root = maths.sqrt(1 - maths.pow(zero + beta2, t))
     kind = scalars.dtype.element_ty
     tl.store(scalars + 3 * i, step.to(kind), mask=mask)
     tl.store(scalars + 3 * i + 1, root.to(kind), mask=mask)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.copying import assign_into, dense
 from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
@@ -284,8 +284,8 @@ def _adam_kernel(
     if AMSGRAD:
         second = tl.maximum(tl.load(vmax + i, mask=mask, other=0).to(wide), second)
         tl.store(vmax + i, second.to(vmax.dtype.element_ty), mask=mask)
-    size = libdevice.div_rn(libdevice.sqrt_rn(second), tl.full((BLOCK,), 0, wide) + root.to(wide)) + eps.to(wide)
-    value -= libdevice.div_rn(first, size) * rate.to(wide)
+    size = maths.div(maths.sqrt(second), root) + eps.to(wide)
+    value -= maths.div(first, size) * rate.to(wide)
     tl.store(p + i, value.to(p.dtype.element_ty), mask=mask)
 
 

@@ -148,17 +148,24 @@ def pow(a, b):
 
 @triton.jit
 def sqrt(x):
+    """sqrt(x) rounded to nearest."""
     return tl.sqrt_rn(x) if x.dtype == tl.float32 else tl.sqrt(x)
 
 
 @triton.jit
-def rsqrt(x):
-    return libdevice.rsqrt(x)
+def div(a, b):
+    """a / b rounded to nearest in a's precision."""
+    if a.dtype == tl.float64:
+        q = a / b.to(tl.float64)
+    else:
+        q = tl.div_rn(a, b.to(tl.float32))
+    return q
 
 
 @triton.jit
-def div(a, b):
-    return libdevice.div_rn(a, b)
+def rsqrt(x):
+    """1 / sqrt(x) within 2 ULP, of one instruction in float32."""
+    return libdevice.rsqrt(x)
 
 
 @triton.jit

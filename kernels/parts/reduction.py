@@ -115,16 +115,6 @@ def upcast(x):
 
 
 @triton.jit
-def divide(a, b):
-    """a / b rounded to nearest in either precision."""
-    if a.dtype == tl.float64:
-        q = a / b.to(tl.float64)
-    else:
-        q = tl.div_rn(a, b.to(tl.float32))
-    return q
-
-
-@triton.jit
 def _as_tuple(x, N: tl.constexpr):
     """Functions that handle one value may return it bare."""
     if N == 1:

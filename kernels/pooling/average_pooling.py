@@ -11,8 +11,8 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import divide
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import pooling_cpu as cpu
 from tritensor.kernels.pooling.max_pooling import (
@@ -67,7 +67,7 @@ def _avg_pool_kernel(
             v = q * sw - pw + j
             good = inside & (h >= 0) & (h < height) & (v >= 0) & (v < width)
             total += tl.load(x + n * x_n + c * x_c + h * x_h + v * x_w, mask=good, other=0).to(ACC)
-    y_value = divide(total, _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD))
+    y_value = maths.div(total, _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD))
     tl.store(y + at, y_value.to(y.dtype.element_ty), mask=inside)
 
 
@@ -90,7 +90,7 @@ def _avg_spread_kernel(
             good = inside & (top >= 0) & (left >= 0) & (top % sh == 0) & (left % sw == 0) & (r < rows) & (q < cols)
             share = tl.load(g + memory_at(n, c, r, q, channels, rows, cols, CHANNELS_LAST), mask=good, other=0).to(ACC)
             count = _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD)
-            total += tl.where(good, divide(share, tl.where(good, count, 1)), 0)
+            total += tl.where(good, maths.div(share, tl.where(good, count, 1)), 0)
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 

@@ -10,9 +10,10 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, normal, reduced, stretch
-from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, divide, fold, reduction, spread, value, zero
+from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.table import Sample, ops
 
 _I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
@@ -200,7 +201,7 @@ def _equal(x, y, index):
 
 @triton.jit
 def _shared(x, y, g, ties, index):
-    return tl.where((x == y) | (x != x), divide(g, ties.to(g.dtype)), 0)
+    return tl.where((x == y) | (x != x), maths.div(g, ties.to(g.dtype)), 0)
 
 
 def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaArray:

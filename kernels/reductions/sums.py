@@ -10,9 +10,10 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, normal, reduced, stretch
-from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, divide, fold, reduction, spread, value, zero
+from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.summation import few, total
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.table import Sample, Work, ops
@@ -90,7 +91,7 @@ def _merge(n, mean, m2, n_, mean_, m2_):
 
 @triton.jit
 def _variance(n, mean, m2, divisor):
-    return divide(m2, divisor)
+    return maths.div(m2, divisor)
 
 
 def _sum_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
@@ -117,7 +118,7 @@ def _mean_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
 
 @triton.jit
 def _share(g, index, n):
-    return divide(g, n)
+    return maths.div(g, n)
 
 
 def _mean_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
@@ -197,7 +198,7 @@ def _factors(p, zeros, wild, p_, zeros_, wild_):
 def _other_factors(x, g, p, zeros, wild, index):
     zero = x == 0
     none = tl.where(wild > _wild(x), float("nan"), 0.0)
-    others = tl.where(zero, tl.where(zeros == 1, p, none), tl.where(zeros == 0, divide(p, tl.where(zero, 1, x)), none))
+    others = tl.where(zero, tl.where(zeros == 1, p, none), tl.where(zeros == 0, maths.div(p, tl.where(zero, 1, x)), none))
     return g * others
 
 
@@ -264,7 +265,7 @@ def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> Cu
     dims = normal("var", dim, len(x.shape))
     kept = dtypes.accumulator(x.dtype)
     mean, origin = allocate(reduced(x.shape, dims, True), kept, x), _origin(x, dims)
-    fold(ReductionFunctions(_from_origin, add, divide, zero), (x, origin), dims, (mean,), (kept,), (np.float64(count(x.shape, dims)),))
+    fold(ReductionFunctions(_from_origin, add, maths.div, zero), (x, origin), dims, (mean,), (kept,), (np.float64(count(x.shape, dims)),))
     dx = allocate(x.shape, x.dtype, x)
     slope = np.float64(_slope(x.shape, dims, correction))
     spread(_deviation, (x, origin, mean.expand(x.shape), along(g, x.shape, dims)), dims, (dx,), (slope,))
@@ -334,7 +335,7 @@ reduction(
     reference_backward=_sum_reference_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
-    "mean", _mean, map=value, combine=add, finish=divide, identity=zero, rule=_mean_rule, backward=_mean_backward,
+    "mean", _mean, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,
     reference_backward=_mean_reference_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
     condition="absolute",
 )  # fmt: skip

@@ -23,11 +23,12 @@ from tritensor.kernels.losses.cross_entropy.cpu import (
     reference_backward,
 )
 from tritensor.kernels.losses.cross_entropy.samples import samples, sizes, work
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, divide, fold, spread, value, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, spread, value, zero
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
 from tritensor.table import Spec, op, ops, refuse_kind, registry
@@ -127,7 +128,7 @@ def _backward_kernel(
     s = smoothing.to(kind)
     even = even.to(kind)  # s / C
     up = tl.load(g + at, mask=inside, other=0.0).to(kind) if PER_ROW else tl.load(g).to(kind)
-    up = divide(up, tl.load(whole).to(kind)) if whole is not None else divide(up, divisor)
+    up = maths.div(up, tl.load(whole).to(kind)) if whole is not None else maths.div(up, divisor)
     if PROBS:
         total_q = tl.zeros((BM,), kind)
         for start in range(0, columns, BN):
@@ -154,7 +155,7 @@ def _backward_kernel(
             q = tl.where(counted[:, None], q, 0.0)  # of a class that is not asked for an infinite weight counts nothing
         up_rows = tl.broadcast_to(up, (BM,))[:, None]
         if dx is not None:
-            p = exp_nonpositive(logits - m[:, None]) * divide(total_q, power)[:, None]
+            p = exp_nonpositive(logits - m[:, None]) * maths.div(total_q, power)[:, None]
             store(dx, up_rows * (p - q), b, row, col, dx_strides, lanes, DX_UNIT)
         if dt is not None:
             store(dt, up_rows * (1 - s) * w * ((m[:, None] - logits) + tl.log(power)[:, None]), b, row, col, dx_strides, lanes, DX_UNIT)
@@ -173,7 +174,7 @@ def _add_pairs(a, w, a_, w_):
 
 @triton.jit
 def _mean_of(a, w):
-    return divide(a, w), w
+    return maths.div(a, w), w
 
 
 def _shape(
@@ -235,7 +236,7 @@ def forward_rows(
         fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (wide, wide))
     else:
         divisor = np.float64(math.prod(rows) * (on.columns > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
-        fold(ReductionFunctions(value, add, divide, zero), (losses,), every, (loss,), (wide,), (divisor,))
+        fold(ReductionFunctions(value, add, maths.div, zero), (losses,), every, (loss,), (wide,), (divisor,))
     return loss, peaks, whole
 
 
@@ -335,12 +336,12 @@ def _join(hits, every, mean, sharp, even):
 
 @triton.jit
 def _quotient(g, whole, index):
-    return divide(g, whole)
+    return maths.div(g, whole)
 
 
 @triton.jit
 def _share(g, index, n):
-    return divide(g, n)
+    return maths.div(g, n)
 
 
 def weight_gradient(

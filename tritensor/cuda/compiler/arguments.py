@@ -140,6 +140,11 @@ def check_options(kernel: Any, options: tuple[tuple[str, Any], ...], capability:
         raise LaunchError(f"launch {name}: launch_pdl needs compute capability 9.0 or later, {has}; launch a kernel that does not wait")
 
 
+# What every Triton version is asked for beside a specialization: multiply-adds fuse, and libdevice keeps subnormal float32 numbers, as
+# nvcc does, where Triton's own setting takes them for zero (log(1e-40) would be -inf).
+ARITHMETIC = (("enable_fp_fusion", True), ("enable_reflect_ftz", False))
+
+
 class Specialization(NamedTuple):
     """Everything a compiled kernel depends on, hashable: one compilation serves all launches with an equal one.
 

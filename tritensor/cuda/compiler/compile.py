@@ -10,7 +10,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
 from tritensor.errors import LaunchError
 
 
@@ -42,8 +42,7 @@ def _keyed(value: Any) -> Any:
 def compile(spec: Specialization, arch: int) -> Any:
     """Triton's CompiledKernel of a specialization for compute capability `arch` (80, 90, 100), from Triton's disk cache if it is there.
 
-    Multiply-adds may fuse, on every Triton version. tl.device_assert is compiled in where Triton does so: for `@triton.jit(debug=True)`,
-    and for all kernels with TRITON_DEBUG=1. Raises LaunchError with the kernel's name and types when it does not compile.
+    tl.device_assert is compiled in where Triton does so: for `@triton.jit(debug=True)`, and for all kernels with TRITON_DEBUG=1. Raises LaunchError with the kernel's name and types when it does not compile.
     """
     kernel = spec.kernel
     if not isinstance(kernel, JITFunction):
@@ -52,7 +51,7 @@ def compile(spec: Specialization, arch: int) -> Any:
     signature = dict(zip(names, _bare(spec.types), strict=True))
     divisible = {path: [["tt.divisibility", 16]] for path, t in _leaves(spec.types) if t.endswith(":16")}
     source = ASTSource(kernel, signature, constexprs={path: _keyed(v) for path, v in spec.constants}, attrs=divisible)
-    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, "enable_fp_fusion": True, **dict(spec.options)}
+    options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, **dict(ARITHMETIC), **dict(spec.options)}
     options["debug"] = bool(kernel.debug or triton.knobs.runtime.debug)
     try:
         return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from tritensor.cuda.compiler import compile_log
-from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
 from tritensor.cuda.compiler.pack import SUFFIX, Cubin, Pack, decode, encode, write_whole
 from tritensor.errors import LaunchError
 
 FORMAT = "1"  # part of every key: raise it when compile() or what a launcher reads changes
-FUSION = True  # multiply-adds fuse: what compile() asks of every Triton version
 # Settings of Triton that change the machine code and that its own list (below) leaves out.
 _ENVIRONMENT = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBDEVICE_PATH", "PTXAS_OPTIONS", "DISABLE_PTXAS_OPT",
                 "TRITON_MOCK_PTX_VERSION", "TRITON_DISABLE_LINE_INFO", "TRITON_DEBUG", "TRITON_ENABLE_ASAN", "TRITON_INSTRUMENTATION_MODE")  # fmt: skip
@@ -94,7 +93,7 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
     constants = [(path, _written(value, sources)) for path, value in spec.constants]
     # Everything after `typed` is a number or an option of the compiler, written with its name.
     options = [(f, getattr(spec, f)) for f in spec._fields[4:]]
-    text = repr((FORMAT, version(), arch, FUSION, settings, name, spec.types, constants, options))
+    text = repr((FORMAT, version(), arch, ARITHMETIC, settings, name, spec.types, constants, options))
     meaning = hashlib.sha256(text.encode())
     key = hashlib.sha256(text.encode())
     key.update("\0".join(sources).encode())

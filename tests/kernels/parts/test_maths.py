@@ -1,0 +1,80 @@
+"""The machine code of kernels' scalar mathematics: how division and roots round, and that subnormal float32 numbers stay."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tests.stub.child import on_stub
+from tritensor.array import empty
+from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.compile import compile
+from tritensor.device import device
+from tritensor.kernels.parts import maths
+
+
+@triton.jit
+def _apply(x, y, function: tl.constexpr):
+    i = tl.arange(0, 128)
+    tl.store(y + i, function(tl.load(x + i), tl.load(y + i)))
+
+
+@triton.jit
+def _div(a, b):
+    return maths.div(a, b)
+
+
+@triton.jit
+def _sqrt(a, b):
+    return maths.sqrt(a)
+
+
+@triton.jit
+def _rsqrt(a, b):
+    return maths.rsqrt(a)
+
+
+@triton.jit
+def _exp(a, b):
+    return maths.exp(a)
+
+
+@triton.jit
+def _log(a, b):
+    return maths.log(a)
+
+
+@triton.jit
+def _log1p(a, b):
+    return maths.log1p(a)
+
+
+@triton.jit
+def _sigmoid(a, b):
+    return maths.sigmoid(a)
+
+
+def _instructions(function: Any, dtype: Any) -> set[str]:
+    """The PTX instructions of a function of two numbers that have one way of rounding and flushing, or another."""
+    x = empty((128,), np.dtype(dtype), device("cuda", 0))
+    spec = specialize(_apply, (x, x), {"function": function}, 4, 1)[0]
+    return set(re.findall(r"^\s*((?:\w+\.\S*ftz|div|sqrt|rsqrt)\S*)", compile(spec, 90).asm["ptx"], re.M))
+
+
+@on_stub()
+def test_division_and_roots() -> None:
+    for dtype, bits in ((np.float32, 32), (np.float64, 64)):
+        assert _instructions(_div, dtype) == {f"div.rn.f{bits}"}
+        assert _instructions(_sqrt, dtype) == {f"sqrt.rn.f{bits}"}
+        assert _instructions(_rsqrt, dtype) == {f"rsqrt.approx.f{bits}"}
+
+
+@on_stub()
+def test_subnormal_numbers_are_not_taken_for_zero() -> None:
+    for function in (_exp, _log, _log1p, _sigmoid):
+        flushing = {i for i in _instructions(function, np.float32) if "ftz" in i}
+        assert flushing <= {"ex2.approx.ftz.f32"}, "exp scales what it gives to that, and the result back"
