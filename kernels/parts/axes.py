@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
-from tritensor.table import normal_dim, ops
+from tritensor.table import ops
 
 TILE = 8192  # bytes of state that one program holds at a time: 16 registers of each of its 128 threads
 SPLIT = 4096  # elements a program reads before its rows are shared among several programs
@@ -25,15 +25,6 @@ def reduced(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tupl
     if keepdim:
         return tuple(1 if a in dim else n for a, n in enumerate(shape))
     return tuple(n for a, n in enumerate(shape) if a not in dim)
-
-
-@lru_cache(maxsize=4096)
-def normal(name: str, dim: Any, ndim: int) -> tuple[int, ...]:
-    """The reduced dims as a sorted tuple, whether one, several or None (all) were given."""
-    if dim is None:
-        return tuple(range(ndim))
-    dims = (dim,) if isinstance(dim, int) else dim
-    return tuple(sorted({normal_dim(name, d, ndim) for d in dims})) if ndim else ()
 
 
 def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:

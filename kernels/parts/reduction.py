@@ -17,9 +17,9 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, normal, reduced, splits_of
+from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, splits_of
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.table import Op, Sample, Spec, op, refuse_kind
+from tritensor.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 
 CHAIN = 16  # tiles folded in sequence before their total joins the grand total: keeps the error of a sum flat
 
@@ -382,7 +382,7 @@ def reduction(
     functions = ReductionFunctions(map, combine, finish, identity)
 
     def shape(x: Any, *, dim: Any, keepdim: bool = False, **rest: Any) -> Any:
-        dims = normal(name, dim, len(x.shape))
+        dims = normal_dims(name, dim, len(x.shape))
         refuse_kind(name, x.dtype, kinds)
         if needs_element and 0 in x.shape:
             refuse_empty(name, x.shape, dims, needs_element)
@@ -391,7 +391,7 @@ def reduction(
         return found if len(found) > 1 else found[0]
 
     def folded(x: CudaArray, *, dim: Any, keepdim: bool = False, **rest: Any) -> Any:
-        dims = normal(name, dim, len(x.shape))
+        dims = normal_dims(name, dim, len(x.shape))
         kept = reduced(x.shape, dims, keepdim)
         ys = tuple(allocate(kept, d, x) for d in result(x.dtype))
         fold(functions, (x,), dims, ys, state(x.dtype), scalars(count(x.shape, dims), **rest), ordered)

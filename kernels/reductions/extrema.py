@@ -12,9 +12,9 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import along, normal, reduced, stretch
+from tritensor.kernels.parts.axes import along, reduced, stretch
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
-from tritensor.table import Sample, ops
+from tritensor.table import Sample, normal_dims, ops
 
 _I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _FAR = 2**62  # an index behind every real one
@@ -133,7 +133,7 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Largest value over dims; the gradient is shared evenly among equals."""
-    dims = dim if type(dim) is tuple else normal("amax", dim, x.ndim)
+    dims = dim if type(dim) is tuple else normal_dims("amax", dim, x.ndim)
     if x.dtype.char in "fd":
         return _extreme(np.maximum, x, dims, keepdim)
     return np.asarray(_extreme(np.maximum, _widened(x), dims, keepdim), x.dtype)
@@ -141,7 +141,7 @@ def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 
 def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Smallest value over dims; the gradient is shared evenly among equals."""
-    dims = dim if type(dim) is tuple else normal("amin", dim, x.ndim)
+    dims = dim if type(dim) is tuple else normal_dims("amin", dim, x.ndim)
     if x.dtype.char in "fd":
         return _extreme(np.minimum, x, dims, keepdim)
     return np.asarray(_extreme(np.minimum, _widened(x), dims, keepdim), x.dtype)
@@ -171,23 +171,23 @@ def _chosen(x: np.ndarray, index: np.ndarray, dim: int, keepdim: bool) -> tuple[
     if x.ndim == 0:
         return x.copy(), index
     values = np.take_along_axis(x, index, axis=dim)
-    kept = reduced(x.shape, normal("max_dim", dim, x.ndim), keepdim)
+    kept = reduced(x.shape, normal_dims("max_dim", dim, x.ndim), keepdim)
     return values.reshape(kept), index.reshape(kept)
 
 
 def _any(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Whether any element over dims is nonzero."""
-    return np.asarray(np.logical_or.reduce(x != 0, axis=normal("any", dim, x.ndim), keepdims=keepdim))
+    return np.asarray(np.logical_or.reduce(x != 0, axis=normal_dims("any", dim, x.ndim), keepdims=keepdim))
 
 
 def _all(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Whether all elements over dims are nonzero."""
-    return np.asarray(np.logical_and.reduce(x != 0, axis=normal("all", dim, x.ndim), keepdims=keepdim))
+    return np.asarray(np.logical_and.reduce(x != 0, axis=normal_dims("all", dim, x.ndim), keepdims=keepdim))
 
 
 # Gradients of amax and amin: g / (number of equals) at each of them; NaN, the largest of all, equals NaN.
 def _ties_rule(g: Any, x: Any, y: Any, dim: Any) -> Any:
-    dims = normal("amax", dim, len(x.shape))
+    dims = normal_dims("amax", dim, len(x.shape))
     kind = x.array.dtype
     ties = ops.add(ops.cast(ops.eq(x, stretch(y, x.shape, dims)), dtype=kind), ops.cast(ops.ne(x, x), dtype=kind))
     share = ops.div(ops.reshape(g, shape=reduced(x.shape, dims, True)), ops.sum(ties, dim=dims, keepdim=True))
@@ -205,7 +205,7 @@ def _shared(x, y, g, ties, index):
 
 
 def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaArray:
-    dims = normal("amax", dim, len(x.shape))
+    dims = normal_dims("amax", dim, len(x.shape))
     wide_y = along(y, x.shape, dims)
     ties = allocate(reduced(x.shape, dims, True), np.dtype(np.int32), x)
     fold(ReductionFunctions(_equal, add, None, zero), (x, wide_y), dims, (ties,), (np.dtype(np.int32),))
@@ -215,7 +215,7 @@ def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaAr
 
 
 def _ties_reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) -> np.ndarray:
-    dims = normal("amax", dim, x.ndim)
+    dims = normal_dims("amax", dim, x.ndim)
     kept = reduced(x.shape, dims, True)
     ties = (x == y.reshape(kept)) | (x != x)
     n = np.add.reduce(ties, axis=dims, keepdims=True, dtype=np.float32)
@@ -228,7 +228,7 @@ def _ties_reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: A
 def _chosen_rule(g: Any, indices: Any, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
     if g[0] is None:
         return None
-    dims = normal("max_dim", dim, len(x_shape))
+    dims = normal_dims("max_dim", dim, len(x_shape))
     if not dims:
         return g[0]
     places = ops.arange(start=0, end=x_shape[dims[0]], step=1, dtype=_I64, device=indices.device)
@@ -250,7 +250,7 @@ def _where_chosen(place, g, index):
 def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
     if g[0] is None:
         return None
-    dims = normal("max_dim", dim, len(x_shape))
+    dims = normal_dims("max_dim", dim, len(x_shape))
     dx = allocate(x_shape, x_dtype, indices)
     spread(_where_chosen, (along(indices, x_shape, dims), along(g[0], x_shape, dims)), dims, (dx,))
     return dx
@@ -259,7 +259,7 @@ def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dty
 def _chosen_reference_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
     if g[0] is None:
         return None
-    dims = normal("max_dim", dim, len(x_shape))
+    dims = normal_dims("max_dim", dim, len(x_shape))
     if not dims:
         return g[0]
     kept = reduced(x_shape, dims, True)

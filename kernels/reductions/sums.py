@@ -12,16 +12,16 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import along, along_host, count, normal, reduced, stretch
+from tritensor.kernels.parts.axes import along, along_host, count, reduced, stretch
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.summation import few, total
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import Sample, Work, ops
+from tritensor.table import Sample, Work, normal_dims, ops
 
 
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Sum over dims; integers and bools in int64, 16-bit floats in float32."""
-    dims = dim if type(dim) is tuple else normal("sum", dim, x.ndim)
+    dims = dim if type(dim) is tuple else normal_dims("sum", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small
     kept = dtypes.accumulator(x.dtype)
@@ -31,7 +31,7 @@ def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Mean over dims; NaN over none."""
-    dims = dim if type(dim) is tuple else normal("mean", dim, x.ndim)
+    dims = dim if type(dim) is tuple else normal_dims("mean", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small / (x.size if len(dims) == x.ndim else x.shape[dims[0]])
     n = count(x.shape, dims)
@@ -44,13 +44,13 @@ def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Product over dims; integers and bools in int64, 16-bit floats in float32."""
     kept = dtypes.accumulator(x.dtype)
-    out = np.multiply.reduce(x, axis=normal("prod", dim, x.ndim), dtype=kept, keepdims=keepdim)
+    out = np.multiply.reduce(x, axis=normal_dims("prod", dim, x.ndim), dtype=kept, keepdims=keepdim)
     return np.asarray(out, _sum_result(x.dtype)[0])
 
 
 def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
     """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction), less what the mean's rounding added."""
-    dims = normal("var", dim, x.ndim)
+    dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     wide = x.astype(kept, copy=False)
     n = kept.type(count(x.shape, dims))
@@ -100,19 +100,19 @@ def _sum_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 # Gradients.
 def _sum_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
-    return stretch(g, x_shape, normal("sum", dim, len(x_shape)))
+    return stretch(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
 def _sum_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
-    return along(g, x_shape, normal("sum", dim, len(x_shape)))
+    return along(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
 def _sum_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
-    return along_host(g, x_shape, normal("sum", dim, len(x_shape)))
+    return along_host(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
 def _mean_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
-    dims = normal("mean", dim, len(x_shape))
+    dims = normal_dims("mean", dim, len(x_shape))
     return stretch(ops.div(g, float(count(x_shape, dims) or 1)), x_shape, dims)
 
 
@@ -122,14 +122,14 @@ def _share(g, index, n):
 
 
 def _mean_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
-    dims = normal("mean", dim, len(x_shape))
+    dims = normal_dims("mean", dim, len(x_shape))
     share = allocate(g.shape, g.dtype, g)
     spread(_share, (g,), (), (share,), (np.float64(count(x_shape, dims) or 1),))
     return along(share, x_shape, dims)
 
 
 def _mean_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
-    dims = normal("mean", dim, len(x_shape))
+    dims = normal_dims("mean", dim, len(x_shape))
     kept = dtypes.accumulator(g.dtype)
     return along_host(np.asarray(np.true_divide(g, count(x_shape, dims) or 1, dtype=kept)).astype(g.dtype, copy=False), x_shape, dims)
 
@@ -140,7 +140,7 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
     Upward, level k + 1 holds the products of neighbouring pairs of level k; downward, each of a pair gets what came
     from above times its neighbour. At an infinity or NaN among no zeros it is NaN, as in PyTorch, which divides the product by it.
     """
-    dims = normal("prod", dim, len(x.shape))
+    dims = normal_dims("prod", dim, len(x.shape))
     kept = tuple(a for a in range(len(x.shape)) if a not in dims)
     moved = ops.permute(x, dims=kept + dims)
     shape = tuple(x.shape[a] for a in kept)
@@ -207,7 +207,7 @@ def _one_zero_tame(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
 
 
 def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
-    dims = normal("prod", dim, len(x.shape))
+    dims = normal_dims("prod", dim, len(x.shape))
     states = (dtypes.accumulator(x.dtype), np.dtype(np.int32), np.dtype(np.int32))
     found = tuple(allocate(reduced(x.shape, dims, True), d, x) for d in states)
     fold(ReductionFunctions(_factor, _factors, None, _one_zero_tame), (x,), dims, found, states)
@@ -217,7 +217,7 @@ def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
 
 
 def _var_rule(g: Any, x: Any, dim: Any, correction: float) -> Any:
-    dims = normal("var", dim, len(x.shape))
+    dims = normal_dims("var", dim, len(x.shape))
     centred = ops.sub(x, ops.mean(x, dim=dims, keepdim=True))
     return ops.mul(stretch(ops.mul(g, _slope(x.shape, dims, correction)), x.shape, dims), centred)
 
@@ -236,7 +236,7 @@ def _origin(x: CudaArray, dims: tuple[int, ...]) -> CudaArray:
 
 
 def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> CudaArray:
-    dims = normal("var", dim, len(x.shape))
+    dims = normal_dims("var", dim, len(x.shape))
     y = allocate(reduced(x.shape, dims, keepdim), x.dtype, x)
     divisor = np.float64(max(count(x.shape, dims) - correction, 0))
     fold(
@@ -262,7 +262,7 @@ def _deviation(x, origin, mean, g, index, slope):
 
 
 def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> CudaArray:
-    dims = normal("var", dim, len(x.shape))
+    dims = normal_dims("var", dim, len(x.shape))
     kept = dtypes.accumulator(x.dtype)
     mean, origin = allocate(reduced(x.shape, dims, True), kept, x), _origin(x, dims)
     fold(ReductionFunctions(_from_origin, add, maths.div, zero), (x, origin), dims, (mean,), (kept,), (np.float64(count(x.shape, dims)),))
@@ -273,7 +273,7 @@ def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> Cu
 
 
 def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float) -> np.ndarray:
-    dims = normal("var", dim, x.ndim)
+    dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     wide = x.astype(kept, copy=False)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -40,6 +40,14 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
     """Dimensions counted from the front, sorted; None means all. Raises on a repeated one."""
     if dim is None:
         return tuple(range(ndim))
+    if type(dim) is tuple:  # most often it is so already: the public functions give ops what this returned
+        before = -1
+        for d in dim:
+            if type(d) is not int or not before < d < ndim:
+                break
+            before = d
+        else:
+            return dim
     if isinstance(dim, int | np.integer):
         return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
     dims = sorted(normal_dim(name, d, ndim) for d in dim)

@@ -263,6 +263,16 @@ def tensor(x: Any, grad: bool = False) -> Tensor:
     return found
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "var", "amax", "any"])
+def test_a_repeated_dim_is_refused_wherever_the_op_is_entered(name: str) -> None:
+    attrs: dict[str, Any] = {"correction": 1} if name == "var" else {}
+    for x in (np.ones((2, 3), np.float32), on_device(np.ones((2, 3), np.float32))):
+        for dim in ((0, 0), (0, -2), [1, 1]):
+            with pytest.raises(ShapeError, match=f"{name}: dim .* names a dimension twice"):
+                registry[name].shape(x, dim=dim, **attrs)
+    assert registry[name].shape(np.ones((2, 3, 4), np.float32), dim=(-1, 0), **attrs).shape == (3,)
+
+
 def test_refusals_name_op_and_cure() -> None:
     empty = tensor(np.zeros((2, 0), np.float32))
     with pytest.raises(ShapeError, match=r"amax: x \(2, 0\) has no element along dim 1"):
