@@ -184,9 +184,9 @@ def regressions(arch: int, was: Uses, now: Uses) -> list[str]:
     return found
 
 
-def _narrow(widths: dict[int, int], wide: int) -> float:
-    """The share of the bytes that go through accesses narrower than `wide`."""
-    return sum(size * n for size, n in widths.items() if size < wide) / max(1, sum(size * n for size, n in widths.items()))
+def _narrow(widths: dict[int, int], nbytes: int) -> float:
+    """The share of the bytes that go through accesses of fewer than `nbytes` bytes."""
+    return sum(size * n for size, n in widths.items() if size < nbytes) / max(1, sum(size * n for size, n in widths.items()))
 
 
 def _longer(was: Uses, now: Uses) -> list[str]:

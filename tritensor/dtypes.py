@@ -206,7 +206,7 @@ def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
     their category (bool, integer, floating, complex) is higher, and numbers only when theirs is higher still.
     Raises DTypeError where no type holds all, or where there is neither array nor number.
     """
-    wide: np.dtype | None = None
+    dimensioned: np.dtype | None = None
     single: np.dtype | None = None
     number: np.dtype | None = None
     for x in values:
@@ -216,11 +216,11 @@ def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
                 kind = of_number(x).numpy
                 number = kind if number is None else promote(number, kind, op)
         elif x.shape:
-            wide = dtype if wide is None or wide is dtype else promote(wide, dtype, op)
+            dimensioned = dtype if dimensioned is None or dimensioned is dtype else promote(dimensioned, dtype, op)
         else:
             single = dtype if single is None or single is dtype else promote(single, dtype, op)
     common = None
-    for weaker in (wide, single, number):
+    for weaker in (dimensioned, single, number):
         if weaker is not None:
             common = weaker if common is None else _outranked(common, weaker, op)
     if common is None:

@@ -80,14 +80,16 @@ def arange_count(start: Any, end: Any, step: Any) -> int:
 def _arange(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> np.ndarray:
     if type(start) is type(end) is type(step) is int and dtype.kind in "iu":
         return np.arange(start, end, step, dtype=dtype)
-    wide: Any = np.float64 if dtypes.is_float(dtype) else np.int64
-    return (wide(start) + np.arange(arange_count(start, end, step), dtype=wide) * wide(step)).astype(dtype, copy=False)
+    compute_type: Any = np.float64 if dtypes.is_float(dtype) else np.int64
+    return (compute_type(start) + np.arange(arange_count(start, end, step), dtype=compute_type) * compute_type(step)).astype(
+        dtype, copy=False
+    )
 
 
 def _arange_forward(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> CudaArray:
-    wide = np.float64 if dtypes.is_float(dtype) else np.int64
+    compute_type = np.float64 if dtypes.is_float(dtype) else np.int64
     y = allocate((arange_count(start, end, step),), dtype, device)
-    launch(_arange_kernel, (triton.cdiv(y.size, BLOCK),), y, wide(start), wide(step), y.size, BLOCK=BLOCK)
+    launch(_arange_kernel, (triton.cdiv(y.size, BLOCK),), y, compute_type(start), compute_type(step), y.size, BLOCK=BLOCK)
     return y
 
 

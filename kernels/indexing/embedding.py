@@ -57,14 +57,14 @@ def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padd
 
 
 def reference_backward(g: np.ndarray, index: np.ndarray, weight_shape: tuple[int, ...], padding_idx: int | None) -> np.ndarray:
-    wide = dtypes.accumulator(g.dtype)
-    target = np.zeros((1, *weight_shape), wide)
+    acc_type = dtypes.accumulator(g.dtype)
+    target = np.zeros((1, *weight_shape), acc_type)
     keys = index.reshape(-1).astype(np.int64, copy=False)
     source = g.reshape(1, keys.size, -1) if g.size else np.zeros((1, keys.size, weight_shape[1]), g.dtype)
     if padding_idx is not None:
         kept = keys != padding_idx
         keys, source = keys[kept], source[:, kept]
-    numpy_add_rows(target, keys, source.astype(wide, copy=False))
+    numpy_add_rows(target, keys, source.astype(acc_type, copy=False))
     return target[0].astype(g.dtype, copy=False)
 
 

@@ -223,9 +223,9 @@ def _numpy_positions(name: str, x: np.ndarray, index: np.ndarray, dim: int) -> n
 
 def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
     keys = _numpy_positions("scatter_add", x, index, dim)
-    wide = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
-    y = np.array(x, wide, order="C")
-    flat, values = y.reshape(-1), source[tuple(slice(m) for m in index.shape)].reshape(-1).astype(wide, copy=False)
+    acc_type = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    y = np.array(x, acc_type, order="C")
+    flat, values = y.reshape(-1), source[tuple(slice(m) for m in index.shape)].reshape(-1).astype(acc_type, copy=False)
     if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide
         flat[keys] += values
     else:

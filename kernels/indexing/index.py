@@ -165,9 +165,9 @@ def _index_put(
         _index_assign(y, value, *indices, dims=dims, front=front)
         return y
     keys = numpy_keys("setitem", indices, p.sizes, dims)
-    wide = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
-    target = np.array(x.transpose(p.order), wide, order="C").reshape(p.rows)
-    numpy_add_rows(target, keys, value.reshape(p.rows[0], keys.size, p.rows[2]).astype(wide, copy=False))
+    acc_type = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    target = np.array(x.transpose(p.order), acc_type, order="C").reshape(p.rows)
+    numpy_add_rows(target, keys, value.reshape(p.rows[0], keys.size, p.rows[2]).astype(acc_type, copy=False))
     y = target.reshape(*p.lead, *p.sizes, *p.rest).transpose(inverse(p.order))
     return y.astype(x.dtype, order="C", copy=False)
 

@@ -55,15 +55,15 @@ def _divisor(x: Any, reduction: str) -> int:
 
 def reference(x: np.ndarray, target: np.ndarray, *, reduction: str = "mean") -> np.ndarray:
     """(x - t)^2, its mean or its sum."""
-    wide = dtypes.accumulator(x.dtype)
-    away = np.subtract(x, target, dtype=wide) if wide == x.dtype else x.astype(wide) - target.astype(wide)
+    acc_type = dtypes.accumulator(x.dtype)
+    away = np.subtract(x, target, dtype=acc_type) if acc_type == x.dtype else x.astype(acc_type) - target.astype(acc_type)
     squares = np.asarray(np.multiply(away, away, out=away if away.ndim else None))
     if reduction == "none":
         return squares.astype(x.dtype, copy=False)
     found = total(squares, _every(x, reduction))
     if reduction == "mean":
         with np.errstate(invalid="ignore"):
-            found = np.true_divide(found, x.size, dtype=wide)
+            found = np.true_divide(found, x.size, dtype=acc_type)
     return np.asarray(found, x.dtype)
 
 
@@ -96,9 +96,9 @@ def _backward(g: CudaArray, x: CudaArray, target: CudaArray, reduction: str, nee
 
 
 def _reference_backward(g: np.ndarray, x: np.ndarray, target: np.ndarray, reduction: str, needs: tuple[bool, ...]) -> tuple[Any, Any]:
-    wide = dtypes.accumulator(x.dtype)
-    scale = np.multiply(g, 2 / max(_divisor(x, reduction), 1), dtype=wide)
-    away = np.subtract(x, target, dtype=wide)
+    acc_type = dtypes.accumulator(x.dtype)
+    scale = np.multiply(g, 2 / max(_divisor(x, reduction), 1), dtype=acc_type)
+    away = np.subtract(x, target, dtype=acc_type)
     dx = np.asarray(np.multiply(away, scale, out=away if away.ndim else None)).astype(x.dtype, copy=False)
     return dx, np.negative(dx) if needs[1] else None
 

@@ -185,8 +185,8 @@ def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, a
     for label, w in (("weight", weight), ("bias", bias)):
         if w is not None and tuple(w.shape) != tail:
             raise ShapeError(f"layer_norm: x {tuple(x.shape)} with {label} {tuple(w.shape)}: {label} must have the normalised shape {tail}")
-    rows, wide_ = tuple(x.shape[: len(x.shape) - axes]), dtypes.accumulator(x.dtype)
-    return Spec(x.shape, x.dtype), Spec(rows, wide_), Spec(rows, wide_)
+    rows, acc_type = tuple(x.shape[: len(x.shape) - axes]), dtypes.accumulator(x.dtype)
+    return Spec(x.shape, x.dtype), Spec(rows, acc_type), Spec(rows, acc_type)
 
 
 def forward_rows(
@@ -195,9 +195,9 @@ def forward_rows(
     """Launch the forward kernel with a given tile."""
     y = allocate(x.shape, x.dtype, x)
     rows, n = _split(x.shape, axes)
-    wide_ = dtypes.accumulator(x.dtype)
+    acc_type = dtypes.accumulator(x.dtype)
     lead = x.shape[: len(x.shape) - axes]
-    means, rstds = allocate(lead, wide_, x), allocate(lead, wide_, x)
+    means, rstds = allocate(lead, acc_type, x), allocate(lead, acc_type, x)
     w, b = (None if v is None else dense(v) for v in (weight, bias))
     launch(
         _forward_kernel, (cdiv(rows, on.BM),), dense(x), w, b, y, means, rstds, rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN,
@@ -233,16 +233,16 @@ def weight_gradients(
 ) -> tuple[CudaArray, CudaArray]:
     """dw and db: partial sums by a fixed number of programs, added in order by the shared reduction; the same every time."""
     rows, n = _split(x.shape, axes)
-    wide_ = dtypes.accumulator(x.dtype)
+    acc_type = dtypes.accumulator(x.dtype)
     high = 16 if rows > 8 else 4
     rule = Blocks(high, COLUMNS, max(min(PARTIALS // max(cdiv(n, COLUMNS), 1), cdiv(rows, high)), 1))
     high, columns, parts = config_of("layer_norm_weight", (rows, n), rule)
-    dw, db = allocate((parts, n), wide_, x), allocate((parts, n), wide_, x)
+    dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x)
     launch(
         _weight_kernel, (parts * cdiv(n, columns),), dense(x), mean, rstd, dense(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n)
     )  # fmt: skip
     outs = tuple(allocate(x.shape[len(x.shape) - axes :], d, x) for d in like)
-    fold(ReductionFunctions(_two, _add_two, None, zero), (dw, db), (0,), outs, (wide_, wide_))
+    fold(ReductionFunctions(_two, _add_two, None, zero), (dw, db), (0,), outs, (acc_type, acc_type))
     return outs  # type: ignore[return-value]
 
 
@@ -296,18 +296,18 @@ def reference(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last `axes` dims; also mean and 1 / sqrt(var + eps)."""
     rows, n = _split(x.shape, axes)
-    wide_ = dtypes.accumulator(x.dtype)
+    acc_type = dtypes.accumulator(x.dtype)
     flat, lead = x.reshape(rows, n), x.shape[: x.ndim - axes]
-    y, means, rstds = np.empty((rows, n), x.dtype), np.empty((rows, 1), wide_), np.empty((rows, 1), wide_)
-    w, b = (None if v is None else v.reshape(-1).astype(wide_, copy=False) for v in (weight, bias))
-    ones = np.ones(n, wide_)
+    y, means, rstds = np.empty((rows, n), x.dtype), np.empty((rows, 1), acc_type), np.empty((rows, 1), acc_type)
+    w, b = (None if v is None else v.reshape(-1).astype(acc_type, copy=False) for v in (weight, bias))
+    ones = np.ones(n, acc_type)
     with np.errstate(invalid="ignore", divide="ignore"):
         for part in _blocks(rows, n):
-            value = flat[part].astype(wide_, copy=False)
+            value = flat[part].astype(acc_type, copy=False)
             mean = means[part] = _row_dots(value, ones)
-            out = np.subtract(value, mean, out=y[part] if x.dtype == wide_ else None)
+            out = np.subtract(value, mean, out=y[part] if x.dtype == acc_type else None)
             rstd = _row_products(out, out)
-            rstd += wide_.type(eps)
+            rstd += acc_type.type(eps)
             np.sqrt(rstd, out=rstd)
             rstds[part] = np.true_divide(1, rstd, out=rstd)
             out *= rstd
@@ -315,7 +315,7 @@ def reference(
                 out *= w
             if b is not None:
                 out += b
-            if x.dtype != wide_:
+            if x.dtype != acc_type:
                 y[part] = out
     return y.reshape(x.shape), means.reshape(lead), rstds.reshape(lead)
 
@@ -325,20 +325,20 @@ def _reference_backward(
 ) -> tuple[Any, Any, Any]:
     """As the kernels do it, with c = x - mean and p = g c: dw = sum of rstd p, and the means of u and u h are products of g and p with w."""
     rows, n = _split(x.shape, axes)
-    wide_ = dtypes.accumulator(x.dtype)
+    acc_type = dtypes.accumulator(x.dtype)
     flat, up = x.reshape(rows, n), g.reshape(rows, n)
     dx, parts = np.empty((rows, n), x.dtype), _blocks(rows, n)
-    dws, dbs = np.empty((len(parts), n), wide_), np.empty((len(parts), n), wide_)
-    w = np.ones(n, wide_) if weight is None else weight.reshape(-1).astype(wide_, copy=False)
+    dws, dbs = np.empty((len(parts), n), acc_type), np.empty((len(parts), n), acc_type)
+    w = np.ones(n, acc_type) if weight is None else weight.reshape(-1).astype(acc_type, copy=False)
     high = parts[0].stop if parts else 0
-    ones, room = np.ones(max(high, n), wide_), np.empty((3, high, n), wide_)
+    ones, room = np.ones(max(high, n), acc_type), np.empty((3, high, n), acc_type)
     with np.errstate(invalid="ignore", divide="ignore"):
         for i, part in enumerate(parts):
-            value, u = flat[part].astype(wide_, copy=False), up[part].astype(wide_, copy=False)
+            value, u = flat[part].astype(acc_type, copy=False), up[part].astype(acc_type, copy=False)
             c, p, out = room[:, : len(value)]
             np.subtract(value, _row_dots(value, ones[:n]), out=c)
             scale = _row_products(c, c)
-            scale += wide_.type(eps)
+            scale += acc_type.type(eps)
             np.sqrt(scale, out=scale)
             np.true_divide(1, scale, out=scale)
             np.multiply(u, c, out=p)
@@ -361,15 +361,15 @@ def _reference_backward(
 def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
     """The gradient in our own ops, from x alone, so that it can be differentiated again."""
     ndim, given = len(x.shape), x.array.dtype
-    wide_ = dtypes.accumulator(given)
+    acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
-    x, g = ops.cast(x, dtype=wide_), ops.cast(g, dtype=wide_)
+    x, g = ops.cast(x, dtype=acc_type), ops.cast(g, dtype=acc_type)
     centred = ops.sub(x, ops.mean(x, dim=last, keepdim=True))
     rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=last, keepdim=True), eps))
     h = ops.mul(centred, rstd)
     dx = dw = db = None
     if needs[0]:
-        u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=wide_))
+        u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=acc_type))
         away = ops.sub(ops.sub(u, ops.mean(u, dim=last, keepdim=True)), ops.mul(h, ops.mean(ops.mul(u, h), dim=last, keepdim=True)))
         dx = ops.cast(ops.mul(away, rstd), dtype=given)
     if needs[1]:

@@ -56,9 +56,9 @@ def _in_blocks(update: Any, arrays: tuple[np.ndarray | None, ...], written: tupl
             n = blocks[0].size  # type: ignore[union-attr]
             update(s[:n], t[:n], *blocks, *numbers)
         return
-    wide = np.dtype(np.float32) if first.dtype.itemsize == 2 else first.dtype
+    compute_type = np.dtype(np.float32) if first.dtype.itemsize == 2 else first.dtype
     # order="C" and reshape make a copy of what is strided; results go back through the original window.
-    copies = [None if x is None else np.array(x, wide, order="C") for x in arrays]
+    copies = [None if x is None else np.array(x, compute_type, order="C") for x in arrays]
     _in_blocks(update, tuple(copies), written, *numbers)
     for x, y, back in zip(arrays, copies, written, strict=True):
         if back and x is not None:
@@ -106,22 +106,22 @@ def _sgd_kernel(
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
-    wide = tl.float64 if p.dtype.element_ty == tl.float64 else tl.float32
-    value = tl.load(p + i, mask=mask, other=0).to(wide)
-    d = tl.load(g + i, mask=mask, other=0).to(wide)
+    compute_type = tl.float64 if p.dtype.element_ty == tl.float64 else tl.float32
+    value = tl.load(p + i, mask=mask, other=0).to(compute_type)
+    d = tl.load(g + i, mask=mask, other=0).to(compute_type)
     if MAXIMIZE:
         d = -d
-    d += value * weight_decay.to(wide)
+    d += value * weight_decay.to(compute_type)
     if MOMENTUM:
         if FIRST:
             b = d
         else:
-            b = tl.load(buf + i, mask=mask, other=0).to(wide) * momentum.to(wide) + d * keep.to(wide)
+            b = tl.load(buf + i, mask=mask, other=0).to(compute_type) * momentum.to(compute_type) + d * keep.to(compute_type)
         tl.store(buf + i, b.to(buf.dtype.element_ty), mask=mask)
-        d = d + b * momentum.to(wide) if NESTEROV else b
+        d = d + b * momentum.to(compute_type) if NESTEROV else b
     if rate is not None:
         lr = tl.load(rate)
-    value -= d * lr.to(wide)
+    value -= d * lr.to(compute_type)
     tl.store(p + i, value.to(p.dtype.element_ty), mask=mask)
 
 
@@ -264,28 +264,28 @@ def _adam_kernel(
 ):  # fmt: skip
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
-    wide = tl.float64 if p.dtype.element_ty == tl.float64 else tl.float32
-    value = tl.load(p + i, mask=mask, other=0).to(wide)
-    d = tl.load(g + i, mask=mask, other=0).to(wide)
-    first = tl.load(m + i, mask=mask, other=0).to(wide)
-    second = tl.load(v + i, mask=mask, other=0).to(wide)
+    compute_type = tl.float64 if p.dtype.element_ty == tl.float64 else tl.float32
+    value = tl.load(p + i, mask=mask, other=0).to(compute_type)
+    d = tl.load(g + i, mask=mask, other=0).to(compute_type)
+    first = tl.load(m + i, mask=mask, other=0).to(compute_type)
+    second = tl.load(v + i, mask=mask, other=0).to(compute_type)
     if MAXIMIZE:
         d = -d
     if scalars is not None:
         rate = tl.load(scalars)
         root = tl.load(scalars + 1)
         shrink = tl.load(scalars + 2)
-    d += value * weight_decay.to(wide)
-    value *= shrink.to(wide)
-    first += (d - first) * one_beta1.to(wide)
-    second = second * beta2.to(wide) + d * d * one_beta2.to(wide)
+    d += value * weight_decay.to(compute_type)
+    value *= shrink.to(compute_type)
+    first += (d - first) * one_beta1.to(compute_type)
+    second = second * beta2.to(compute_type) + d * d * one_beta2.to(compute_type)
     tl.store(m + i, first.to(m.dtype.element_ty), mask=mask)
     tl.store(v + i, second.to(v.dtype.element_ty), mask=mask)
     if AMSGRAD:
-        second = tl.maximum(tl.load(vmax + i, mask=mask, other=0).to(wide), second)
+        second = tl.maximum(tl.load(vmax + i, mask=mask, other=0).to(compute_type), second)
         tl.store(vmax + i, second.to(vmax.dtype.element_ty), mask=mask)
-    size = maths.div(maths.sqrt(second), root) + eps.to(wide)
-    value -= maths.div(first, size) * rate.to(wide)
+    size = maths.div(maths.sqrt(second), root) + eps.to(compute_type)
+    value -= maths.div(first, size) * rate.to(compute_type)
     tl.store(p + i, value.to(p.dtype.element_ty), mask=mask)
 
 

@@ -96,8 +96,8 @@ def layout(shape: tuple[int, ...], dims: tuple[int, ...], strides: tuple[tuple[i
 class Blocks(NamedTuple):
     """A tile of a reduction, and among how many programs the tiles of a row are shared (0: as the rule says for that tile)."""
 
-    high: int
-    wide: int
+    rows: int
+    columns: int
     splits: int = 0
 
 
@@ -106,13 +106,13 @@ def blocks(rows: int, inner: int, along_rows: bool, size: int) -> tuple[int, int
     problems use many programs."""
     tile = TILE // next_power_of_2(size)
     if along_rows:
-        high = min(next_power_of_2(rows), 128)
-        return high, min(next_power_of_2(inner), max(tile // high, 1))
-    wide_ = min(next_power_of_2(inner), tile)
-    high = min(next_power_of_2(rows), tile // wide_)
-    while cdiv(rows, high) < PROGRAMS // 4 and high * wide_ > 256 and high > 1:
-        high //= 2
-    return high, wide_
+        tile_rows = min(next_power_of_2(rows), 128)
+        return tile_rows, min(next_power_of_2(inner), max(tile // tile_rows, 1))
+    tile_columns = min(next_power_of_2(inner), tile)
+    tile_rows = min(next_power_of_2(rows), tile // tile_columns)
+    while cdiv(rows, tile_rows) < PROGRAMS // 4 and tile_rows * tile_columns > 256 and tile_rows > 1:
+        tile_rows //= 2
+    return tile_rows, tile_columns
 
 
 def splits_of(row_blocks: int, tiles: int, tile: int) -> int:

@@ -133,8 +133,8 @@ def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None
     if c.size == 0:
         return
     sizes, a_batch, b_batch = _collapse(c.shape[:-2], a.strides[:-2], b.strides[:-2])
-    wide = 16 // a.itemsize  # elements in the widest access
-    aligned = all(s % wide == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % wide == 0 and n % wide == 0
+    per_access = 16 // a.itemsize  # elements in the widest access
+    aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
     tiles = config_of("matmul", key, gemm_tiles(*key))
     stored, acc = dot_accumulator(a.dtype)

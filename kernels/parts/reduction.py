@@ -273,10 +273,10 @@ def fold(
     if view.rows == 0:
         return
     key = (view.rows, view.inner, view.kept_kinds[0] == 1 and view.inner_kinds[0] != 1, sum(d.itemsize for d in states))
-    high, wide_, shared = config_of("reduction" if functions.map is not None else "reduction_join", key, Blocks(*blocks(*key)))
-    tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, wide_)
-    row_blocks = cdiv(view.rows, high)
-    splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, high * wide_)
+    tile_rows, tile_columns, shared = config_of("reduction" if functions.map is not None else "reduction_join", key, Blocks(*blocks(*key)))
+    tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, tile_columns)
+    row_blocks = cdiv(view.rows, tile_rows)
+    splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
     per_program = cdiv(tiles, splits)
     splits = cdiv(tiles, per_program) if tiles else 1
     targets = tuple(ys) if splits == 1 else tuple(allocate((splits, view.rows), d, xs[0]) for d in states)
@@ -285,7 +285,7 @@ def fold(
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), MAP=functions.map, COMBINE=functions.combine,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
         STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=view.inner_kinds, ALIGN=view.align,
-        BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=high, BN=wide_,
+        BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
     if splits > 1:
         fold(ReductionFunctions(None, functions.combine, functions.finish, functions.identity), targets, (0,), ys, states, scalars)
@@ -305,12 +305,12 @@ def spread(
     if view.rows == 0 or view.count == 0:
         return
     key = (view.rows, view.inner, view.kept_kinds[len(xs)] == 1 and view.inner_kinds[len(xs)] != 1, max(ys[0].dtype.itemsize, 4))
-    high, wide_, _ = config_of("spread", key, Blocks(*blocks(*key)))
-    tiles = math.prod(view.outer) * cdiv(view.inner, wide_)
+    tile_rows, tile_columns, _ = config_of("spread", key, Blocks(*blocks(*key)))
+    tiles = math.prod(view.outer) * cdiv(view.inner, tile_columns)
     launch(
-        _spread_kernel, (cdiv(view.rows, high) * tiles,), tuple(xs), tuple(ys), view.kept, view.kept_strides, view.outer, view.outer_strides,
+        _spread_kernel, (cdiv(view.rows, tile_rows) * tiles,), tuple(xs), tuple(ys), view.kept, view.kept_strides, view.outer, view.outer_strides,
         view.inner, view.inner_strides, view.rows, tiles, scalars, FORMULA=formula, KEPT=view.kept_kinds, INNER=view.inner_kinds,
-        ALIGN=view.align, LONG_OFFSETS=view.long_offsets, BM=high, BN=wide_,
+        ALIGN=view.align, LONG_OFFSETS=view.long_offsets, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
 
 

@@ -161,12 +161,12 @@ def _mills(t: np.ndarray) -> np.ndarray:
 
 def _density(t: np.ndarray, times_t: bool) -> np.ndarray:
     """The normal density of float32 t, times t if so asked: through float64, where t^2 is exact, and rounded once."""
-    wide = t.astype(np.float64)
-    y = wide * wide
+    t64 = t.astype(np.float64)
+    y = t64 * t64
     np.multiply(y, -0.5, out=y)
     np.exp(y, out=y)
     np.multiply(y, 1 / math.sqrt(2 * math.pi), out=y)
-    return (np.multiply(y, wide, out=y) if times_t else y).astype(np.float32)
+    return (np.multiply(y, t64, out=y) if times_t else y).astype(np.float32)
 
 
 def gelu32(x: np.ndarray, out: np.ndarray) -> None:

@@ -283,8 +283,8 @@ def scatter_reference(
     """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max_pool2d's of the same windows."""
     s = Windows(size[0], size[1], indices.shape[2], indices.shape[3], *kernel_size, *stride, *padding, *dilation)
     axes = cpu.layout_of(indices)
-    wide = g.astype(np.float32) if g.dtype.itemsize == 2 else g
-    dx = cpu.scatter(cpu.planes(wide, axes), cpu.planes(indices, axes), s)
+    upcast = g.astype(np.float32) if g.dtype.itemsize == 2 else g
+    dx = cpu.scatter(cpu.planes(upcast, axes), cpu.planes(indices, axes), s)
     return cpu.image(dx.astype(g.dtype, copy=False), axes, *g.shape[:2])
 
 

@@ -105,8 +105,8 @@ def reference_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def reference_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
-    wide = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
-    return (np.ones(len(rows), wide.dtype) @ wide).astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
+    upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
+    return (np.ones(len(rows), upcast.dtype) @ upcast).astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

@@ -35,23 +35,23 @@ def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexp
     w0, w1, w2, w3 = philox(block, k0, k1)
     w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
     i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
-    wide = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    value = tl.load(x + i, mask=i < n, other=0).to(wide) * scale.to(wide)
+    compute_type = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    value = tl.load(x + i, mask=i < n, other=0).to(compute_type) * scale.to(compute_type)
     value = tl.where(w.to(tl.int64) >= threshold, value, 0.0)
     tl.store(y + i, value.to(y.dtype.element_ty), mask=i < n)
 
 
 def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
-    wide: Any = np.float64 if x.dtype == np.float64 else np.float32
+    compute_type: Any = np.float64 if x.dtype == np.float64 else np.float32
     flat = x.reshape(-1)  # in C order, a copy where x is not
     y = np.empty(x.size, x.dtype)
-    limit, factor = np.uint64(threshold(p)), wide(scale(p))
+    limit, factor = np.uint64(threshold(p)), compute_type(scale(p))
     for first in range(0, x.size, 4 * CHUNK):
         part = slice(first, min(first + 4 * CHUNK, x.size))
         count = part.stop - first
         words = numpy_words(seed, offset + first // 4, 4 * blocks_used(count, 32))[:count]
         drop = words < limit
-        value = flat[part].astype(wide, copy=False) * factor
+        value = flat[part].astype(compute_type, copy=False) * factor
         np.copyto(value, 0, where=drop)
         y[part] = value
     return y.reshape(x.shape)

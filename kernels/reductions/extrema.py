@@ -206,11 +206,11 @@ def _shared(x, y, g, ties, index):
 
 def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaArray:
     dims = normal_dims("amax", dim, len(x.shape))
-    wide_y = along(y, x.shape, dims)
+    expanded_y = along(y, x.shape, dims)
     ties = allocate(reduced(x.shape, dims, True), np.dtype(np.int32), x)
-    fold(ReductionFunctions(_equal, add, None, zero), (x, wide_y), dims, (ties,), (np.dtype(np.int32),))
+    fold(ReductionFunctions(_equal, add, None, zero), (x, expanded_y), dims, (ties,), (np.dtype(np.int32),))
     dx = allocate(x.shape, x.dtype, x)
-    spread(_shared, (x, wide_y, along(g, x.shape, dims), ties.expand(x.shape)), dims, (dx,))
+    spread(_shared, (x, expanded_y, along(g, x.shape, dims), ties.expand(x.shape)), dims, (dx,))
     return dx
 
 

@@ -52,10 +52,10 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
     """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction), less what the mean's rounding added."""
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
-    wide = x.astype(kept, copy=False)
+    values = x.astype(kept, copy=False)
     n = kept.type(count(x.shape, dims))
     with np.errstate(invalid="ignore", divide="ignore"):
-        centred = np.asarray(wide - total(wide, dims, True) / n)  # of a 0-d x numpy makes a scalar
+        centred = np.asarray(values - total(values, dims, True) / n)  # of a 0-d x numpy makes a scalar
         off = total(centred, dims, keepdim)
         np.multiply(centred, centred, out=centred)
         squares = total(centred, dims, keepdim) - off * off / n
@@ -275,9 +275,9 @@ def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> Cu
 def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float) -> np.ndarray:
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
-    wide = x.astype(kept, copy=False)
+    values = x.astype(kept, copy=False)
     with np.errstate(invalid="ignore", divide="ignore"):
-        out = np.asarray(wide - total(wide, dims, True) / kept.type(count(x.shape, dims)))
+        out = np.asarray(values - total(values, dims, True) / kept.type(count(x.shape, dims)))
         out *= g.reshape(reduced(x.shape, dims, True)) * kept.type(_slope(x.shape, dims, correction))
     return out.astype(x.dtype, copy=False)
 

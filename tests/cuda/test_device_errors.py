@@ -28,18 +28,18 @@ from tritensor.table import registry
 GPU = device("cuda", 0)
 
 
-def words(on: int = 0) -> list[int]:
-    """The error words as they stand."""
+def record(on: int = 0) -> list[int]:
+    """The error record as it stands."""
     address = runtime().error_storage(on).pointer
-    return list((device_errors.ctypes.c_int64 * device_errors.WORDS).from_address(address))
+    return list((device_errors.ctypes.c_int64 * device_errors.FIELDS).from_address(address))
 
 
 @pytest.fixture(autouse=True)
 def nothing_left() -> Iterator[None]:
     """Each test starts without a record and leaves none."""
-    assert words()[0] == 0
+    assert record()[0] == 0
     yield
-    left = words()[0]
+    left = record()[0]
     if left:
         with pytest.raises(IndexError):
             runtime().check_errors(0)
@@ -247,7 +247,7 @@ def as_if_inside(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return FunctionType(code, call.__globals__)
 
 
-def test_each_device_has_its_own_words() -> None:
+def test_each_device_has_its_own_record() -> None:
     x = tt.tensor(X, device="cuda:1")
     y = x[tt.tensor([4], device="cuda:1")]
     cuda(X).cpu()  # the other device has nothing to say
@@ -323,16 +323,16 @@ def test_many_places_are_not_all_remembered() -> None:
 
 def test_a_record_that_is_being_written_is_left_alone() -> None:
     storage = runtime().error_storage(0)
-    raw = (device_errors.ctypes.c_int64 * device_errors.WORDS).from_address(storage.pointer)
+    raw = (device_errors.ctypes.c_int64 * device_errors.FIELDS).from_address(storage.pointer)
     raw[0] = -device_errors.enter(registry["gather"])
     try:
         tt.cuda.synchronize()
-        assert words()[0] < 0
+        assert record()[0] < 0
     finally:
         raw[0] = 0
 
 
-# the words under the sanitizer, and what they must not hide
+# the record under the sanitizer, and what it must not hide
 @triton.jit
 def _look(x, n, bad, errors, site, BLOCK: tl.constexpr):
     found = first(bad, BLOCK)
@@ -380,7 +380,7 @@ def _loads_beside(x, n, errors, site, BLOCK: tl.constexpr):
     tl.store(x + i, tl.load(x + (i + BLOCK) % n, mask=i < n, other=0), mask=i < n)
 
 
-def _words_of(name: str, value: int, position: int, bound: int) -> str:
+def _wording(name: str, value: int, position: int, bound: int) -> str:
     return f"{name}: {value} {position} {bound}"
 
 
@@ -392,27 +392,27 @@ def _array(values: Any) -> CudaArray:
 
 def _cleared() -> None:
     address = runtime().error_storage(0).pointer
-    (device_errors.ctypes.c_int64 * device_errors.WORDS).from_address(address)[:] = [0] * device_errors.WORDS
+    (device_errors.ctypes.c_int64 * device_errors.FIELDS).from_address(address)[:] = [0] * device_errors.FIELDS
 
 
-def test_programs_share_the_words() -> None:
+def test_programs_share_the_record() -> None:
     x = np.zeros(64, np.int32)
     x[[20, 21, 50]] = [4, 5, 6]
     d = _array(x)
-    launch(_checked, (4,), d, 64, *watch("gather", d, _words_of, "probe"), BLOCK=16)
+    launch(_checked, (4,), d, 64, *watch("gather", d, _wording, "probe"), BLOCK=16)
     with pytest.raises(IndexError, match=r"probe: (4 20|6 50) 64 "):
         to_host(d)
 
 
 def test_writing_without_a_claim_is_caught() -> None:
     d = _array(np.zeros(4, np.int32))
-    errors, site = watch("gather", d, _words_of, "probe")
+    errors, site = watch("gather", d, _wording, "probe")
     try:
-        with pytest.raises(SanitizerError, match=r"_unclaimed: program \(0, 0, 0\): writes to error words that it has not claimed"):
+        with pytest.raises(SanitizerError, match=r"_unclaimed: program \(0, 0, 0\): writes to an error record that it has not claimed"):
             launch(_unclaimed, (1,), errors)
         with pytest.raises(SanitizerError, match=r"_steals: .* has not claimed"):
             launch(_steals, (2,), errors, site)
-        with pytest.raises(SanitizerError, match=r"_reads: .* loads error words"):
+        with pytest.raises(SanitizerError, match=r"_reads: .* loads an error record"):
             launch(_reads, (2,), errors, empty((2,), np.dtype(np.int64), GPU))
     finally:
         _cleared()
@@ -423,7 +423,7 @@ def test_other_races_are_still_caught_beside_a_report(bad: bool) -> None:
     x = np.zeros(64, np.int32)
     x[:: 7 if bad else 64] = bad
     d = _array(x)
-    watching = watch("gather", d, _words_of, "probe")
+    watching = watch("gather", d, _wording, "probe")
     try:
         with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to"):
             launch(_races_beside, (4,), d, empty((64,), np.dtype(np.int32), GPU), 64, *watching, BLOCK=16)

@@ -1,8 +1,8 @@
 """Errors that only the GPU sees: a kernel that meets a bad index leaves a record, and the next wait for the device raises it.
 
-A GPU has four words of host memory that its kernels may write: site, value, position, bound. A site is a number that
-stands for what the host knows: which op, what the words mean, and the line of the user's program that called it. The first
-error wins; raising it clears the words, and the process goes on.
+A GPU has one error record, four integers of host memory that its kernels may write: site, value, position, bound. A site is a number that
+stands for what the host knows: which op, what the integers mean, and the line of the user's program that called it. The first
+error wins; raising it clears the record, and the process goes on.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from tritensor.call_site import shown, user_frame
 
-WORDS = 4
-NBYTES = 8 * WORDS
+FIELDS = 4  # int64 each
+NBYTES = 8 * FIELDS
 
 _MEMORY = 4096  # places in the user's program that are remembered by instruction
 
@@ -91,18 +91,18 @@ def site(op: str, wording: Wording, *facts: Hashable) -> int:
 
 
 def check(storage: Any) -> None:
-    """Raise IndexError for what kernels have reported in a GPU's error words, and forget it. To be called after a wait.
+    """Raise IndexError for what kernels have reported in a GPU's error record, and forget it. To be called after a wait.
 
-    Reads host memory only: `storage.pointer` is the words' address on the host as well.
+    Reads host memory only: `storage.pointer` is the record's address on the host as well.
     """
-    words = (ctypes.c_int64 * WORDS).from_address(storage.pointer)
-    if words[0] <= 0:  # 0: nothing; below 0: a kernel that was not waited for is writing its record
+    fields = (ctypes.c_int64 * FIELDS).from_address(storage.pointer)
+    if fields[0] <= 0:  # 0: nothing; below 0: a kernel that was not waited for is writing its record
         return
     with _lock:
-        record = tuple(words)
+        record = tuple(fields)
         if record[0] <= 0:
             return
-        words[0] = 0
+        fields[0] = 0
     raise IndexError(describe(record))
 
 

@@ -22,8 +22,17 @@ from tritensor.array import CudaArray
 from tritensor.cuda import device_errors
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
-from tritensor.replay.changing_numbers import ENCODERS, SEED_KINDS, Word, another_seed, number_word, other_numbers, own, seed_words
-from tritensor.replay.recorder import NotThere, Recorder, match_words, plain_recipe
+from tritensor.replay.recorder import NotThere, Recorder, match_numbers, plain_recipe
+from tritensor.replay.replayed_numbers import (
+    ENCODERS,
+    SEED_KINDS,
+    ReplayedNumber,
+    another_seed,
+    other_numbers,
+    own,
+    replayed_number,
+    seed_numbers,
+)
 
 KEPT = 1024  # recipes of a corner; when there are more, all are dropped and learnt again
 VARIANTS = 16  # recipes that differ in numbers only; a corner that sees more is given ever new ones: it gets a recipe for any, or none
@@ -98,10 +107,10 @@ class Corner:
         arrays: list[Any] = []
         if here.recorder is not None:
             return None, None, arrays
-        words: list[Word] = []
+        replayed: list[ReplayedNumber] = []
         if self.draws is not None:
-            args, attrs, words = self._split(args, attrs)
-            if not words:
+            args, attrs, replayed = self._split(args, attrs)
+            if not replayed:
                 return None, None, arrays
         key = self._key(args, attrs, arrays)
         if key is None:
@@ -113,19 +122,19 @@ class Corner:
         if self.mutates and _shared(arrays):
             recipe = None
         elif recipe is None and self.general:
-            recipe, words = self._for_any_numbers(key, args)
-        return recipe, key, [*arrays, *words] if words else arrays
+            recipe, replayed = self._for_any_numbers(key, args)
+        return recipe, key, [*arrays, *replayed] if replayed else arrays
 
-    def _for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[Word]]:
-        """The recipe that takes a call's numbers as words, and these; or None."""
+    def _for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[ReplayedNumber]]:
+        """The recipe that takes a call's numbers as replayed ones, and these; or None."""
         found = self.general.get(_without_numbers(key))
         if found is None:
             return None, []
         recipe, kinds = found
-        return recipe, [number_word(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
+        return recipe, [replayed_number(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
 
-    def _split(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[Word]]:
-        """A call's arguments without seed and offset, and these two as words; no words in a graph's capture, where a draw is no number."""
+    def _split(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
+        """A call's arguments without seed and offset, and these two as replayed numbers; none in a graph's capture, where a draw is no number."""
         if self.draws:
             i, j = self.draws
             seed, offset = args[i], args[j]
@@ -133,7 +142,7 @@ class Corner:
         else:
             seed, offset = attrs["seed"], attrs["offset"]
             attrs = {k: v for k, v in attrs.items() if k != "seed" and k != "offset"}
-        return args, attrs, seed_words(seed, offset) if type(seed) is int and type(offset) is int else []
+        return args, attrs, seed_numbers(seed, offset) if type(seed) is int and type(offset) is int else []
 
     def first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner for a call that `find` knew no recipe for, and learn one where that is possible."""
@@ -191,14 +200,14 @@ class Corner:
 
     def _learn(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner, and keep a recipe of what it did if it can be replayed."""
-        words = [x for x in arrays if type(x) is Word]
+        replayed = [x for x in arrays if type(x) is ReplayedNumber]
         arrays = [x for x in arrays if type(x) is CudaArray]
-        if words:
-            low, high, offset = (w.value for w in words)
+        if replayed:
+            low, high, offset = (n.value for n in replayed)
             drawn = another_seed(high << 32 | low, offset)
-            others = seed_words(*drawn)
-            changed = {(k, w.value, o.value): i for i, (k, w, o) in enumerate(zip(SEED_KINDS, words, others, strict=True))}
-            value, recorder = self._compared(arrays, words, (args, attrs), self._drawing(args, attrs, *drawn), changed)
+            others = seed_numbers(*drawn)
+            changed = {(k, n.value, o.value): i for i, (k, n, o) in enumerate(zip(SEED_KINDS, replayed, others, strict=True))}
+            value, recorder = self._compared(arrays, replayed, (args, attrs), self._drawing(args, attrs, *drawn), changed)
         else:
             recorder = Recorder(arrays)
             value = self._record(recorder, arrays, args, attrs)
@@ -211,29 +220,34 @@ class Corner:
         """Run the corner, and keep a recipe for all calls that differ from this one in numbers only."""
         numbers = [own(n) for n in _numbers(args)]
         others = other_numbers(numbers)
-        words = [Word(0, n) for n in numbers]
+        replayed = [ReplayedNumber(0, n) for n in numbers]
         changed = {(k, float(n), float(o)): i for k in ENCODERS for i, (n, o) in enumerate(zip(numbers, others, strict=True))}
         call, again = (_with_numbers(args, numbers), attrs), (_with_numbers(args, others), attrs)
-        value, recorder = self._compared(arrays, words, call, again, changed)
+        value, recorder = self._compared(arrays, replayed, call, again, changed)
         recipe = self._made(key, recorder, value)
         if recipe is not None:
             self.general[key] = recipe, [recorder.kinds.get(len(arrays) + i, float) for i in range(len(numbers))]
         return recorder.returned(value, arrays)
 
     def _compared(
-        self, arrays: list[CudaArray], words: list[Word], call: tuple[Any, Any], again: tuple[Any, Any], changed: dict[Any, int]
+        self,
+        arrays: list[CudaArray],
+        replayed: list[ReplayedNumber],
+        call: tuple[Any, Any],
+        again: tuple[Any, Any],
+        changed: dict[Any, int],
     ) -> tuple[Any, Recorder]:
-        """Run a call under a recorder; first dry with other words, to see where the words go. The result, and the recording."""
-        other = Recorder(arrays, words, dry=True)
+        """Run a call under a recorder; first dry with other numbers, to see where the numbers go. The result, and the recording."""
+        other = Recorder(arrays, replayed, dry=True)
         try:
             self._record(other, arrays, *again)
         except NotThere:
             other.spoil("it looks into memory from the host")
-        recorder = Recorder(arrays, words)
+        recorder = Recorder(arrays, replayed)
         value = self._record(recorder, arrays, *call)
         recorder.spoil(other.spoiled)
         if not recorder.spoiled:
-            match_words(recorder, other, changed)
+            match_numbers(recorder, other, changed)
         return value, recorder
 
     def _made(self, key: tuple[Any, ...], recorder: Recorder, value: Any) -> Any:

@@ -14,8 +14,8 @@ from tritensor.array import CudaArray, Layout
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.memory import DeviceStorage
 from tritensor.device import device, gpu
-from tritensor.replay.changing_numbers import Word
 from tritensor.replay.recorder import Given, Window
+from tritensor.replay.replayed_numbers import ReplayedNumber
 
 Recipe = Callable[[Sequence[CudaArray]], Any]
 _NOWHERE: Any = object()  # no thread's place: a recipe that has not been bound yet is not taken for one bound to None
@@ -55,7 +55,7 @@ class _Plan:
         self.sizes = [s.nbytes for s in recorder.storages]
         self.derived: list[tuple[int, int]] = []
         self.result = result
-        held = [x for x in (*recorder.inputs, *recorder.storages) if type(x) is not Word]
+        held = [x for x in (*recorder.inputs, *recorder.storages) if type(x) is not ReplayedNumber]
         self.device: device = held[0].device if held else gpu(here.index)
         self.index = self.device.index or 0
         self._numbers: dict[tuple[int, int], int] = {}
@@ -72,7 +72,7 @@ class _Plan:
         self.steps = [_Step(made, self._places(windows, area)) for made, windows, area in launches]
 
     def _places(self, windows: list[Any], area: int) -> list[int]:
-        """The numbers of a launch's addresses, and of the words among its arguments, which are packed like addresses."""
+        """The numbers of a launch's addresses, and of the replayed ones among its arguments, which are packed like addresses."""
         found = []
         for w in windows:
             if type(w) is Given:

@@ -12,7 +12,7 @@ from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.memory.storage import Storage
 from tritensor.cuda.runtime import serving
 from tritensor.device import device
-from tritensor.replay.changing_numbers import Word
+from tritensor.replay.replayed_numbers import ReplayedNumber
 
 _NOWHERE = 1 << 60  # an address that no device has
 
@@ -37,13 +37,13 @@ class Tiles(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A result that is an input itself, or a number that is a word among the inputs."""
+    """A result that is an input itself, or a replayed number among the inputs."""
 
     source: int
 
 
 class Drawn(NamedTuple):
-    """A word in a recorded call: which input, and the numpy type that the kernel takes it as."""
+    """A replayed number in a recorded call: which input, and the numpy type that the kernel takes it as."""
 
     source: int
     kind: Any
@@ -95,17 +95,17 @@ class _Imagined(Storage):
 class Recorder:
     """Writes down what a corner does. `spoiled` says why it cannot be replayed ("" while it can).
 
-    `inputs` stand for the caller's arrays, then for `words`. A `dry` recording launches and allocates nothing. `drawn` tells, by id, which
-    numbers among the launches' arguments are words (see `match_words`).
+    `inputs` stand for the caller's arrays, then for the `replayed` numbers. A `dry` recording launches and allocates nothing. `drawn` tells, by id, which
+    numbers among the launches' arguments are replayed (see `match_numbers`).
     """
 
-    def __init__(self, arrays: Sequence[CudaArray], words: Sequence[Word] = (), *, dry: bool = False) -> None:
+    def __init__(self, arrays: Sequence[CudaArray], replayed: Sequence[ReplayedNumber] = (), *, dry: bool = False) -> None:
         self.dry = dry
         borrowed = [CudaArray(_Borrowed(x), x.shape, x.dtype, x.strides, x.offset) for x in arrays]
-        self.words = words
-        self.inputs: list[Any] = [*borrowed, *words]
+        self.replayed = replayed
+        self.inputs: list[Any] = [*borrowed, *replayed]
         self.drawn: dict[int, Given] = {}
-        self.kinds: dict[int, Any] = {}  # the types of the words that launches take, by place among the inputs
+        self.kinds: dict[int, Any] = {}  # the types of the replayed numbers that launches take, by place among the inputs
         self.storages: list[Storage] = []  # held to the end, so that no address is used twice in one recording
         self.calls: list[Call] = []
         self.spoiled = ""
@@ -161,7 +161,7 @@ class Recorder:
         if type(value) is tuple:
             return tuple([self.returned(v, arrays) for v in value])
         if type(value) is CudaArray and type(value.storage) is _Borrowed:
-            for x, real in zip(self.inputs, arrays, strict=False):  # the words come after the arrays
+            for x, real in zip(self.inputs, arrays, strict=False):  # replayed numbers come after the arrays
                 if value is x:
                     return real
                 if value.storage is x.storage:
@@ -222,13 +222,13 @@ def _arrays(value: Any, sources: list[Any], arrays: Sequence[Any]) -> Any:
     return value
 
 
-def match_words(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, Any, Any], int]) -> None:
-    """Find the words among a recording's arguments by comparing it with another recording of the same call with other words.
+def match_numbers(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, Any, Any], int]) -> None:
+    """Find the replayed numbers among a recording's arguments by comparing it with another recording of the same call with others.
 
-    `changed` says what a difference may be: (type, number here, number there) -> the word's place among the words. Anything else that
-    differs was computed from the words, and spoils the recording; so does a word that is taken as two types.
+    `changed` says what a difference may be: (type, number here, number there) -> its place among the replayed. Anything else that
+    differs was computed from those, and spoils the recording; so does a number that is taken as two types.
     """
-    first = len(recorder.inputs) - len(other.words)
+    first = len(recorder.inputs) - len(other.replayed)
     places = {k: Given(first + i) for k, i in changed.items()}
     alike = [s.nbytes for s in recorder.storages] == [s.nbytes for s in other.storages] and len(recorder.calls) == len(other.calls)
     if not alike or not all([_alike(a, b, places, recorder, other) for a, b in zip(recorder.calls, other.calls, strict=True)]):
@@ -236,7 +236,7 @@ def match_words(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, An
 
 
 def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: Recorder) -> bool:
-    """Whether two recordings hold the same here, or a word, which `recorder` notes."""
+    """Whether two recordings hold the same here, or a replayed number, which `recorder` notes."""
     kind = type(a)
     if kind is not type(b):
         return False

@@ -92,7 +92,7 @@ def op(
         broadcasts: inputs follow numpy broadcasting; the engine sums gradients back to each input's shape.
         promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).
         into: reference and forward take `out=`, an array to write to.
-        reports: forward's kernel reports bad values through the device's error words (see kernels/parts/indices/error_reports.py).
+        reports: forward's kernel reports bad values through the device's error record (see kernels/parts/indices/error_reports.py).
         dtypes: names of the types that tests walk.
         samples: `(rng) -> [Sample, ...]`, small calls that together reach every path.
         sizes: `(rng) -> [Sample, ...]`, calls worth timing; `work` counts flops and bytes of one.

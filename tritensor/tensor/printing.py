@@ -45,8 +45,8 @@ class _Number:
     def __init__(self, values: np.ndarray) -> None:
         self.precision = _options["precision"]
         self.scientific, self.whole, self.width = False, True, 1
-        wide = values.reshape(-1).astype(np.float64)
-        counted = wide[np.isfinite(wide) & (wide != 0)]  # zeros, nan and infinities stand as wide as they are
+        doubles = values.reshape(-1).astype(np.float64)
+        counted = doubles[np.isfinite(doubles) & (doubles != 0)]  # zeros, nan and infinities stand as wide as they are
         if counted.size:
             size = np.abs(counted)
             low, high = float(size.min()), float(size.max())

@@ -259,7 +259,7 @@ def works(checks: Sequence[Check]) -> bool:
 
 def text(checks: Sequence[Check]) -> str:
     """The findings as aligned lines, the verdict last."""
-    wide = max(len(c.name) for c in checks)
+    longest = max(len(c.name) for c in checks)
     marks = {"ok": "ok  ", "note": "    ", "warn": "warn", "fail": "FAIL"}
     lines: list[str] = []
     group = ""
@@ -267,9 +267,9 @@ def text(checks: Sequence[Check]) -> str:
         if c.group != group:
             group = c.group
             lines.append(f"\n{group}" if lines else group)
-        lines.append(f"  {marks[c.status]}  {c.name:{wide}s}  {c.value}")
+        lines.append(f"  {marks[c.status]}  {c.name:{longest}s}  {c.value}")
         if c.fix:
-            lines.append(f"        {'':{wide}s}  -> {c.fix}")
+            lines.append(f"        {'':{longest}s}  -> {c.fix}")
     failed = [c for c in checks if c.status == "fail"]
     warned = sum(c.status == "warn" for c in checks)
     also = f" {warned} warning{'s' if warned > 1 else ''} above." if warned else ""

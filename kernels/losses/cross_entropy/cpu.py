@@ -186,16 +186,16 @@ def reference(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
     labels = is_labels(target)
-    wide = dtypes.accumulator(x.dtype)
-    rows = _as_columns(x).astype(wide, copy=False)
+    acc_type = dtypes.accumulator(x.dtype)
+    rows = _as_columns(x).astype(acc_type, copy=False)
     n = rows.shape[0]
     if labels and weight is None and not label_smoothing and reduction != "none":
         few = _few_losses(rows, target, ignore_index)
         if few is not None:
             loss = np.add.reduce(few[0])
             mean = reduction == "mean"
-            rows_counted = np.full((), n, wide) if mean else np.empty(0, wide)
-            return np.asarray(loss / wide.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
+            rows_counted = np.full((), n, acc_type) if mean else np.empty(0, acc_type)
+            return np.asarray(loss / acc_type.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
     ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
     with np.errstate(invalid="ignore", divide="ignore"):
         peaks = _peaks(rows)
@@ -204,21 +204,21 @@ def reference(
             losses = (peaks[:, 0] - rows[np.arange(n), target.reshape(-1)]) + np.log(peaks[:, 1])
         else:
             away = _away(peaks, rows)
-            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
+            q = _aims(target, weight, rows.shape, acc_type, label_smoothing, ignore_index)
             if labels:  # a class that is not asked for counts nothing, however wild its logit; one of weight 0 counts 0 times that
                 counts = target.reshape(-1) != ignore_index
                 asked = counts[:, None] & ((np.arange(rows.shape[1]) == target.reshape(-1, 1)) | (label_smoothing > 0))
                 losses = np.add.reduce(np.where(asked, q * away, 0), axis=1)
-                share = counts.sum() if weight is None else weight.astype(wide)[target.reshape(-1)[counts]].sum()
+                share = counts.sum() if weight is None else weight.astype(acc_type)[target.reshape(-1)[counts]].sum()
             else:
                 losses = np.add.reduce(q * away, axis=1)
         peaks = peaks.reshape(*per_row(x.shape), 2)
         if reduction == "none":
-            return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, wide)
+            return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, acc_type)
         loss = total(losses, (0,))
         if reduction == "sum":
-            return np.asarray(loss, x.dtype), peaks, np.empty(0, wide)
-        return np.asarray(np.true_divide(loss, share), x.dtype), peaks, np.asarray(share, wide) if labels else np.empty(0, wide)
+            return np.asarray(loss, x.dtype), peaks, np.empty(0, acc_type)
+        return np.asarray(np.true_divide(loss, share), x.dtype), peaks, np.asarray(share, acc_type) if labels else np.empty(0, acc_type)
 
 
 def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.ndarray:
@@ -241,36 +241,36 @@ def reference_backward(
     g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, reduction: str, ignore_index: int,
     label_smoothing: float, needs: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    wide, labels = dtypes.accumulator(x.dtype), is_labels(target)
-    rows = _as_columns(x).astype(wide, copy=False)
+    acc_type, labels = dtypes.accumulator(x.dtype), is_labels(target)
+    rows = _as_columns(x).astype(acc_type, copy=False)
     n, flat = rows.shape[0], target.reshape(-1)
     plain = labels and weight is None and not label_smoothing
     if plain and needs[0] and reduction != "none":
-        few = _few_gradients(rows, target, ignore_index, wide.type(g) / wide.type(n if reduction == "mean" else 1))
+        few = _few_gradients(rows, target, ignore_index, acc_type.type(g) / acc_type.type(n if reduction == "mean" else 1))
         if few is not None:
             return _as_given(few, x.shape).astype(x.dtype, copy=False), None, None
     counts = flat != ignore_index
     every = not labels or bool(counts.all())
     if reduction == "none":
-        up = g.reshape(-1, 1).astype(wide, copy=False)
+        up = g.reshape(-1, 1).astype(acc_type, copy=False)
     else:
         share: Any = 1
         if reduction == "mean":
             share = n if every else np.count_nonzero(counts)
             if labels and weight is not None:
-                share = weight.astype(wide)[flat[counts]].sum()
+                share = weight.astype(acc_type)[flat[counts]].sum()
         with np.errstate(divide="ignore", invalid="ignore"):
-            up = np.true_divide(g, share, dtype=wide).reshape(1, 1)
+            up = np.true_divide(g, share, dtype=acc_type).reshape(1, 1)
     whole = up.reshape(-1)[:1]
     if not every:
-        up = np.where(counts[:, None], up, wide.type(0))  # not a product: of a mean over no rows up is infinite
+        up = np.where(counts[:, None], up, acc_type.type(0))  # not a product: of a mean over no rows up is infinite
     dx = dt = dw = None
     if needs[0]:
         if plain and rows.size:
             down = _label_gradient(rows, flat if every else np.where(counts, flat, 0), up)
         else:
-            q = _aims(target, weight, rows.shape, wide, label_smoothing, ignore_index)
-            down = np.empty(rows.shape, wide)
+            q = _aims(target, weight, rows.shape, acc_type, label_smoothing, ignore_index)
+            down = np.empty(rows.shape, acc_type)
             down = by_rows(softmax_block, (rows,), down, 1) if down.size else down
             down *= np.add.reduce(q, axis=1, keepdims=True)
             down -= q
@@ -278,16 +278,16 @@ def reference_backward(
         dx = _as_given(down, x.shape).astype(x.dtype, copy=False)
     if needs[1] and not labels:
         away = _away(_peaks(rows), rows)
-        away *= up * wide.type(1 - label_smoothing)
+        away *= up * acc_type.type(1 - label_smoothing)
         if weight is not None:
-            away *= weight.astype(wide)
+            away *= weight.astype(acc_type)
         dt = _as_given(away, target.shape).astype(target.dtype, copy=False)
     if needs[2] and weight is not None:
         away = _away(_peaks(rows), rows) * up
-        away *= _aims(target, None, rows.shape, wide, label_smoothing, ignore_index)
+        away *= _aims(target, None, rows.shape, acc_type, label_smoothing, ignore_index)
         dw = total(away, (0,))
         if labels and reduction == "mean":
-            dw -= whole * loss.astype(wide) * np.bincount(flat[counts], minlength=rows.shape[1]).astype(wide)
+            dw -= whole * loss.astype(acc_type) * np.bincount(flat[counts], minlength=rows.shape[1]).astype(acc_type)
         dw = dw.astype(weight.dtype, copy=False)
     return dx, dt, dw
 

@@ -205,9 +205,9 @@ def _shape(
         raise ShapeError(
             f"{name}: x {tuple(x.shape)} with weight {tuple(weight.shape)}: weight must have shape ({classes},), one per class"
         )
-    wide = dtypes.accumulator(x.dtype)
+    acc_type = dtypes.accumulator(x.dtype)
     by_weight = reduction == "mean" and is_labels(target)
-    return Spec(rows if reduction == "none" else (), x.dtype), Spec((*rows, 2), wide), Spec(() if by_weight else (0,), wide)
+    return Spec(rows if reduction == "none" else (), x.dtype), Spec((*rows, 2), acc_type), Spec(() if by_weight else (0,), acc_type)
 
 
 def forward_rows(
@@ -215,11 +215,11 @@ def forward_rows(
     watching: Watch | None = None,
 ) -> Any:  # fmt: skip
     """Losses, peaks (the largest logit m of each row and sum e^(x - m)) and total weight with a given tile."""
-    axis, rows, wide, labels = class_axis(x), per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
-    losses = allocate(rows, x.dtype if reduction == "none" else wide, x)
-    peaks = allocate((*rows, 2), wide, x)
-    shares = allocate(rows if labels else (0,), wide, x)
-    whole = allocate(() if labels and reduction == "mean" else (0,), wide, x)
+    axis, rows, acc_type, labels = class_axis(x), per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
+    losses = allocate(rows, x.dtype if reduction == "none" else acc_type, x)
+    peaks = allocate((*rows, 2), acc_type, x)
+    shares = allocate(rows if labels else (0,), acc_type, x)
+    whole = allocate(() if labels and reduction == "mean" else (0,), acc_type, x)
     a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
     errors, site = watching or (None, None)
     launch(
@@ -233,10 +233,10 @@ def forward_rows(
     loss = allocate((), x.dtype, x)
     every = tuple(range(len(rows)))
     if labels and reduction == "mean":
-        fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (wide, wide))
+        fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (acc_type, acc_type))
     else:
         divisor = np.float64(math.prod(rows) * (on.columns > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
-        fold(ReductionFunctions(value, add, maths.div, zero), (losses,), every, (loss,), (wide,), (divisor,))
+        fold(ReductionFunctions(value, add, maths.div, zero), (losses,), every, (loss,), (acc_type,), (divisor,))
     return loss, peaks, whole
 
 
@@ -272,13 +272,13 @@ def backward_rows(
     smoothing: float, needs: tuple[bool, ...], on: RowTiles,
 ) -> tuple[Any, Any]:  # fmt: skip
     """Gradients of logits and probabilities with a given tile."""
-    axis, labels, wide = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype)
+    axis, labels, acc_type = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype)
     dx = allocate(x.shape, x.dtype, x) if needs[0] else None
     dt = allocate(target.shape, target.dtype, target) if needs[1] and not labels else None
     weights = None
     if weight is not None and labels:
-        weights = allocate((), wide, x)
-        fold(ReductionFunctions(value, add, None, zero), (weight,), (0,), (weights,), (wide,))
+        weights = allocate((), acc_type, x)
+        fold(ReductionFunctions(value, add, None, zero), (weight,), (0,), (weights,), (acc_type,))
     a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
     model = dx if dx is not None else dt
     if model is None:
@@ -349,13 +349,13 @@ def weight_gradient(
     ignore_index: int, smoothing: float,
 ) -> CudaArray:  # fmt: skip
     """The gradient of the class weights: the shared reduction over all dims but the classes'."""
-    axis, labels, wide, classes = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype), x.shape[class_axis(x)]
+    axis, labels, acc_type, classes = class_axis(x), is_labels(target), dtypes.accumulator(x.dtype), x.shape[class_axis(x)]
     kept = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
 
     def stretched(a: CudaArray) -> CudaArray:
         return a.reshape(kept).expand(x.shape) if a.shape == per_row(x.shape) else a.reshape((1,) * len(kept)).expand(x.shape)
 
-    up = allocate(g.shape, wide, x)
+    up = allocate(g.shape, acc_type, x)
     if reduction == "mean" and labels:
         spread(_quotient, (g, whole), (), (up,))
     else:
@@ -369,11 +369,11 @@ def weight_gradient(
             tuple(classes if a == axis else 1 for a in range(len(kept)))
         )
         ignored = _made("full", x, shape=(), value=ignore_index, dtype=_I64)
-        mean = loss if reduction == "mean" else _made("full", x, shape=(), value=0.0, dtype=wide)
+        mean = loss if reduction == "mean" else _made("full", x, shape=(), value=0.0, dtype=acc_type)
         xs = (x, m, power, stretched(target), places.expand(x.shape), stretched(up), stretched(mean), stretched(ignored))
         functions = ReductionFunctions(_weighed_label, _add_three, _join, zero)
     others = tuple(a for a in range(len(x.shape)) if a != axis)
-    fold(functions, xs, others, (dw,), (wide,) * 3, (np.float64(1 - smoothing), np.float64(smoothing / max(classes, 1))))
+    fold(functions, xs, others, (dw,), (acc_type,) * 3, (np.float64(1 - smoothing), np.float64(smoothing / max(classes, 1))))
     return dw
 
 
@@ -392,27 +392,27 @@ def _rule(
     """The gradient in our own ops, from the softmax and the aims q."""
     axis, labels = class_axis(x), not target.dtype.is_floating_point
     classes = x.shape[axis]
-    wide = dtypes.accumulator(x.array.dtype)
-    given, x = x.array.dtype, ops.cast(x, dtype=wide)
+    acc_type = dtypes.accumulator(x.array.dtype)
+    given, x = x.array.dtype, ops.cast(x, dtype=acc_type)
     row = tuple(classes if a == axis else 1 for a in range(len(x.shape)))
     kept = tuple(1 if a == axis else n for a, n in enumerate(x.shape))
-    w = None if weight is None else ops.reshape(ops.cast(weight, dtype=wide), shape=row)
+    w = None if weight is None else ops.reshape(ops.cast(weight, dtype=acc_type), shape=row)
     share: Any = float(math.prod(kept))
     if labels:
         label = ops.reshape(target, shape=kept)
         places = ops.reshape(ops.arange(start=0, end=classes, step=1, dtype=_I64, device=x.device), shape=row)
         counted = ops.ne(label, ignore_index)
         asked = ops.logical_and(ops.eq(places, ops.cast(label, dtype=_I64)), counted)
-        hit, even = ops.cast(asked, dtype=wide), ops.mul(ops.cast(counted, dtype=wide), label_smoothing / max(classes, 1))
+        hit, even = ops.cast(asked, dtype=acc_type), ops.mul(ops.cast(counted, dtype=acc_type), label_smoothing / max(classes, 1))
         weighed = hit if w is None else ops.where(asked, w, 0.0)
         bare = ops.add(ops.mul(hit, 1 - label_smoothing), even)
         q = ops.mul(weighed, 1 - label_smoothing)
         q = ops.add(q, even if w is None else ops.mul(even, w)) if label_smoothing else q
-        share = ops.sum(ops.cast(counted, dtype=wide) if w is None else weighed, dim=tuple(range(len(x.shape))), keepdim=False)
+        share = ops.sum(ops.cast(counted, dtype=acc_type) if w is None else weighed, dim=tuple(range(len(x.shape))), keepdim=False)
     else:
-        bare = ops.add(ops.mul(ops.cast(target, dtype=wide), 1 - label_smoothing), label_smoothing / max(classes, 1))
+        bare = ops.add(ops.mul(ops.cast(target, dtype=acc_type), 1 - label_smoothing), label_smoothing / max(classes, 1))
         q = bare if w is None else ops.mul(bare, w)
-    up = ops.cast(g, dtype=wide)
+    up = ops.cast(g, dtype=acc_type)
     up = ops.reshape(up, shape=kept) if reduction == "none" else ops.div(up, share) if reduction == "mean" else up
     if labels:  # of a mean over no rows up is infinite
         up = ops.where(counted, up, 0.0)
@@ -422,7 +422,7 @@ def _rule(
         others = tuple(a for a in range(len(x.shape)) if a != axis)
         share_of_row = ops.mul(bare, ops.log_softmax(x, dim=axis))
         if labels and reduction == "mean":
-            share_of_row = ops.add(share_of_row, ops.mul(hit, ops.cast(loss, dtype=wide)))
+            share_of_row = ops.add(share_of_row, ops.mul(hit, ops.cast(loss, dtype=acc_type)))
         dw = ops.cast(ops.neg(ops.sum(ops.mul(up, share_of_row), dim=others, keepdim=False)), dtype=weight.array.dtype)
     if needs[1] and not labels:
         dt = ops.mul(ops.mul(up, label_smoothing - 1), ops.log_softmax(x, dim=axis))

@@ -1,4 +1,4 @@
-"""How a kernel says that it met a bad index: a record in the device's error words, which the next wait raises (cuda/device_errors.py)."""
+"""How a kernel says that it met a bad index: the device's error record, which the next wait raises (cuda/device_errors.py)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def watch(op: str, x: CudaArray, wording: device_errors.Wording, *facts: Hashabl
     A backward passes None instead: its forward has looked already.
     """
     storage = runtime().error_storage(x.device.index or 0)
-    return Watch(CudaArray(storage, (device_errors.WORDS,), _INT64), np.int64(device_errors.site(op, wording, *facts)))
+    return Watch(CudaArray(storage, (device_errors.FIELDS,), _INT64), np.int64(device_errors.site(op, wording, *facts)))
 
 
 def spot(position: int, shape: tuple[int, ...]) -> Any:

@@ -219,22 +219,22 @@ def take_rows(x: CudaArray, keys: CudaArray) -> CudaArray:
 @triton.jit(do_not_specialize=["rows"])
 def _runs_kernel(
     target, keys, order, source, count, rows, width, columns,
-    ADD: tl.constexpr, SUM: tl.constexpr, TALL: tl.constexpr, WIDE: tl.constexpr,
+    ADD: tl.constexpr, SUM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    program, high = tl.program_id(0), tl.cdiv(count, TALL)
-    p = (program % high).to(tl.int64) * TALL + tl.arange(0, TALL)  # (TALL,)
-    c = (program // high).to(tl.int64) * WIDE + tl.arange(0, WIDE)  # (WIDE,)
+    program, row_blocks = tl.program_id(0), tl.cdiv(count, BM)
+    p = (program % row_blocks).to(tl.int64) * BM + tl.arange(0, BM)  # (BM,)
+    c = (program // row_blocks).to(tl.int64) * BN + tl.arange(0, BN)  # (BN,)
     lead, d = c // width, c % width
     key = tl.load(keys + p, mask=p < count, other=rows)
     before = tl.load(keys + p - 1, mask=(p > 0) & (p < count), other=-1)
     first = (key < rows) & (key != before)  # this lane's program owns the run that starts here
     inside = (c < columns)[None, :]
-    acc = tl.zeros((TALL, WIDE), SUM)
+    acc = tl.zeros((BM, BN), SUM)
     live = first
     k = 0
     while tl.max(live.to(tl.int32), 0) > 0:
         row = tl.load(order + p + k, mask=live, other=0)
-        mask = live[:, None] & inside  # (TALL, WIDE)
+        mask = live[:, None] & inside  # (BM, BN)
         value = tl.load(source + (lead[None, :] * count + row[:, None]) * width + d[None, :], mask=mask, other=0).to(SUM)
         acc = acc + value if ADD else tl.where(mask, value, acc)
         k += 1
@@ -261,10 +261,10 @@ def put_rows(target: CudaArray, keys: CudaArray, source: CudaArray, *, add: bool
     if n == 0 or columns == 0:
         return
     sorted_keys, order = sort_keys(keys, rows.bit_length())
-    wide = min(triton.next_power_of_2(columns), 256)
-    tall = max(256 // wide, 1)
+    block_columns = min(triton.next_power_of_2(columns), 256)
+    block_rows = max(256 // block_columns, 1)
     name = dtypes.of(target.dtype).name
     launch(
-        _runs_kernel, (triton.cdiv(n, tall) * triton.cdiv(columns, wide),), target, sorted_keys, order, source, n, rows, width, columns,
-        ADD=add, SUM=_SUM.get(name, tl.int64), TALL=tall, WIDE=wide,
+        _runs_kernel, (triton.cdiv(n, block_rows) * triton.cdiv(columns, block_columns),), target, sorted_keys, order, source, n, rows, width, columns,
+        ADD=add, SUM=_SUM.get(name, tl.int64), BM=block_rows, BN=block_columns,
     )  # fmt: skip

@@ -205,25 +205,25 @@ def _numpy_log64(w: np.ndarray) -> np.ndarray:
 
 def numpy_polar(w: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two normals from each pair of words: float32 from uint32, float64 from uint64."""
-    wide = w.dtype == np.uint64
-    real, r = (np.float64, _numpy_log64(w)) if wide else (np.float32, _numpy_log32(w))
+    double = w.dtype == np.uint64
+    real, r = (np.float64, _numpy_log64(w)) if double else (np.float32, _numpy_log32(w))
     r *= real(-2)
     np.maximum(r, real(0), out=r)
     np.sqrt(r, out=r)
     bits = w.itemsize * 8
     eighth = 1 << (bits - 3)
     t = v + v.dtype.type(eighth)
-    signed = (t & v.dtype.type(2 * eighth - 1)).view(np.int64 if wide else np.int32)
-    x = (signed - eighth).astype(real) if wide else signed.astype(real)
-    if not wide:
+    signed = (t & v.dtype.type(2 * eighth - 1)).view(np.int64 if double else np.int32)
+    x = (signed - eighth).astype(real) if double else signed.astype(real)
+    if not double:
         x -= real(eighth)
-    x *= real(TURN64 if wide else TURN32)
+    x *= real(TURN64 if double else TURN32)
     z = x * x
-    s = _numpy_polynomial(z, SIN64 if wide else SIN32)
+    s = _numpy_polynomial(z, SIN64 if double else SIN32)
     s *= z
     s *= x
     s += x
-    c = _numpy_polynomial(z, COS64 if wide else COS32)
+    c = _numpy_polynomial(z, COS64 if double else COS32)
     c *= z
     c *= z
     z *= real(0.5)

@@ -46,7 +46,7 @@ def trained() -> Callable[[], Any]:
 
 
 def cold() -> None:
-    """Everything from the start of the driver on: a few kernels are loaded, the words for errors of kernels are made."""
+    """Everything from the start of the driver on: a few kernels are loaded, the error record is made."""
     weights = tt.ones(20, 5, device="cuda", requires_grad=True)
     loss = tt.nn.functional.cross_entropy((tt.ones(8, 20, device="cuda") @ weights).relu(), tt.zeros(8, dtype=tt.int64, device="cuda"))
     loss.backward()

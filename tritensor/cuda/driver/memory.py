@@ -285,7 +285,7 @@ class Memory:
             raise self.driver.error("cuMemFreeHost", getattr(self.driver.api.CUresult, code))
 
 
-class PinnedWords(Storage):
+class PinnedRecord(Storage):
     """A few bytes of host memory that kernels write and the host reads without a copy; they live as long as the process."""
 
     __slots__ = ()

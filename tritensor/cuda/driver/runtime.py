@@ -14,7 +14,7 @@ from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.kernels import Kernels, Launch
-from tritensor.cuda.driver.memory import Memory, PinnedWords
+from tritensor.cuda.driver.memory import Memory, PinnedRecord
 from tritensor.cuda.driver.streams import StreamCalls
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
 from tritensor.cuda.memory.storage import Storage
@@ -52,7 +52,7 @@ class DriverRuntime(StreamCalls):
         self.memory = Memory(self.devices)
         self.kernels = Kernels(self.devices)
         self._places: dict[tuple[int, int, int | None], Place] = {}
-        self._words: dict[int, PinnedWords] = {}
+        self._error_records: dict[int, PinnedRecord] = {}
         self._launches: dict[Any, Launch] = {}  # by specialization, GPU and grid: of calls that are not replayed
         self._lock = threading.Lock()
 
@@ -155,16 +155,16 @@ class DriverRuntime(StreamCalls):
 
     # deferred errors
     def error_storage(self, index: int) -> Storage:
-        found = self._words.get(index)
+        found = self._error_records.get(index)
         if found is None:
             self.enter(index)
-            found = self._words[index] = PinnedWords(self.memory, device_errors.NBYTES, index)
+            found = self._error_records[index] = PinnedRecord(self.memory, device_errors.NBYTES, index)
         return found
 
     def check_errors(self, index: int) -> None:
-        words = self._words.get(index)
-        if words is not None:
-            device_errors.check(words)
+        record = self._error_records.get(index)
+        if record is not None:
+            device_errors.check(record)
 
     def synchronize(self, index: int) -> None:
         self.enter(index)

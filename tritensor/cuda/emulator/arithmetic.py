@@ -20,9 +20,9 @@ def to_integer(x: np.ndarray, to: np.dtype) -> np.ndarray:
     if to == np.bool_:
         return x.astype(np.bool_)
     info = np.iinfo(to)
-    wide = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
-    inside = (wide > float(info.min) - 1) & (wide < float(info.max) + 1)
-    return np.where(inside, np.where(inside, wide, 0).astype(to), np.where(wide < 0, info.min, info.max).astype(to))
+    whole = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+    inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1)
+    return np.where(inside, np.where(inside, whole, 0).astype(to), np.where(whole < 0, info.min, info.max).astype(to))
 
 
 def fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ class EmulatedRuntime(EmulatedStreams):
         self._pinned: dict[int, np.ndarray] = {}
         self._ledgers = [Ledger(0), Ledger(1)]
         self._owner: dict[int, int] = {}
-        self._errors: dict[int, _ErrorWords] = {}
+        self._errors: dict[int, _ErrorRecord] = {}
         self._builder = install()
         self._lock = threading.RLock()
 
@@ -154,11 +154,11 @@ class EmulatedRuntime(EmulatedStreams):
             ctypes.memmove(target.pointer + target_offset, source.pointer + source_offset, nbytes)
 
     def error_storage(self, index: int) -> Storage:
-        """The words for device_errors.py: host memory of their own, which counts as nobody's tensor."""
+        """The record for device_errors.py: host memory of its own, which counts as nobody's tensor."""
         found = self._errors.get(index)
         if found is None:
             self._check(index)
-            found = self._errors.setdefault(index, _ErrorWords(index))
+            found = self._errors.setdefault(index, _ErrorRecord(index))
         return found
 
     def check_errors(self, index: int) -> None:
@@ -214,8 +214,8 @@ class EmulatedRuntime(EmulatedStreams):
                 builder.watch = None
 
 
-class _ErrorWords(Storage):
-    """The error words of one device, zeros at first."""
+class _ErrorRecord(Storage):
+    """The error record of one device, zeros at first."""
 
     __slots__ = ("_memory",)
     permanent = True

@@ -54,8 +54,8 @@ class Sanitizer:
     - A cell that two programs store to is an error, and so is a cell that one stores and another loads, in whichever
       order they ran. Atomics are exempt, and once a launch has used one, its loads are too (the last one sums). Stores of programs that
       hold a lock, which is a cell that they have compared and swapped, are no error among themselves.
-    - `reports` are the allocations of error words (see device_errors.py), which all programs share: only a program whose
-      compare-and-swap claimed the words may write there, nobody loads them, and they make no launch a synchronised one.
+    - `error_records` are those allocations (see device_errors.py), which all programs share: only a program whose
+      compare-and-swap claimed one may write there, nobody loads them, and they make no launch a synchronised one.
     - An offset that came out of int32 arithmetic which wrapped around (see overflow.py) is an error where it is used.
     - Lanes of one store that put different values into one cell are an error.
     - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
@@ -63,15 +63,15 @@ class Sanitizer:
     """
 
     def __init__(
-        self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None], reports: frozenset[int] = frozenset()
+        self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None], error_records: frozenset[int] = frozenset()
     ) -> None:
         self.kernel = kernel
         self.allocation = allocation
-        self.reports = reports
+        self.error_records = error_records
         self._locks: set[int] = set()  # addresses of the cells that a program swapped and has not written to since
         self._locks_of = 0  # the number of that program
         self._waited = 0  # its compare-and-swaps that found another value, one after another
-        self._claimed = 0  # the number of the program that claimed the error words
+        self._claimed = 0  # the number of the program that claimed the error record
         self.program: tuple[int, ...] = (0, 0, 0)
         self.number = 0
         self.many = programs > 1
@@ -85,8 +85,8 @@ class Sanitizer:
 
     def _load(self, ptrs: Any, mask: np.ndarray) -> None:
         lanes, _, base, nbytes, window = self._lanes("load", ptrs, mask)
-        if base in self.reports and lanes.size:
-            raise self.error("loads error words; only the host reads them")
+        if base in self.error_records and lanes.size:
+            raise self.error("loads an error record; only the host reads it")
         if not self.many or lanes.size == 0 or self.synchronised:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -103,7 +103,7 @@ class Sanitizer:
         lanes, active, base, nbytes, window = self._lanes("store", ptrs, mask)
         if lanes.size > 1:
             self._one_value_each(lanes, values, active, window)
-        if base in self.reports:
+        if base in self.error_records:
             self._as_claimed(lanes)
             return
         if not self.many or lanes.size == 0:
@@ -119,7 +119,7 @@ class Sanitizer:
     def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
         for part in self._parts(ptrs, mask):
             lanes, _, base, _, _ = self._lanes("atomic", ptrs, part)
-            if base in self.reports:
+            if base in self.error_records:
                 self._as_claimed(lanes)
             else:
                 self.synchronised = True
@@ -129,13 +129,13 @@ class Sanitizer:
         """A compare-and-swap is about to be made."""
         for part in self._parts(ptrs, np.ones(ptrs.data.shape, bool)):
             _, _, base, _, _ = self._lanes("atomic", ptrs, part)
-            self.synchronised |= base not in self.reports
+            self.synchronised |= base not in self.error_records
 
     def swapped(self, ptrs: Any, done: np.ndarray) -> None:
-        """It was made, in the lanes where `done`: who swaps an error word has claimed them; who swaps any other cell holds a lock there
+        """It was made, in the lanes where `done`: who swaps the first field of an error record has claimed it; who swaps any other cell holds a lock there
         until it writes to that cell again."""
         lanes = np.broadcast_to(ptrs.data, done.shape)[done].astype(np.int64)
-        if lanes.size and (found := self.allocation(int(lanes[0]))) is not None and found[0] not in self.reports:
+        if lanes.size and (found := self.allocation(int(lanes[0]))) is not None and found[0] not in self.error_records:
             held = self._locks if self._locks_of == self.number else set()
             self._locks, self._locks_of, self._waited = held ^ set(lanes.tolist()), self.number, 0
         elif lanes.size:
@@ -163,9 +163,9 @@ class Sanitizer:
             left = left & ~part
 
     def _as_claimed(self, lanes: np.ndarray) -> None:
-        """Raise when a program writes to error words that it has not claimed."""
+        """Raise when a program writes to an error record that it has not claimed."""
         if lanes.size and self._claimed != self.number:
-            raise self.error("writes to error words that it has not claimed by a compare-and-swap of the first one")
+            raise self.error("writes to an error record that it has not claimed by a compare-and-swap of its first field")
 
     def poison(self, like: np.ndarray) -> np.ndarray:
         """What masked-off lanes of a load without `other` hold."""

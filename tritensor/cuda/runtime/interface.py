@@ -69,7 +69,7 @@ class Runtime(Protocol):
         """Copy bytes between storages of one GPU or of two, in order with the work queued on both current streams."""
 
     def error_storage(self, index: int) -> Any:
-        """Storage of the words that a kernel writes when it meets a bad value (see device_errors.py)."""
+        """Storage of the error record that a kernel writes when it meets a bad value (see device_errors.py)."""
 
     def check_errors(self, index: int) -> None:
         """Raise what a kernel left there."""

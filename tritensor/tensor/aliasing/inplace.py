@@ -105,9 +105,9 @@ def refuse_overlap(x: Tensor, name: str) -> None:
         )
 
 
-def broadcasts_to(shape: tuple[int, ...], wide: tuple[int, ...]) -> bool:
-    """Whether an array of `shape` broadcasts to exactly `wide`."""
-    return len(shape) <= len(wide) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(wide), strict=False))
+def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` broadcasts to exactly `target`."""
+    return len(shape) <= len(target) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(target), strict=False))
 
 
 def _filled(x: Tensor, value: Any, name: str) -> bool:

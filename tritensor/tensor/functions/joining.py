@@ -249,8 +249,8 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
         raise ShapeError(f"repeat: {times} for x {shape}; give a number of 0 or more for each of its dimensions, or more of them")
     full = (1,) * lead + shape
     paired = tuple([n for k in full for n in (1, k)])  # (1, n) per dimension, the 1 stretched to the count
-    wide = tuple([n for c, k in zip(times, full, strict=True) for n in (c, k)])
-    whole = ops.copy(ops.expand(reshape_to(x, paired), shape=wide))
+    expanded = tuple([n for c, k in zip(times, full, strict=True) for n in (c, k)])
+    whole = ops.copy(ops.expand(reshape_to(x, paired), shape=expanded))
     return no_view(ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)])))
 
 
@@ -279,8 +279,8 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
     if isinstance(repeats, int):
         if repeats < 0:
             raise ShapeError(f"repeat_interleave: {repeats} repeats; give 0 or more")
-        wide = (*shape[: d + 1], repeats, *shape[d + 1 :])
-        whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=wide))
+        expanded = (*shape[: d + 1], repeats, *shape[d + 1 :])
+        whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=expanded))
         return no_view(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
     counts = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats, np.int64).reshape(-1)
     if counts.size not in (1, shape[d]):

@@ -1,4 +1,4 @@
-"""Words: numbers that are other ones at each replay of a recipe. They are packed into a launch's parameters as addresses are."""
+"""Replayed numbers: other ones at each replay of a recipe. They are packed into a launch's parameters as addresses are."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 _LOW = 0xFFFFFFFF
 _MASK = 0xFFFFFFFFFFFFFFFF
-_OTHER_SEED, _OTHER_OFFSET = 0x9E3779B97F4A7C15, 0x2545F4914F6CDD1D  # differences whose words all differ
+_OTHER_SEED, _OTHER_OFFSET = 0x9E3779B97F4A7C15, 0x2545F4914F6CDD1D  # differences whose parts all differ
 _MOST = 127  # the largest number that all integer types hold
 _HALF, _SINGLE, _DOUBLE, _QUAD = (struct.Struct(f"<{c}") for c in "IfdQ")
 
 
-class Word:
+class ReplayedNumber:
     """One number as an input of a recipe: `value`, and its bits in `pointer`, where an array has its address. It has no memory."""
 
     __slots__ = ("pointer", "value")
@@ -30,13 +30,13 @@ class Word:
 SEED_KINDS = (np.uint32, np.uint32, np.uint64)
 
 
-def seed_words(seed: int, offset: int) -> list[Word]:
-    """A draw's three words."""
-    return [Word(n, n) for n in (seed & _LOW, seed >> 32 & _LOW, offset & _MASK)]
+def seed_numbers(seed: int, offset: int) -> list[ReplayedNumber]:
+    """A draw's three numbers."""
+    return [ReplayedNumber(n, n) for n in (seed & _LOW, seed >> 32 & _LOW, offset & _MASK)]
 
 
 def another_seed(seed: int, offset: int) -> tuple[int, int]:
-    """A seed and offset all of whose words are other ones."""
+    """A seed and offset all of whose numbers are other ones."""
     return (seed & _MASK) ^ _OTHER_SEED, offset + _OTHER_OFFSET & _MASK
 
 
@@ -57,10 +57,10 @@ def _double(value: Any) -> int:
 ENCODERS: dict[Any, Callable[[Any], int]] = {float: _single, np.float64: _double}
 
 
-def number_word(number: float | int, kind: Any) -> Word:
+def replayed_number(number: float | int, kind: Any) -> ReplayedNumber:
     """A Python number for a parameter of a kind. Raises OverflowError for an int beyond float64."""
     value = float(number)
-    return Word(ENCODERS[kind](value), value)
+    return ReplayedNumber(ENCODERS[kind](value), value)
 
 
 def own(number: float | int) -> float | int:
