@@ -95,8 +95,8 @@ class _Imagined(Storage):
 class Recorder:
     """Writes down what a corner does. `spoiled` says why it cannot be replayed ("" while it can).
 
-    `inputs` stand for the caller's arrays, then for the `replayed` numbers. A `dry` recording launches and allocates nothing. `drawn` tells, by id, which
-    numbers among the launches' arguments are replayed (see `match_numbers`).
+    `inputs` stand for the caller's arrays, then for the `replayed` numbers. A `dry` recording launches and allocates nothing. `drawn`
+    tells, by id, which numbers among the launches' arguments are replayed (see `match_numbers`).
     """
 
     def __init__(self, arrays: Sequence[CudaArray], replayed: Sequence[ReplayedNumber] = (), *, dry: bool = False) -> None:

@@ -42,7 +42,8 @@ def _keyed(value: Any) -> Any:
 def compile(spec: Specialization, arch: int) -> Any:
     """Triton's CompiledKernel of a specialization for compute capability `arch` (80, 90, 100), from Triton's disk cache if it is there.
 
-    tl.device_assert is compiled in where Triton does so: for `@triton.jit(debug=True)`, and for all kernels with TRITON_DEBUG=1. Raises LaunchError with the kernel's name and types when it does not compile.
+    It is compiled as ARITHMETIC says. tl.device_assert is compiled in where Triton does so: for `@triton.jit(debug=True)`, and for all
+    kernels with TRITON_DEBUG=1. Raises LaunchError with the kernel's name and types when it does not compile.
     """
     kernel = spec.kernel
     if not isinstance(kernel, JITFunction):
