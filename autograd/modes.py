@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.call_site import wrapper
+
 
 class _State(threading.local):
     enabled: bool = True  # ops on tensors that require grad are recorded
@@ -50,6 +52,7 @@ class _Mode:
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)
 
+        @wrapper
         @functools.wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
             with self._clone():
@@ -60,6 +63,7 @@ class _Mode:
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         # The mode holds while the generator runs and not while its caller does, so it is entered anew for each step, and for what the
         # caller throws into it and for its end as well.
+        @wrapper
         @functools.wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)

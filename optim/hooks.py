@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.call_site import wrapper
 from tritensor.nn.hooks import RemovableHandle
 
 _before_every: dict[int, Any] = {}
@@ -81,6 +82,7 @@ class Hooked:
 def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A class's step, with the hooks called around it: once, also where a subclass's step calls its parent's."""
 
+    @wrapper
     @functools.wraps(step)
     def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:

@@ -1,13 +1,35 @@
-"""The line of the user's program that called: the innermost frame outside of tritensor, and how a message writes it."""
+"""The line of the user's program that called, the innermost frame outside of tritensor; what it called; how a message writes them."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType
+from typing import Any, TypeVar
 
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
 INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_wrappers: set[CodeType] = set()
+
+
+def wrapper(f: _Function) -> _Function:
+    """Mark a function that stands around a public one, such as the door or a grad mode: its own name says nothing to a user."""
+    _wrappers.add(f.__code__)
+    return f
+
+
+def called_name() -> str:
+    """The name of what the user's line called: of the outermost frame inside of tritensor that is no wrapper."""
+    frame = sys._getframe(1)
+    name = frame.f_code.co_name
+    while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
+        if frame.f_code not in _wrappers:
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
 
 
 def user_frame(frame: FrameType) -> FrameType:

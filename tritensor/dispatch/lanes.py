@@ -11,6 +11,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray, settled
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version
+from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
 from tritensor.dispatch.road import apply
@@ -32,6 +33,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
     known = _recipes(op)
     scalar = _scalar_lane(op, otherwise)
 
+    @wrapper
     def call(a: Any, b: Any) -> Any:
         try:
             x = a.array
@@ -86,6 +88,7 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     known = _recipes(op)
     new, mode = road._new, state
 
+    @wrapper
     def call(a: Any, b: Any) -> Any:
         left = type(b) is float or type(b) is int
         t = a if left else b
@@ -147,6 +150,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     new, mode, ndarray = road._new, state, np.ndarray
 
+    @wrapper
     def call(a: Any, **attrs: Any) -> Any:
         x = getattr(a, "array", None)
         if type(x) is CudaArray:
@@ -194,6 +198,7 @@ def _plain_lane(op: Op) -> Callable[..., Any]:
     differentiable = op.rule is not None
     new, mode, ndarray, Tensor = road._new, state, np.ndarray, road._Tensor
 
+    @wrapper
     def call(a: Any, b: Any, *rest: Any) -> Any:
         if not isinstance(a, Tensor) or not isinstance(b, Tensor):
             return apply(op, a, b, *rest)
@@ -257,6 +262,7 @@ def bind(op: Op) -> Callable[..., Any]:
     if _has_plain(op):
         return _plain_lane(op)
 
+    @wrapper
     def call(*inputs: Any, **attrs: Any) -> Any:
         return apply(op, *inputs, **attrs)
 

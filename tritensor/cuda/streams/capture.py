@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, NoReturn
 
-from tritensor.call_site import INSIDE, user_line
+from tritensor.call_site import called_name, user_line
 from tritensor.cuda.current import here, stream_of
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.errors import CaptureError
 
 _WORDS = 16  # bytes: seed and offset, 64 bits each
 _LOW = 0xFFFFFFFF
-_WRAPPERS = {"call", "hooked"}  # what stands around a public function and has no name for its user: the door, an optimizer's hooks
 _MASK = 0xFFFFFFFFFFFFFFFF
 
 
@@ -144,13 +142,8 @@ def refusal(does: str, remedy: str, during: bool = True) -> CaptureError:
 
     `during`: it happened while a graph was captured.
     """
-    inner = frame = sys._getframe(1)
-    while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
-        if frame.f_code.co_name not in _WRAPPERS:
-            inner = frame
-        frame = frame.f_back
     when = "; a CUDA graph is being captured" if during else ""
-    return CaptureError(f"{inner.f_code.co_name} ({user_line()}): {does}{when}. {remedy[0].upper()}{remedy[1:]}")
+    return CaptureError(f"{called_name()} ({user_line()}): {does}{when}. {remedy[0].upper()}{remedy[1:]}")
 
 
 def capturing(index: int) -> Capture | None:

@@ -14,7 +14,7 @@ from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.publishing.publish import function, named
 
 
 def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out: bool = True) -> Callable[..., Any]:
@@ -23,9 +23,7 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out
     def call(x: Tensor) -> Tensor:
         return getattr(ops, name)(x)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return function(inplace=inplace, out=out, names=aliases)(call)
+    return function(inplace=inplace, out=out, names=aliases)(named(call, name, doc))
 
 
 _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -78,9 +76,7 @@ def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
     def call(x: Tensor) -> Tensor:
         return getattr(ops, name)(x) if x.dtype.is_floating_point else ops.copy(x)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return function(inplace=True, out=True, names=aliases)(call)
+    return function(inplace=True, out=True, names=aliases)(named(call, name, doc))
 
 
 _publish_rounding("floor", "The largest whole number not above x.")
@@ -171,9 +167,7 @@ def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | N
     def call(x: Operand, other: Operand) -> Tensor:
         return getattr(ops, name)(x, other)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return function(inplace=True, out=True, names=aliases, also=also)(call)
+    return function(inplace=True, out=True, names=aliases, also=also)(named(call, name, doc))
 
 
 _BINARY: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -16,7 +16,7 @@ from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.publishing.publish import function, named
 
 
 def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
@@ -337,9 +337,7 @@ def _in_place(f: Callable[..., Tensor], name: str) -> None:
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return change_shape(x, f, args, kwargs, name)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"{f.__name__}, in place: the memory stays, this tensor's shape changes."
-    setattr(Tensor, name, call)
+    setattr(Tensor, name, named(call, name, f"{f.__name__}, in place: the memory stays, this tensor's shape changes."))
 
 
 for _name, _function in {

@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
+from tritensor.call_site import wrapper
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype
 from tritensor.errors import DeviceError, DTypeError
@@ -64,12 +65,21 @@ def function(
     return call
 
 
+def named(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """A function made for a public name, under which tracebacks and messages know it as well."""
+    f.__code__ = f.__code__.replace(co_name=name, co_qualname=name)
+    f.__name__ = f.__qualname__ = name
+    f.__doc__ = doc
+    return f
+
+
 def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | None = None) -> Any:
     """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
     `quick` is asked before f, which is called where it gives None."""
     shown = name or f.__name__
     if quick is None:
 
+        @wrapper
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -80,6 +90,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
 
     else:
 
+        @wrapper
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -96,6 +107,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
 def _with_out(f: Callable[..., Any]) -> Callable[..., Any]:
     name = f.__name__
 
+    @wrapper
     @functools.wraps(f)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
@@ -120,6 +132,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
     own = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     pins = "pin_memory" in own
 
+    @wrapper
     @functools.wraps(f)
     def call(*args: Any, out: Any = None, layout: Any = None, pin_memory: bool = False, requires_grad: bool = False, **options: Any) -> Any:
         if layout is not None:
@@ -170,6 +183,7 @@ def _stored(out: Any, value: Any, name: str) -> Any:
 
 
 def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
+    @wrapper
     @functools.wraps(f)
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         try:
