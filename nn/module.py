@@ -25,6 +25,7 @@ class Module:
     """
 
     training: bool
+    _version = 1  # of what state_dict() holds: a subclass that changes that counts up, and reads the number back when it loads
     _hooks: Hooks | None = None  # made with the first hook: without it a call goes straight to forward
 
     def __init__(self) -> None:
@@ -228,12 +229,13 @@ class Module:
     ) -> dict[str, Any]:
         """Names and values of all parameters and persistent buffers, sharing memory with them; keep_vars=True keeps the parameters themselves.
 
-        Older code gives destination, prefix and keep_vars by place.
+        An OrderedDict; its `_metadata` holds the `_version` of each module by name. Older code gives destination, prefix and keep_vars by place.
         """
         if args:
             given: tuple[Any, ...] = (*args, *(destination, prefix, keep_vars)[len(args) :])
             destination, prefix, keep_vars = given
-        found = {} if destination is None else destination
+        found = state.empty() if destination is None else destination
+        local = state.described(self, found, prefix)
         if self._hooks is not None:
             for hook in list(self._hooks.state_pre.values()):
                 hook(self, prefix, keep_vars)
@@ -243,7 +245,7 @@ class Module:
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         if self._hooks is not None:
             for hook in list(self._hooks.state_post.values()):
-                hook(self, found, prefix, {})
+                hook(self, found, prefix, local)
         return found
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:

@@ -1,8 +1,9 @@
-"""Loading a state_dict: everything is checked first, then everything is copied; a mistake leaves the module as it was."""
+"""A state_dict's versions, and loading one: all is checked first, then all is copied; a mistake leaves the module as it was."""
 
 from __future__ import annotations
 
 import difflib
+from collections import OrderedDict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,27 @@ from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor, as_tensor
 
 EXTRA = "_extra_state"
+
+
+def empty() -> Any:
+    """A state_dict to be filled: an OrderedDict, and in its `_metadata` what is known of each module beside its values, by its name."""
+    found: Any = OrderedDict()
+    found._metadata = OrderedDict()
+    return found
+
+
+def described(module: Any, destination: Any, prefix: str) -> dict[str, Any]:
+    """What is known of a module beside its values, noted in the destination where that takes it."""
+    local = {"version": module._version}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = local
+    return local
+
+
+def _known(metadata: Any, prefix: str) -> dict[str, Any]:
+    """What a state_dict, which may come out of any file, says of one module."""
+    found = metadata.get(prefix[:-1]) if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 class IncompatibleKeys(NamedTuple):
@@ -103,9 +125,10 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
     errors: list[str] = []
     plan: list[Entry] = []
     posts: list[tuple[Any, Any]] = []
+    versions = getattr(state_dict, "_metadata", None)
 
     def walk(part: Any, entries: dict[str, Any], prefix: str) -> None:
-        metadata = {"plan": plan, "assign_to_params_buffers": assign}
+        metadata = {**_known(versions, prefix), "plan": plan, "assign_to_params_buffers": assign}
         part._load_from_state_dict(entries, prefix, metadata, True, *keys, errors)
         for name, child in part._modules.items():
             if child is not None:
@@ -114,7 +137,10 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
         if part._hooks is not None:
             posts.extend((hook, part) for hook in part._hooks.load_post.values())
 
-    walk(module, dict(state_dict), "")
+    whole: Any = OrderedDict(state_dict)
+    if versions is not None:
+        whole._metadata = versions
+    walk(module, whole, "")
     if errors or not posts:
         _refuse(module, strict, keys, errors)
     before = [entry.now() for entry in plan] if keys.missing_keys or keys.unexpected_keys else []

@@ -15,6 +15,7 @@ import safetensors.numpy
 import tritensor as tt
 from tritensor.errors import CheckpointError
 from tritensor.io import save_file
+from tritensor.io.structure import unpack
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -154,3 +155,28 @@ def test_a_torn_buffer_is_named() -> None:
     tt.save({"x": tt.ones(100)}, buffer)
     with pytest.raises(CheckpointError, match="BytesIO: the header tells of 400 bytes of data and 300 are there"):
         tt.load(io.BytesIO(buffer.getvalue()[:-100]))
+
+
+def test_the_versions_of_a_state_dict_are_kept(tmp_path: Path) -> None:
+    model = tt.nn.Sequential(tt.nn.Linear(2, 2), tt.nn.Linear(2, 1))
+    state = model.state_dict()
+    nest = {"model": state, "again": state, "plain": OrderedDict(state)}
+    tt.save(nest, tmp_path / "x")
+    found = tt.load(tmp_path / "x")
+    assert found["model"] is found["again"]
+    assert type(found["model"]) is type(found["model"]._metadata) is OrderedDict
+    assert found["model"]._metadata == state._metadata
+    assert not hasattr(found["plain"], "_metadata")
+    model.load_state_dict(found["model"])
+    tt.save(state, tmp_path / "y")
+    assert tt.load(tmp_path / "y")._metadata == state._metadata
+    assert sorted(tt.io.load_file(tmp_path / "y")) == sorted(state)
+
+
+def test_versions_that_are_none(tmp_path: Path) -> None:
+    state: Any = OrderedDict(a=tt.ones(1))
+    state._metadata = 3  # another program's attribute: not a state_dict's
+    tt.save(state, tmp_path / "x")
+    assert not hasattr(tt.load(tmp_path / "x"), "_metadata")
+    with pytest.raises(ValueError, match="a list stands where a state_dict's versions should"):
+        unpack('[{"at":0},["state_dict",{"at":1}],["list"]]', {})

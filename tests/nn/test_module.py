@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -156,6 +157,51 @@ def test_state_dict_of_lenet():
     assert found["fc1.weight"].data_ptr() == net.fc1.weight.data_ptr()
     assert net.state_dict(keep_vars=True)["fc1.weight"] is net.fc1.weight
     assert list(net.fc1.state_dict(prefix="x.")) == ["x.weight", "x.bias"]
+
+
+class Third(nn.Module):
+    """The third form of what it saves; it reads the number back."""
+
+    _version = 3
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(1, 1)
+        self.read = []
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, *rest):
+        self.read.append(local_metadata.get("version"))
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+
+def test_a_state_dict_knows_the_version_of_every_module():
+    net = nn.Sequential(Third(), nn.ReLU())
+    found = net.state_dict()
+    assert type(found) is OrderedDict
+    assert type(found._metadata) is OrderedDict
+    assert found._metadata == {"": {"version": 1}, "0": {"version": 3}, "0.inner": {"version": 1}, "1": {"version": 1}}
+    assert list(net[0].state_dict(prefix="x.")._metadata) == ["x", "x.inner"]
+    given = {}
+    assert net.state_dict(destination=given) is given  # a plain dict takes no versions
+    for saved in (found, pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        net.load_state_dict(saved)
+    net.load_state_dict(dict(found))
+    assert net[0].read == [3, 3, 3, None]
+    odd = net.state_dict()
+    odd._metadata = {"0": "no dict"}
+    net.load_state_dict(odd)
+    assert net[0].read[-1] is None
+
+
+def test_hooks_see_the_versions():
+    m, seen = Third(), []
+    m.register_state_dict_post_hook(lambda module, found, prefix, local: local.update(more=1))
+    m.register_load_state_dict_pre_hook(lambda module, found, prefix, local, *_: seen.append((local["version"], found._metadata)))
+    found = m.state_dict()
+    assert found._metadata[""] == {"version": 3, "more": 1}
+    m.load_state_dict(found)
+    assert seen == [(3, found._metadata)]
+    assert "plan" not in found._metadata[""]
 
 
 def test_load_state_dict_copies_and_casts():

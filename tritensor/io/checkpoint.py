@@ -1,7 +1,8 @@
 """save and load: a state dict, or any nest of dicts, lists, tuples, numbers and strings around tensors, as one safetensors file.
 
-A flat dict of tensors is a plain safetensors file, which every other reader understands. What the format cannot say (an
-optimizer's numbers, its nesting, integer keys, an OrderedDict) stands as JSON in `__metadata__["tritensor"]`; see structure.py.
+A flat dict of tensors is a plain safetensors file, which every other reader understands; so is a state_dict. What the format cannot
+say (an optimizer's numbers, its nesting, integer keys, an OrderedDict and its versions) stands as JSON in
+`__metadata__["tritensor"]`; see structure.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
 
     Takes tensors on any device, None, bool, int, float, complex, str, bytes, numpy scalars, dtypes, devices, and nests of these in
     dict, OrderedDict, defaultdict (of a built-in type), Counter, list, tuple, named tuple, set, frozenset and Size: all come back in
-    the type and order they had, and an object that stands in two places, or in itself, does so again. Of tensors only the values
-    are written: not requires_grad, not the device, not the rest of a view's base.
+    the type and order they had, with a state_dict's `_metadata`, and an object that stands in two places, or in itself, does so again.
+    Of tensors only the values are written: not requires_grad, not the device, not the rest of a view's base.
     A path is replaced whole or not at all, and keeps its mode; what cannot be replaced (a pipe, a device) is written to.
     Raises TypeError, naming the place, for anything else: a checkpoint never holds code.
     """

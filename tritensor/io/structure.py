@@ -4,7 +4,7 @@ The JSON is a list of containers, the outermost first, each a list `[kind, membe
 
     ["dict", [key, value], ...]   ["OrderedDict", ...]   ["Counter", ...]   ["defaultdict", factory, [key, value], ...]
     ["list", value, ...]   ["tuple", ...]   ["Size", ...]   ["set", ...]   ["frozenset", ...]
-    ["namedtuple", module, name, [field, ...], value, ...]
+    ["namedtuple", module, name, [field, ...], value, ...]   ["state_dict", _metadata, [key, value], ...]
 
 A value is null, a boolean, a number or a string as JSON has them, or an object with one entry: {"at": n} is the n-th container,
 {"tensor": name} a tensor; float, int, complex, bytes, numpy, dtype and device hold what JSON cannot say.
@@ -37,6 +37,7 @@ _MAPPINGS: dict[str, Any] = {"dict": dict, "OrderedDict": OrderedDict, "Counter"
 _SEQUENCES: dict[str, Any] = {"list": list, "set": set, "tuple": tuple, "frozenset": frozenset, "Size": Size}
 _NAMES = {kind: name for name, kind in {**_MAPPINGS, **_SEQUENCES}.items()}
 _EMPTY: dict[str, Any] = {name: kind for kind, name in _NAMES.items() if name in ("dict", "OrderedDict", "Counter", "list", "set")}
+_EMPTY["state_dict"] = OrderedDict  # with an attribute: each module's version, by its name
 _FROZEN = ("tuple", "frozenset", "Size", "namedtuple")  # made in one go, after their members
 _DEEPEST = 1000  # tuples in tuples that are a key: hash() takes a C call a level, and does not look where the stack ends
 _DTYPES = {d.name: d for d in dtypes.ALL}
@@ -114,6 +115,8 @@ class Packer:
             out: list[Any] = [_NAMES[type(x)]]
             if isinstance(x, defaultdict):
                 out.append(_factory(x.default_factory, place))
+            elif type(x) is OrderedDict and isinstance(getattr(x, "_metadata", None), dict):
+                out = ["state_dict", self._value(x._metadata, (place, "_metadata"))]  # type: ignore[attr-defined]
             return [*out, *([self._key(k, place), self._value(v, (place, k))] for k, v in x.items())]
         if type(x) in _NAMES:
             out = [_NAMES[type(x)]]
@@ -281,7 +284,7 @@ def _check_hash(members: list[Any], depth: dict[int, int]) -> None:
 
 
 def _members(container: list[Any]) -> list[Any]:
-    return container[{"namedtuple": 4, "defaultdict": 2}.get(container[0], 1) :]
+    return container[{"namedtuple": 4, "defaultdict": 2, "state_dict": 2}.get(container[0], 1) :]
 
 
 def _fill(made: Any, container: list[Any], value: Callable[[Any], Any], depth: dict[int, int]) -> None:
@@ -297,6 +300,11 @@ def _fill(made: Any, container: list[Any], value: Callable[[Any], Any], depth: d
             made[value(key)] = value(content)
         if len(made) != len(members):
             raise ValueError("a key stands twice")
+        if container[0] == "state_dict":
+            versions = value(container[1])
+            if not isinstance(versions, dict):
+                raise ValueError(f"a {type(versions).__name__} stands where a state_dict's versions should")
+            made._metadata = versions  # type: ignore[attr-defined]
 
 
 def _named(container: list[Any], count: int) -> Any:
