@@ -33,7 +33,7 @@ def launch(
     np.float64, np.int64, ..  a scalar of exactly that type (fp64, i64, u32, ...), whatever its value
     None                      None (the parameter behaves as a constexpr: `if bias is not None`)
     TensorDescriptor          tile loads and stores, `desc.load([i, j])` (see compiler/tensor_descriptor.py)
-    tuple of these            a tuple, nested as given
+    tuple of these            a tuple, nested as given; of a named tuple the members by name, too (`args.x`)
     anything, for constexpr   the value itself: ints, strings, dtypes, tuples, @triton.jit functions
     ========================  ==============================================================================
 

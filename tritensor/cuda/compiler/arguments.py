@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -148,7 +149,7 @@ ARITHMETIC = (("enable_fp_fusion", True), ("enable_reflect_ftz", False))
 class Specialization(NamedTuple):
     """Everything a compiled kernel depends on, hashable: one compilation serves all launches with an equal one.
 
-    `types` has a leaf per parameter, nested as its tuples are: a Triton type ("*bf16", "i32"), with ":16" behind it where
+    `types` has a leaf per parameter, nested as its tuples are (FieldTypes for those with names): a Triton type ("*bf16", "i32"), with ":16" behind it where
     the address or the integer divides by 16, or "constexpr". `constants` are the (path, value) pairs of the constexpr
     leaves; `typed` tells 1, True and 1.0 apart, which are equal to Python. `options` are what launch() takes beside warps and stages.
     """
@@ -160,6 +161,26 @@ class Specialization(NamedTuple):
     num_warps: int
     num_stages: int
     options: tuple[tuple[str, Any], ...] = ()
+
+
+class FieldTypes(tuple[Any, ...]):
+    """The types of a named tuple's members. Other fields are another specialization, which tuples alone do not tell apart."""
+
+    fields: tuple[str, ...]
+
+    @classmethod
+    def of(cls, fields: tuple[str, ...], types: Iterable[Any]) -> FieldTypes:
+        made = cls(types)
+        made.fields = fields
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FieldTypes) and self.fields == other.fields and tuple(self) == tuple(other)
+
+    __hash__ = tuple.__hash__
+
+    def __repr__(self) -> str:
+        return f"{self.fields}: {tuple(self)!r}"
 
 
 @cache
@@ -219,7 +240,8 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
         values.append((kind, value))
         return kind + ":16" if value % 16 == 0 and parameter.name not in found.plain and kind[0] in "iu" and kind != "i1" else kind
     if isinstance(value, tuple):
-        return tuple([_leaf(found, v, (*path, i), parameter) for i, v in enumerate(value)])
+        types = tuple([_leaf(found, v, (*path, i), parameter) for i, v in enumerate(value)])
+        return FieldTypes.of(value._fields, types) if hasattr(value, "_fields") else types
     if is_array(value):
         address = value.data_ptr()
         values.append(("*", value))
@@ -233,4 +255,7 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
 
 
 def _typed(value: Any) -> Any:
-    return tuple([_typed(v) for v in value]) if isinstance(value, tuple) else type(value)
+    if not isinstance(value, tuple):
+        return type(value)
+    members = tuple([_typed(v) for v in value])
+    return (value._fields, members) if hasattr(value, "_fields") else members

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import triton
@@ -10,7 +12,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
-from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
+from tritensor.cuda.compiler.arguments import ARITHMETIC, FieldTypes, Specialization
 from tritensor.errors import LaunchError
 
 
@@ -23,8 +25,17 @@ def _leaves(types: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int,
 
 
 def _bare(types: Any) -> Any:
-    """The types without their divisibility marks."""
-    return tuple(_bare(t) for t in types) if isinstance(types, tuple) else types.removesuffix(":16")
+    """The types without their divisibility marks, those of a named tuple under its names."""
+    if not isinstance(types, tuple):
+        return types.removesuffix(":16")
+    bare = tuple(_bare(t) for t in types)
+    return _named(types.fields)(*bare) if isinstance(types, FieldTypes) else bare
+
+
+@cache
+def _named(fields: tuple[str, ...]) -> Any:
+    """The class of named tuples that Triton takes field names from; what it was called decides nothing."""
+    return namedtuple("Fields", fields)
 
 
 class _Keyed(tuple[Any, ...]):

@@ -103,7 +103,7 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
 def _written(value: Any, sources: list[str]) -> str:
     """A constant as text that is equal in every process; the sources of functions in it are added to `sources`."""
     if isinstance(value, tuple):
-        return f"{type(value).__name__}({', '.join([_written(v, sources) for v in value])})"
+        return f"{type(value).__name__}{getattr(value, '_fields', '')}({', '.join([_written(v, sources) for v in value])})"
     source = getattr(value, "cache_key", None)
     if source is not None:
         sources.append(source)
