@@ -104,6 +104,32 @@ def test_a_block_used_on_another_stream_waits_for_it() -> None:
 
 
 @on_stub()
+def test_a_recipe_of_several_launches_marks_the_stream_of_its_inputs() -> None:
+    side = tt.cuda.Stream()
+    with tt.cuda.stream(side):
+        for _ in range(3):  # learnt, then replayed
+            tt.empty(1 << 20, device="cuda").sum()
+        side.synchronize()
+        x = tt.empty(1 << 20, device="cuda")
+        control.reset()
+        x.sum()
+        assert len(control.launches()) == 2, "a long sum is two launches"
+    del x
+    tt.cuda.synchronize()
+    w = tt.empty(1 << 20, device="cuda")  # of the default stream
+    pointer = w.data_ptr()
+    control.slow(launches=SLOW)
+    with control.counted() as calls, tt.cuda.stream(side):
+        w.sum()
+    assert set(calls) == {"cuLaunchKernelEx"}, "it was no replay"
+    del w
+    assert tt.empty(1 << 20, device="cuda").data_ptr() != pointer, "handed out while the other stream may read it"
+    side.synchronize()
+    blocks = [tt.empty(1 << 20, device="cuda") for _ in range(2)]
+    assert pointer in [t.data_ptr() for t in blocks]
+
+
+@on_stub()
 def test_record_stream() -> None:
     side = tt.cuda.Stream()
     control.slow(launches=SLOW)
