@@ -20,6 +20,7 @@ from tritensor.kernels.pooling.max_pooling import (
     SIZES,
     STRIDES,
     Pair,
+    cell_at,
     checked,
     image_for,
     in_order,
@@ -28,6 +29,7 @@ from tritensor.kernels.pooling.max_pooling import (
     place,
     positions,
     sizes,
+    window_at,
     window_cases,
     window_type,
     windows,
@@ -63,9 +65,8 @@ def _avg_pool_kernel(
     total = tl.zeros((BLOCK,), ACC)
     for i in range(kh):
         for j in range(kw):
-            h = r * sh - ph + i
-            v = q * sw - pw + j
-            good = inside & (h >= 0) & (h < height) & (v >= 0) & (v < width)
+            h, v, there = cell_at(r, q, i, j, height, width, sh, sw, ph, pw, 1, 1)
+            good = inside & there
             total += tl.load(x + n * x_n + c * x_c + h * x_h + v * x_w, mask=good, other=0).to(ACC)
     y_value = maths.div(total, _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD))
     tl.store(y + at, y_value.to(y.dtype.element_ty), mask=inside)
@@ -83,11 +84,8 @@ def _avg_spread_kernel(
     total = tl.zeros((BLOCK,), ACC)
     for i in range(kh):
         for j in range(kw):
-            top = h + ph - i
-            left = v + pw - j
-            r = top // sh
-            q = left // sw
-            good = inside & (top >= 0) & (left >= 0) & (top % sh == 0) & (left % sw == 0) & (r < rows) & (q < cols)
+            r, q, there = window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, 1, 1)
+            good = inside & there
             share = tl.load(g + memory_at(n, c, r, q, channels, rows, cols, CHANNELS_LAST), mask=good, other=0).to(ACC)
             count = _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD)
             total += tl.where(good, maths.div(share, tl.where(good, count, 1)), 0)

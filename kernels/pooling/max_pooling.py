@@ -70,6 +70,24 @@ def memory_at(n, c, h, v, channels, height, width, CHANNELS_LAST: tl.constexpr):
 
 
 @triton.jit
+def cell_at(r, q, i, j, height, width, sh, sw, ph, pw, dh, dw):
+    """Cell (i, j) of window (r, q), and whether it lies in the image."""
+    h = r * sh - ph + i * dh
+    v = q * sw - pw + j * dw
+    return h, v, (h >= 0) & (h < height) & (v >= 0) & (v < width)
+
+
+@triton.jit
+def window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, dh, dw):
+    """The window (r, q) whose cell (i, j) is (h, v), and whether there is one."""
+    top = h + ph - i * dh
+    left = v + pw - j * dw
+    r = top // sh
+    q = left // sw
+    return r, q, (top >= 0) & (left >= 0) & (top % sh == 0) & (left % sw == 0) & (r < rows) & (q < cols)
+
+
+@triton.jit
 def _first(low, dilation):
     """The first of low, low + dilation, ... that is not negative."""
     return tl.where(low < 0, low + (dilation - 1 - low) // dilation * dilation, low)
@@ -84,15 +102,12 @@ def _max_pool_kernel(
     at = positions(LONG_OFFSETS, BLOCK)
     inside = at < size
     n, c, r, q = place(at, channels, rows, cols, CHANNELS_LAST)
-    top = r * sh - ph
-    left = q * sw - pw
     best = tl.full((BLOCK,), LEAST, ACC)
-    found = _first(top, dh) * width + _first(left, dw)
+    found = _first(r * sh - ph, dh) * width + _first(q * sw - pw, dw)
     for i in range(kh):
         for j in range(kw):
-            h = top + i * dh
-            v = left + j * dw
-            good = inside & (h >= 0) & (h < height) & (v >= 0) & (v < width)
+            h, v, there = cell_at(r, q, i, j, height, width, sh, sw, ph, pw, dh, dw)
+            good = inside & there
             value = tl.load(x + n * x_n + c * x_c + h * x_h + v * x_w, mask=good, other=0).to(ACC)
             take = good & ((value > best) | (value != value))
             best = tl.where(take, value, best)
@@ -113,11 +128,8 @@ def _max_scatter_kernel(
     total = tl.zeros((BLOCK,), ACC)
     for i in range(kh):
         for j in range(kw):
-            top = h + ph - i * dh
-            left = v + pw - j * dw
-            r = top // sh
-            q = left // sw
-            good = inside & (top >= 0) & (left >= 0) & (top % sh == 0) & (left % sw == 0) & (r < rows) & (q < cols)
+            r, q, there = window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, dh, dw)
+            good = inside & there
             from_ = memory_at(n, c, r, q, channels, rows, cols, CHANNELS_LAST)
             chosen = tl.load(index + from_, mask=good, other=-1)
             total += tl.load(g + from_, mask=good & (chosen == h * width + v), other=0).to(ACC)

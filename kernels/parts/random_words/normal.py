@@ -89,6 +89,21 @@ def _polynomial(x, COEFFICIENTS: tl.constexpr, COUNT: tl.constexpr):
 
 
 @triton.jit
+def _directed(r, t, x, SIN: tl.constexpr, COS: tl.constexpr, COUNT: tl.constexpr):
+    """r times (cos, sin) of an angle: its quarter of the turn in the top two bits of t, x what it is from the middle of that quarter."""
+    z = _mul(x, x)
+    s = _mul(_mul(_polynomial(z, SIN, COUNT), z), x) + x
+    c = (_mul(_mul(_polynomial(z, COS, COUNT), z), z) - _times(z, 0.5)) + 1.0
+    quarter = (t >> (t.dtype.primitive_bitwidth - 2)).to(tl.int32)
+    odd = (quarter & 1) == 1
+    a = tl.where(odd, s, c)
+    b = tl.where(odd, c, s)
+    a = tl.where((quarter == 1) | (quarter == 2), -a, a)
+    b = tl.where(quarter >= 2, -b, b)
+    return _mul(r, a), _mul(r, b)
+
+
+@triton.jit
 def _polar32(w, v):
     """Two float32 normals from two uint32 words."""
     u = _times(w.to(tl.float32), 2.0**-32) + _constant(w.to(tl.float32), 2.0**-33)  # (0, 1]
@@ -105,16 +120,7 @@ def _polar32(w, v):
     r = libdevice.sqrt_rn(tl.maximum(_times(log, -2.0), 0.0))
     t = v + 0x20000000  # an eighth of a turn on: quarters are then centred
     x = _times((t & 0x3FFFFFFF).to(tl.int32).to(tl.float32) - 536870912.0, _TURN32)
-    z = _mul(x, x)
-    s = _mul(_mul(_polynomial(z, _SIN32, 3), z), x) + x
-    c = (_mul(_mul(_polynomial(z, _COS32, 3), z), z) - _times(z, 0.5)) + 1.0
-    quarter = (t >> 30).to(tl.int32)
-    odd = (quarter & 1) == 1
-    a = tl.where(odd, s, c)
-    b = tl.where(odd, c, s)
-    a = tl.where((quarter == 1) | (quarter == 2), -a, a)
-    b = tl.where(quarter >= 2, -b, b)
-    return _mul(r, a), _mul(r, b)
+    return _directed(r, t, x, _SIN32, _COS32, 3)
 
 
 @triton.jit
@@ -134,16 +140,7 @@ def _polar64(w, v):
     r = libdevice.sqrt_rn(tl.maximum(_times(log, -2.0), 0.0))
     t = v + 0x2000000000000000
     x = _times(((t & 0x3FFFFFFFFFFFFFFF).to(tl.int64) - 0x2000000000000000).to(tl.float64), _TURN64)
-    z = _mul(x, x)
-    s = _mul(_mul(_polynomial(z, _SIN64, 6), z), x) + x
-    c = (_mul(_mul(_polynomial(z, _COS64, 6), z), z) - _times(z, 0.5)) + 1.0
-    quarter = (t >> 62).to(tl.int32)
-    odd = (quarter & 1) == 1
-    a = tl.where(odd, s, c)
-    b = tl.where(odd, c, s)
-    a = tl.where((quarter == 1) | (quarter == 2), -a, a)
-    b = tl.where(quarter >= 2, -b, b)
-    return _mul(r, a), _mul(r, b)
+    return _directed(r, t, x, _SIN64, _COS64, 6)
 
 
 @triton.jit
