@@ -16,21 +16,27 @@ from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.random import dropout as _dropout
 from tritensor.tensor.functions.shaping import no_view
+from tritensor.tensor.publishing.arguments import told
 from tritensor.tensor.publishing.publish import checked
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
-    if isinstance(weight, Tensor) and weight.array.ndim == 1:
-        y = ops.matmul(input, weight)
-        if bias is None:
-            return y
-        if bias.ndim:
-            raise ShapeError(
-                f"linear: weight {tuple(weight.shape)}, bias {tuple(bias.shape)}: a weight of one output takes a bias of shape ()"
-            )
-        return ops.add(y, bias)
-    return ops.linear(input, weight, bias)
+    try:
+        if isinstance(weight, Tensor) and weight.array.ndim == 1:
+            return _one_output(input, weight, bias)
+        return ops.linear(input, weight, bias)
+    except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
+        raise told(linear, (input, weight, bias), error) from None
+
+
+def _one_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    y = ops.matmul(input, weight)
+    if bias is None:
+        return y
+    if bias.ndim:
+        raise ShapeError(f"linear: weight {tuple(weight.shape)}, bias {tuple(bias.shape)}: a weight of one output takes a bias of shape ()")
+    return ops.add(y, bias)
 
 
 @checked
@@ -145,25 +151,32 @@ def _written(input: Tensor, y: Tensor, inplace: bool, name: str) -> Tensor:
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
-    return _written(input, ops.relu(input), True, "relu_") if inplace else ops.relu(input)
+    try:
+        return _written(input, ops.relu(input), True, "relu_") if inplace else ops.relu(input)
+    except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
+        raise told(relu, (input, inplace), error) from None
 
 
+@checked
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, else negative_slope * x."""
     x = input.clone() if inplace else input  # its gradient needs the input as it was
     return _written(input, ops.leaky_relu(x, negative_slope=float(negative_slope)), inplace, "leaky_relu_")
 
 
+@checked
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
     return _written(input, ops.elu(input.clone() if inplace else input, alpha=float(alpha)), inplace, "elu_")
 
 
+@checked
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, x itself where beta x is above `threshold`."""
     return ops.softplus(input, beta=float(beta), threshold=float(threshold))
 
 
+@checked
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), Phi the normal distribution; approximate="tanh" is the usual formula with tanh."""
     if approximate not in ("none", "tanh"):
@@ -171,16 +184,19 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return ops.gelu(input, approximate=approximate)
 
 
+@checked
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     return _written(input, ops.silu(input.clone() if inplace else input), inplace, "silu_")
 
 
+@checked
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x))."""
     return ops.sigmoid(input)
 
 
+@checked
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent."""
     return ops.tanh(input)
@@ -193,6 +209,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@checked
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability p, else x / (1 - p); the input itself when not training."""
     y = _dropout(input, p, training)

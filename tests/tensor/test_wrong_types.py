@@ -118,7 +118,7 @@ SAID: dict[str, tuple[Callable[[], Any], str]] = {
     "a number": (lambda: tt.dropout(m(), p="a"), "^dropout: p is a str; give a number$"),
     "what no annotation says": (lambda: tt.rot90(m(), 1, 5), "^rot90: .*not iterable"),
     "a layer's function": (lambda: F.layer_norm("a", (3,)), "^layer_norm: input is a str; give a tensor"),
-    "an activation": (lambda: F.relu("a"), "^relu: input is a str, not a tensor; wrap it with tritensor.tensor"),
+    "an activation": (lambda: F.relu("a"), "^relu: input is a str; give a tensor"),
 }
 
 
@@ -167,3 +167,44 @@ def test_the_same_outside_the_tensors_functions(what: str, kind: str) -> None:
     call, says = ELSEWHERE[what]
     with pytest.raises(TypeError, match=says):
         call(WRONG[kind])
+
+
+def _of_functional() -> Iterator[Any]:
+    for name, f in sorted(vars(F).items()):
+        if inspect.isfunction(f) and f.__module__ in (F.__name__, F.pad.__module__) and name[0] != "_" and name not in ("pair", "named"):
+            for p in inspect.signature(f).parameters.values():
+                ignored = p.name in ("dtype", "_stacklevel", "size_average", "reduce", "out", "norm_type")
+                if not ignored and not isinstance(p.default, bool):  # of a flag a list is true
+                    yield pytest.param(name, f, p.name, id=f"{name}-{p.name}")
+
+
+@pytest.mark.parametrize(("name", "f", "wrong"), list(_of_functional()))
+def test_every_argument_of_a_layers_function(name: str, f: Callable[..., Any], wrong: str) -> None:
+    """A list that holds what no argument does: function and argument are named, in place as well."""
+    own = {**OTHERS, **OWN.get(name, {})}
+    ps = inspect.signature(f).parameters
+    given = {p.name: own.get(p.name, m)() for p in ps.values() if p.default is p.empty}
+    if name.endswith("pool2d"):
+        given["input"] = tt.ones(1, 1, 4, 4)
+    if name == "bilinear":
+        given["weight"] = tt.ones(2, 3, 3)
+    if name in ("embedding", "one_hot"):
+        given[next(iter(ps))] = places()
+    if name == "cross_entropy":
+        given["target"] = places()
+    for inplace in {False, "inplace" in ps}:
+        with pytest.raises((TypeError, ValueError)) as caught:
+            f(**{**given, wrong: ["a"], **({"inplace": True} if inplace else {})})
+        assert str(caught.value).startswith(f"{name}: "), caught.value
+        assert wrong in str(caught.value)
+
+
+def test_what_is_neither_a_size_nor_several() -> None:
+    with pytest.raises(TypeError, match=r"^max_pool2d: kernel_size is None; give a tuple of ints or an int$"):
+        F.max_pool2d(tt.ones(1, 1, 4, 4), None)
+    with pytest.raises(TypeError, match=r"^conv2d: stride is an object; give a tuple of ints or an int$"):
+        F.conv2d(tt.ones(1, 3, 4, 4), tt.ones(2, 3, 2, 2), stride=object())
+    with pytest.raises(TypeError, match=r"^linear: bias is a list; give a tensor"):
+        F.linear(m(), tt.ones(3), [1.0])
+    with pytest.raises(TypeError, match=r"^relu: input is a list"):
+        F.relu([1.0], inplace=True)

@@ -173,6 +173,11 @@ def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: M
     return None
 
 
+def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
+    """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
+    return explained(f, f.__name__, args, {}, error) or error
+
+
 def _wrong(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """An argument of a wrong type: its name, itself, what to give. Of several, one that no list or array would stand for."""
     found = [w for n, annotation, value in _placed(f, args, kwargs) for w in _suspects(n, annotation, value)]
@@ -218,7 +223,7 @@ def _suspects(name: str, annotation: str, value: Any) -> list[tuple[str, Any, st
 _NUMBERS = (bool, int, float, complex, np.generic)
 _TAKEN: dict[str, tuple[type, ...]] = {
     "Operand": _NUMBERS, "float": _NUMBERS, "int": (bool, int, np.integer), "str": (str,), "Dims": (int, np.integer, list, tuple),
-    "Generator": (Generator,),
+    "Generator": (Generator,), "Sequence[int]": (list, tuple),
 }  # fmt: skip
 _SEVERAL = {"Tensors", "Iterable[Tensor]", "Sequence[Tensor]"}
 _KNOWN = {"Tensor", "None", *_TAKEN}
@@ -228,6 +233,7 @@ _CALLED = {
     "int": "an int",
     "str": "a str",
     "Dims": "an int or a tuple of them",
+    "Sequence[int]": "a tuple of ints",
     "Generator": "a tritensor.Generator",
 }
 
