@@ -38,6 +38,7 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
     ("3.9", "amax", "backward", "float32", 100): _STRIDED,
     ("3.9", "amin", "backward", "float32", 100): _STRIDED,
+    ("3.6", "atan2", "backward", "float32", 90): _QUOTIENTS,
     ("3.9", "atan2", "backward", "float32", 80): _QUOTIENTS,
     ("3.9", "atan2", "backward", "float32", 90): _QUOTIENTS,
     ("3.9", "atan2", "backward", "float32", 100): _QUOTIENTS,
