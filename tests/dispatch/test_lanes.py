@@ -269,3 +269,13 @@ def test_proven_is_bound_once_and_knows_the_names_of_ops() -> None:
     assert proven.sum(tt.ones(2, 3, dtype=tt.int64), dim=(0,)).dtype == tt.int64
     with pytest.raises(AttributeError, match=r"no op is called 'sume'; did you mean '?sum"):
         _ = proven.sume
+
+
+def test_a_view_on_the_device_is_made_from_what_the_first_call_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tt.arange(6.0, device="cuda").reshape(2, 3)[:, 1:]
+    want = tt.ops.permute(x, dims=(1, 0))
+    monkeypatch.setattr(lanes, "apply", lambda op, *_, **__: pytest.fail(f"{op.name} took the road again"))
+    again = tt.ops.permute(x, dims=(1, 0))
+    assert again.tolist() == want.tolist() == [[1.0, 4.0], [2.0, 5.0]]
+    assert again.stride() == want.stride() == (1, 3)
+    assert again.data_ptr() == want.data_ptr()

@@ -30,6 +30,13 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("kernels/parts/random_words/normal.py", "_polar64", "0x2000000000000000"): "its last bits are beyond those that float64 keeps of t",
     ("kernels/products/matmul.py", "shape", "1"): "of a matrix the first size is the last but one",
     ("kernels/random/sampling.py", "_randperm_forward", "0"): "keys that are all one more have the same order",
+    (
+        "tritensor/dispatch/lanes.py",
+        "call",
+        "not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous))",
+    ): "settled leaves what lies as it should",
+    ("tritensor/tensor/core.py", "became_view_of", "above is not None"): "_kin_of looks again, under its lock",
+    ("tritensor/tensor/core.py", "became_view_of", "n & (n - 1) == 0"): "how often the dead are forgotten changes the speed alone",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 

@@ -150,3 +150,10 @@ def test_the_rule_itself() -> None:
         dtypes.result_type((None,), "add")
     with pytest.raises(TypeError, match="at least one input must be a tensor"):
         ops.add(1, 2)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_lists_and_arrays_join_a_tensor_on_its_device(on: str) -> None:
+    x = tt.ones(2, device=on)
+    for y in (x + [1, 2], [1, 2] + x, x + np.array([1.0, 2.0], np.float32), np.array([1.0, 2.0], np.float32) + x):
+        assert (y.tolist(), y.dtype, y.device) == ([2.0, 3.0], tt.float32, x.device)
