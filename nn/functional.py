@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.dtypes import as_dtype, int64
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn.padding import pad
 from tritensor.nn.reduction import named, reduced
 from tritensor.table import normal_dim, ops
@@ -100,9 +100,9 @@ def _named_padding(
     if padding == "valid":
         return x, (0, 0)
     if padding != "same":
-        raise ValueError(f"conv2d: padding {padding!r} is not known; give 'same', 'valid', an integer or a pair")
+        raise ArgumentError(f"conv2d: padding {padding!r} is not known; give 'same', 'valid', an integer or a pair")
     if stride != (1, 1):
-        raise ValueError(f"conv2d: padding='same' is not supported for strided convolutions; stride is {stride}")
+        raise ArgumentError(f"conv2d: padding='same' is not supported for strided convolutions; stride is {stride}")
     rows, columns = (d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True))
     if rows % 2 or columns % 2:  # an even kernel wants one more at the bottom or right
         x = pad(x, (0, columns % 2, 0, rows % 2))
@@ -135,7 +135,7 @@ def avg_pool2d(
     x, single = _batched("avg_pool2d", input)
     kernel = pair("avg_pool2d", "kernel_size", kernel_size)
     if divisor_override == 0:
-        raise ValueError("avg_pool2d: divisor_override is 0; give the number that each window's sum is divided by, or None")
+        raise ArgumentError("avg_pool2d: divisor_override is 0; give the number that each window's sum is divided by, or None")
     y = ops.avg_pool2d(
         x, kernel_size=kernel, stride=_stride("avg_pool2d", stride, kernel),
         padding=pair("avg_pool2d", "padding", padding), ceil_mode=ceil_mode, count_include_pad=count_include_pad,
@@ -180,7 +180,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x * Phi(x), Phi the normal distribution; approximate="tanh" is the usual formula with tanh."""
     if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
+        raise ArgumentError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
     return ops.gelu(input, approximate=approximate)
 
 
@@ -257,11 +257,11 @@ def embedding(
 ) -> Tensor:  # fmt: skip
     """Rows of weight (rows, features) picked by the integers in `input`; row padding_idx gets no gradient."""
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise ValueError("embedding: max_norm, scale_grad_by_freq and sparse are not supported; gradients are dense and unscaled")
+        raise ArgumentError("embedding: max_norm, scale_grad_by_freq and sparse are not supported; gradients are dense and unscaled")
     rows = weight.shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise ValueError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
+            raise ArgumentError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
         padding_idx %= rows
     return ops.embedding(weight, input, padding_idx=padding_idx)
 
@@ -276,7 +276,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     low, high = (int(tensor.min().item()), int(tensor.max().item())) if tensor.numel() else (0, -1)
     classes = high + 1 if num_classes == -1 else num_classes
     if low < 0 or high >= classes:
-        raise ValueError(f"one_hot: labels run from {low} to {high}; they must be 0 to {classes - 1}")
+        raise ArgumentError(f"one_hot: labels run from {low} to {high}; they must be 0 to {classes - 1}")
     numbers = ops.arange(start=0, end=classes, step=1, dtype=tensor.array.dtype, device=tensor.device)
     return ops.cast(ops.eq(tensor.unsqueeze(-1), numbers), dtype=int64.numpy)
 

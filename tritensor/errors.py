@@ -5,6 +5,18 @@ class ShapeError(ValueError, RuntimeError):
     """Sizes that do not fit together; the message names the op, what was given and what disagrees."""
 
 
+class EmptyError(ShapeError, IndexError):
+    """A value asked of no elements where there is none, such as the largest."""
+
+
+class ArgumentError(ValueError, RuntimeError):
+    """A number or a word that an argument does not take; the message says what it takes."""
+
+
+class OutOfRangeError(IndexError, RuntimeError):
+    """A position beyond the elements that there are."""
+
+
 class DTypeError(TypeError, RuntimeError):
     """An element type that an op does not take, or two that have no common type."""
 

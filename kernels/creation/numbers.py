@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.device import device as Device
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
@@ -95,9 +95,9 @@ def _arange_forward(*, start: Any, end: Any, step: Any, dtype: np.dtype, device:
 
 def _arange_shape(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> Spec:
     if step == 0:
-        raise ValueError("arange: step is 0; give a positive or negative one")
+        raise ArgumentError("arange: step is 0; give a positive or negative one")
     if not all(map(math.isfinite, (start, end, step))):
-        raise ValueError(f"arange: from {start} to {end} by {step}: all three must be finite")
+        raise ArgumentError(f"arange: from {start} to {end} by {step}: all three must be finite")
     return Spec((arange_count(start, end, step),), dtype)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import triton
 
 from tritensor.array import CudaArray
+from tritensor.errors import ArgumentError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.blocks import blocked, evaluate, like, run_blocked, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, numpy_gradient, shape_rule, work
@@ -230,7 +231,7 @@ _floating = shape_rule("gelu", ("x",), "same", ("float",))
 
 def _gelu_shape(x: Any, *, approximate: str = "none") -> Spec:
     if approximate not in _GELU:
-        raise ValueError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
+        raise ArgumentError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
     return _floating(x)
 
 

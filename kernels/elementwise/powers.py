@@ -11,6 +11,7 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
+from tritensor.errors import ArgumentError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate_result
@@ -111,7 +112,7 @@ _any_pow = binary(np.power, ("a", "b"), False)
 
 def _refuse_fraction(a: Any, b: Any) -> None:
     if type(b) is int and b < 0 and a.dtype.kind in "iu":
-        raise ValueError(
+        raise ArgumentError(
             f"pow: {a.dtype} to the power {b}: the results are fractions, which integers cannot hold; convert with .float() first"
         )
 

@@ -10,7 +10,7 @@ import triton
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import DTypeError
+from tritensor.errors import ArgumentError, DTypeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.blocks import select, zeroed
@@ -272,7 +272,7 @@ def _clamp_backward(name: str) -> Callable[..., CudaArray]:
 
 def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
     if low is None and high is None:
-        raise TypeError("clamp: neither min nor max was given; give at least one")
+        raise ArgumentError("clamp: neither min nor max was given; give at least one")
     if dtypes.of(x.dtype).kind not in _REAL:
         raise DTypeError(f"clamp: {dtypes.of(x.dtype).name} has no order; it takes {', '.join(_REAL)} types")
     shapes = [(label, v.shape) for label, v in (("x", x), ("min", low), ("max", high)) if hasattr(v, "shape")]

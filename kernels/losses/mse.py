@@ -9,7 +9,7 @@ import triton
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
@@ -34,7 +34,7 @@ def _slope(x, t, g, index, n):
 
 def _shape(x: Any, target: Any, *, reduction: str = "mean") -> Spec:
     if reduction not in REDUCTIONS:
-        raise ValueError(f"mse_loss: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+        raise ArgumentError(f"mse_loss: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
     refuse_kind("mse_loss", x.dtype, ("float",))
     if x.shape != target.shape:
         raise ShapeError(

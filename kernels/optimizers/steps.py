@@ -17,7 +17,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.copying import assign_into, dense
 from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
@@ -314,11 +314,11 @@ def adam_shape(
     _check("adam_step", p, gradient=g, m=m, v=v, vmax=vmax)
     if scalars is None:
         if step < 1:
-            raise ValueError(f"adam_step: step is {step}; the first step is number 1")
+            raise ArgumentError(f"adam_step: step is {step}; the first step is number 1")
     elif tuple(scalars.shape) != (3,) or not dtypes.is_float(scalars.dtype):
         raise ShapeError(f"adam_step: scalars is {scalars.dtype} of shape {tuple(scalars.shape)}; adam_count makes three floating numbers")
     if amsgrad and vmax is None:
-        raise ValueError("adam_step: amsgrad needs vmax, the largest v so far")
+        raise ArgumentError("adam_step: amsgrad needs vmax, the largest v so far")
     return Spec(tuple(p.shape), p.dtype)
 
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, splits_of
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
@@ -321,10 +321,10 @@ def _triton(dtype: np.dtype) -> Any:
 
 # Refusals that all reductions share.
 def refuse_empty(name: str, shape: tuple[int, ...], dim: tuple[int, ...], what: str) -> None:
-    """Raise ShapeError where nothing is left to choose from."""
+    """Raise EmptyError where nothing is left to choose from."""
     for a in dim:
         if shape[a] == 0:
-            raise ShapeError(f"{name}: x {shape} has no element along dim {a}, and there is no {what} of nothing; give it at least one")
+            raise EmptyError(f"{name}: x {shape} has no element along dim {a}, and there is no {what} of nothing; give it at least one")
 
 
 ORDERED = ("bool", "uint", "int", "float")

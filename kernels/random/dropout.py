@@ -10,6 +10,7 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
 from tritensor.kernels.parts.random_words.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
@@ -59,7 +60,7 @@ def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
 
 def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
     if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
+        raise ArgumentError(f"dropout: p is {p}; it must be between 0 and 1")
     refuse_kind("dropout", x.dtype, ("float",))
     return Spec(tuple(x.shape), x.dtype)
 

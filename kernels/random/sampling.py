@@ -24,7 +24,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.device import device as Device
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned
 from tritensor.kernels.parts.filling import refuse_negative_size
@@ -246,10 +246,10 @@ def _float_shape(name: str) -> Callable[..., Spec]:
 def _randint_shape(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
     refuse_negative_size("randint", shape)
     if low >= high:
-        raise ValueError(f"randint: low {low} is not below high {high}")
+        raise ArgumentError(f"randint: low {low} is not below high {high}")
     kind = dtypes.of(dtype).kind
     if kind in ("int", "uint") and not (np.iinfo(dtype).min <= low and high - 1 <= np.iinfo(dtype).max):
-        raise ValueError(f"randint: {low} to {high - 1} does not fit {dtypes.of(dtype).name}; choose a wider dtype")
+        raise ArgumentError(f"randint: {low} to {high - 1} does not fit {dtypes.of(dtype).name}; choose a wider dtype")
     return Spec(shape, dtype)
 
 

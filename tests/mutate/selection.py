@@ -12,7 +12,15 @@ from tests.mutate.reach import ops_of, ops_reaching, runs_on, says
 from tritensor.kernels.op_index import MODULES
 
 # Asked last, of every survivor so far: what users do, end to end.
-WIDE = ("tests/familiar", "tests/autograd", "tests/nn", "tests/optim", "tests/replay/test_replay.py", "tests/replay/test_replay_inputs.py")
+WIDE = (
+    "tests/expressions",
+    "tests/familiar",
+    "tests/autograd",
+    "tests/nn",
+    "tests/optim",
+    "tests/replay/test_replay.py",
+    "tests/replay/test_replay_inputs.py",
+)
 PLACES = (
     "float64/cpu",
     "float32/emulated",
@@ -61,7 +69,8 @@ def stages(root: Path, path: str, function: str) -> list[Stage]:
     mirrored = f"tests/{path.split('/')[-2]}" if (root / "tests" / path.split("/")[-2]).is_dir() else ""
     second = [t for t in naming if t not in own] + ([mirrored] if mirrored else [])
     third = [t for t in WIDE if (root / t).exists() and t not in second]
-    return [Stage("pytest", s) for s in (own, second, third) if s]
+    first = [*own, "tests/expressions"] if path.startswith("tritensor/tensor/functions") else own
+    return [Stage("pytest", s) for s in (first, second, third) if s]
 
 
 def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:

@@ -15,6 +15,7 @@ from types import CodeType
 from typing import Any
 
 from tritensor.call_site import shown, user_frame
+from tritensor.errors import OutOfRangeError
 
 FIELDS = 4  # int64 each
 NBYTES = 8 * FIELDS
@@ -103,7 +104,7 @@ def check(storage: Any) -> None:
         if record[0] <= 0:
             return
         fields[0] = 0
-    raise IndexError(describe(record))
+    raise OutOfRangeError(describe(record))
 
 
 def describe(record: tuple[int, ...]) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
-from tritensor.errors import GradError
+from tritensor.errors import ArgumentError, GradError
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -32,7 +32,7 @@ def set_printoptions(
     """
     if profile is not None:
         if profile not in _PROFILES:
-            raise ValueError(f"set_printoptions: {profile!r} is no profile; give one of {', '.join(map(repr, _PROFILES))}")
+            raise ArgumentError(f"set_printoptions: {profile!r} is no profile; give one of {', '.join(map(repr, _PROFILES))}")
         _options.update(_PROFILES[profile])
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     _options.update({k: v for k, v in given.items() if v is not None}, sci_mode=sci_mode)

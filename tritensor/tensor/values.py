@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
-from tritensor.errors import DeviceError, GradError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, GradError, ShapeError
 from tritensor.tensor.copying import packed, unpacked, with_storage
 
 
@@ -57,7 +57,7 @@ class Values:
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError(f"numpy: {array.dtype} cannot become {np.dtype(dtype)} without a copy")
+                raise ArgumentError(f"numpy: {array.dtype} cannot become {np.dtype(dtype)} without a copy")
             return array.astype(dtype)
         return array.copy() if copy else array
 

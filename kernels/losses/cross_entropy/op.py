@@ -12,7 +12,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy.cpu import (
     class_axis,
     gradient_scales,
@@ -183,9 +183,9 @@ def _shape(
     name = "cross_entropy"
     refuse_kind(name, x.dtype, ("float",))
     if reduction not in REDUCTIONS:
-        raise ValueError(f"{name}: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+        raise ArgumentError(f"{name}: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{name}: label_smoothing {label_smoothing} is not between 0 and 1")
+        raise ArgumentError(f"{name}: label_smoothing {label_smoothing} is not between 0 and 1")
     if not x.shape:
         raise ShapeError(f"{name}: x () has no dim of classes; give (C,), (N, C) or (N, C, ...)")
     classes, rows = x.shape[class_axis(x)], per_row(x.shape)

@@ -19,7 +19,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError
+from tritensor.errors import DTypeError, OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.elementwise import collapse
 from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
@@ -51,7 +51,7 @@ def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: 
     low = -size if negative else 0
     if int(index.min()) < low or int(index.max()) >= size:
         at = int(np.flatnonzero((index < low) | (index >= size))[0])
-        raise IndexError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
+        raise OutOfRangeError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
 
 
 def numpy_keys(name: str, indices: Sequence[np.ndarray], sizes: Sequence[int], dims: Sequence[int]) -> np.ndarray:

@@ -11,7 +11,7 @@ from tritensor import array, dtypes
 from tritensor.array import from_host
 from tritensor.cuda.memory import pinned
 from tritensor.device import as_device, device
-from tritensor.errors import DeviceError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
@@ -69,7 +69,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     made = as_tensor(obj, dtype, device)
     same = memory is not None and made.array is memory
     if copy is False and not same:
-        raise ValueError("asarray: the data cannot be had without a copy; leave copy=False out, or convert it before")
+        raise ArgumentError("asarray: the data cannot be had without a copy; leave copy=False out, or convert it before")
     found = made.detach()
     if copy and same:
         found = found.clone()
@@ -209,6 +209,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     if end is None:
         start, end = 0, start
     low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    if (high - low) * by < 0:
+        raise ArgumentError(f"arange: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
     kind = dtype if dtype is not None else None if any(isinstance(v, float) for v in (low, high, by)) else int
     return ops.arange(start=low, end=high, step=by, dtype=numpy_type(kind), device=as_device(device))
 
@@ -263,7 +265,7 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     if indexing not in ("ij", "xy"):
-        raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
+        raise ArgumentError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
     swap = indexing == "xy" and len(given) > 1
     axes = list(range(len(given)))
     if swap:
@@ -296,5 +298,5 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         found = new_tensor(np.from_dlpack(ext_tensor))
     moved = found if device is None else found.to(device)
     if copy is False and moved is not found:
-        raise ValueError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")
+        raise ArgumentError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")
     return moved.clone() if copy and moved is found else moved

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.errors import DeviceError, DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
@@ -199,7 +199,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
     if given is None:
         raise TypeError("scatter: give src, a tensor, or value, a number")
     if reduce not in (None, "add", "multiply"):
-        raise ValueError(f"scatter: reduce is {reduce!r}; it is None, 'add' or 'multiply'")
+        raise ArgumentError(f"scatter: reduce is {reduce!r}; it is None, 'add' or 'multiply'")
     op = ops.scatter if reduce is None else ops.scatter_add if reduce == "add" else _scatter_mul
     return _scattered("scatter", op, x, dim, index, given)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor.errors import OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import as_parts
@@ -48,7 +48,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     n = x.array.shape[d]
     first = int(start) + n if start < 0 else int(start)
     if not 0 <= first <= first + length <= n:
-        raise IndexError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
+        raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
     return ops.index_view(x, index=(*(slice(None),) * d, slice(first, first + int(length))))
 
 
@@ -303,6 +303,8 @@ def flip(x: Tensor, *dims: Any) -> Tensor:
 @function
 def fliplr(x: Tensor) -> Tensor:
     """Columns in reverse order."""
+    if len(x.array.shape) < 2:
+        raise ShapeError(f"fliplr: x {tuple(x.array.shape)} has no columns; it takes two dimensions or more")
     return flip(x, 1)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.table import normal_dims, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import no_view, reshape_to
@@ -129,7 +129,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
     return _added(input, ops.sum(bmm(batch1, batch2), dim=(0,), keepdim=False), beta, alpha)
 
 
-@function(method=False, names=("linalg_multi_dot",), out=True)
+@function(method=False, out=True)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of several matrices, left to right."""
     if not matrices or any(len(x.array.shape) != 2 for x in matrices):
@@ -220,7 +220,7 @@ def _spelled(*given: Any) -> tuple[str, tuple[Any, ...]]:
     def term(numbers: Any) -> str:
         for n in numbers:
             if n is not Ellipsis and not (isinstance(n, int) and 0 <= n < len(letters)):
-                raise ValueError(f"einsum: {n!r} in {numbers!r} is no number from 0 to {len(letters) - 1} and no Ellipsis")
+                raise ArgumentError(f"einsum: {n!r} in {numbers!r} is no number from 0 to {len(letters) - 1} and no Ellipsis")
         return "".join(["..." if n is Ellipsis else letters[n] for n in numbers])
 
     left = ",".join([term(numbers) for numbers in given[1::2]])
@@ -233,12 +233,12 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
     left, arrow, right = text.partition("->")
     given = left.split(",")
     if len(given) != len(operands):
-        raise ValueError(f"einsum: {equation!r} names {len(given)} operands, {len(operands)} were given")
+        raise ArgumentError(f"einsum: {equation!r} names {len(given)} operands, {len(operands)} were given")
     terms, widest = [], 0
     for term, x in zip(given, operands, strict=True):
         letters = term.replace("...", "")
         if not all(c in string.ascii_letters for c in letters):
-            raise ValueError(f"einsum: {term!r} in {equation!r}: a term is letters and at most one ellipsis")
+            raise ArgumentError(f"einsum: {term!r} in {equation!r}: a term is letters and at most one ellipsis")
         extra = x.ndim - len(letters)
         if extra < 0 or (extra and "..." not in term):
             raise ShapeError(f"einsum: {term!r} names {len(letters)} dimensions, its operand {tuple(x.shape)} has {x.ndim}")
@@ -262,7 +262,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
                 sizes[c] = max(n, sizes[c])
     unknown = [c for c in output if c not in sizes]
     if unknown or len(set(output)) != len(output):
-        raise ValueError(f"einsum: {equation!r}: the output must name letters of the operands, each once")
+        raise ArgumentError(f"einsum: {equation!r}: the output must name letters of the operands, each once")
     return terms, output, sizes
 
 

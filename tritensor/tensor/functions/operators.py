@@ -11,7 +11,7 @@ from tritensor.array import element_strides, from_host
 from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
@@ -124,7 +124,7 @@ def contiguous(x: Tensor, memory_format: Any = contiguous_format) -> Tensor:
         return x if x.is_contiguous() else ops.copy(x)
     wanted = as_format("contiguous", memory_format, contiguous_format)
     if wanted is preserve_format:
-        raise ValueError("contiguous: preserve_format says no order; give contiguous_format, channels_last or channels_last_3d")
+        raise ArgumentError("contiguous: preserve_format says no order; give contiguous_format, channels_last or channels_last_3d")
     return x if x.is_contiguous(wanted) else ops.copy(x, memory_format=wanted)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import to_host
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import Operand
@@ -157,7 +157,7 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
     if rounding_mode == "floor":
         return ops.floor_divide(x, other)
     if rounding_mode != "trunc":
-        raise ValueError(f"div: rounding_mode is {rounding_mode!r}; it is None, 'floor' or 'trunc'")
+        raise ArgumentError(f"div: rounding_mode is {rounding_mode!r}; it is None, 'floor' or 'trunc'")
     return ops.trunc_divide(x, other)
 
 

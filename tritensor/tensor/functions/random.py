@@ -14,7 +14,7 @@ from tritensor import random as generators
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.device import as_device, device
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -59,18 +59,18 @@ def _need_probability(name: str, p: Any) -> None:
         _need_float(name, p.array.dtype)
         fine = isinstance(p.array, CudaArray) or bool(((p.array >= 0) & (p.array <= 1)).all())
         if not fine:
-            raise ValueError(f"{name}: a probability is not between 0 and 1: they go from {p.array.min()} to {p.array.max()}")
+            raise ArgumentError(f"{name}: a probability is not between 0 and 1: they go from {p.array.min()} to {p.array.max()}")
     elif not 0 <= p <= 1:
-        raise ValueError(f"{name}: p is {p}; it must be between 0 and 1")
+        raise ArgumentError(f"{name}: p is {p}; it must be between 0 and 1")
 
 
 def _need_deviation(name: str, std: Any) -> None:
     """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
     if isinstance(std, Tensor):
         if not isinstance(std.array, CudaArray) and not (std.array >= 0).all():
-            raise ValueError(f"{name}: all elements of std must be 0 or more; the least is {std.array.min()}")
+            raise ArgumentError(f"{name}: all elements of std must be 0 or more; the least is {std.array.min()}")
     elif not std >= 0:
-        raise ValueError(f"{name}: std is {std}; it must be 0 or more")
+        raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
 
 
 def _whole(name: str, *numbers: Any) -> list[int]:
@@ -83,7 +83,7 @@ def _whole(name: str, *numbers: Any) -> list[int]:
 def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
     """Refuse bounds in the wrong order, and integers of [low, high) that dtype cannot hold."""
     if low >= high:
-        raise ValueError(f"{name}: low {low} is not below high {high}")
+        raise ArgumentError(f"{name}: low {low} is not below high {high}")
     kind = dtypes.of(dtype)
     if kind.kind not in ("bool", "int", "uint", "float"):
         raise DTypeError(f"{name}: {kind.name} is not drawn; use an integer or floating type")
@@ -92,7 +92,7 @@ def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
     else:
         limits = (0, 1) if kind.kind == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     if low < limits[0] or high - 1 > min(limits[1], 2**63 - 1):
-        raise ValueError(f"{name}: {low} to {high - 1} does not fit {kind.name}; choose a wider dtype")
+        raise ArgumentError(f"{name}: {low} to {high - 1} does not fit {kind.name}; choose a wider dtype")
 
 
 def _integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
@@ -143,7 +143,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
         raise DTypeError(f"randperm: {dtypes.of(kind).name} is not drawn; use an integer or floating type")
     exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
     if n - 1 > exact:
-        raise ValueError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
+        raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
     seed, offset = _place(_words(max(n, 0), 64), generator)
     return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
 
@@ -226,13 +226,13 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, gener
         raise ShapeError(f"multinomial: x has {x.array.ndim} dimensions; give (n,) weights, or (rows, n)")
     (num_samples,) = _whole("multinomial", num_samples)
     if num_samples < 1 or (not replacement and num_samples > x.array.shape[-1]):
-        raise ValueError(
+        raise ArgumentError(
             f"multinomial: {num_samples} draws from {x.array.shape[-1]}; give 1 or more, with replacement=True for more than that"
         )
     weights = to_host(x.array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     if not (np.isfinite(rows).all() and (rows >= 0).all() and (rows.sum(-1) > 0).all()):
-        raise ValueError("multinomial: weights must be finite and not negative, with a positive sum")
+        raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     cpu = as_device(None)
     if replacement:
         u = to_host(_uniform((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array)
@@ -259,7 +259,7 @@ def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator 
     _need_float("uniform_", x.array.dtype)
     most = float(ml_dtypes.finfo(x.array.dtype).max)
     if not (-most <= a <= b <= most and b - a <= most):
-        raise ValueError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
+        raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
     u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
     with no_grad():
         values = u if (a, b) == (0.0, 1.0) else u * (b - a) + a
@@ -282,7 +282,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
     """Overwrite x with exponential numbers of rate lambd."""
     _need_float("exponential_", x.array.dtype)
     if not lambd > 0:
-        raise ValueError(f"exponential_: lambd is {lambd}; it must be above 0")
+        raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
     u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
     with no_grad():
         values = ops.neg(ops.log(ops.sub(1.0, u))) / lambd
@@ -324,7 +324,7 @@ def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generat
     """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
     if not train or p == 0.0:
         if not 0.0 <= p <= 1.0:
-            raise ValueError(f"dropout: p is {p}; it must be between 0 and 1")
+            raise ArgumentError(f"dropout: p is {p}; it must be between 0 and 1")
         return x
     seed, offset = _place(_words(x.array.size, 32), generator)
     return ops.dropout(x, p=float(p), seed=seed, offset=offset)

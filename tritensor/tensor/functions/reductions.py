@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import DTypeError
+from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear import nuclear_norm
@@ -176,8 +176,8 @@ def std_mean(
     x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
 ) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over dims."""
-    variance, middle = var_mean(x, dim, unbiased, keepdim, correction=correction, axis=axis)
-    return _root(variance), middle
+    dims, correction = _spread_arguments("std_mean", x, dim, unbiased, correction, axis)
+    return _root(ops.var(x, dim=dims, correction=correction, keepdim=keepdim)), ops.mean(x, dim=dims, keepdim=keepdim)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -307,7 +307,7 @@ def norm(
     if p is None or p == "fro" or p == 2:
         return _root(ops.sum(ops.mul(x, x), dim=dims, keepdim=kept))
     if isinstance(p, str):
-        raise ValueError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'")
+        raise ArgumentError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'")
     if p == 0:
         return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=kept)  # in the graph: its gradient is 0
     if math.isinf(p):

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tritensor.errors import ArgumentError
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor
 
@@ -163,7 +164,7 @@ def _shown(f: Callable[..., Any], p: Parameter) -> str:
 
 def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> TypeError | None:
     """The error to raise instead of one that an argument of a wrong type has led to; None where all are of their type."""
-    if type(error) in (TypeError, AttributeError, ValueError):  # not one of our own, which know better
+    if type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
         wrong = _wrong(f, args, kwargs)
         own_words = str(error).startswith(f"{name}: ")  # which say more, but not about a tensor that is none
         if wrong is not None and not (own_words and "tensor" not in wrong[2]):

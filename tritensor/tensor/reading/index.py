@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
-from tritensor.errors import DeviceError
+from tritensor.errors import ArgumentError, DeviceError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -90,7 +90,7 @@ def _plain_slice(s: slice) -> slice:
             raise TypeError(f"getitem: a slice's bound is a {type(v).__name__}; give ints, or None")
         bounds.append(None if v is None else v.__index__())
     if bounds[2] == 0:
-        raise ValueError("getitem: a slice's step cannot be 0")
+        raise ArgumentError("getitem: a slice's step cannot be 0")
     return slice(*bounds)
 
 
