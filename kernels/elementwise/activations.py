@@ -113,10 +113,27 @@ def _softplus(x, beta, threshold):
     return maths.where(z > threshold, x, maths.div(y, beta))
 
 
+# of beta 1 and a threshold from 0 on: no division, and no choice for which x is kept through the logarithm
+@triton.jit
+def _plain_softplus(x, threshold):
+    bend = maths.where(x > threshold, maths.zeros(x), maths.exp(-maths.abs(x)))
+    return maths.maximum(x, maths.zeros(x)) + maths.log1p(bend)
+
+
 @triton.jit
 def _softplus_grad(g, x, beta, threshold):
     z = beta * x
-    return maths.where(z > threshold, g, g * maths.sigmoid(z))
+    return maths.gated(g, maths.where(z > threshold, float("inf"), z))  # chosen before the division: g need not be kept through it
+
+
+_softplus_scaled = forward_of(_softplus, "softplus", ("x",), {"beta": 1.0, "threshold": 20.0}, "same")
+_softplus_unscaled = forward_of(_plain_softplus, "softplus", ("x",), {"threshold": 20.0}, "same")
+
+
+def _softplus_forward(x: CudaArray, *, beta: float = 1.0, threshold: float = 20.0, out: CudaArray | None = None) -> CudaArray:
+    if beta == 1 and threshold >= 0:
+        return _softplus_unscaled(x, threshold=threshold, out=out)
+    return _softplus_scaled(x, beta=beta, threshold=threshold, out=out)
 
 
 def _softplus_block(x: np.ndarray, out: np.ndarray, beta: float, threshold: float) -> None:
@@ -276,7 +293,7 @@ elementwise(
 )  # fmt: skip
 elementwise("silu", _silu, _silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)
 elementwise(
-    "softplus", _softplus, _softplus_grad, _softplus_reference, kinds=_REAL, attributes=("beta", "threshold"), domain=_WIDE,
+    "softplus", _softplus, _softplus_grad, _softplus_reference, kinds=_REAL, attributes=("beta", "threshold"), forward=_softplus_forward, domain=_WIDE,
     extra=lambda rng: [Sample(rng.uniform(-3.0, 0.8, (3, 5)), beta=2.0, threshold=2.0), Sample(rng.uniform(1.2, 3.0, (7,)), beta=2.0, threshold=2.0)],
 )  # fmt: skip
 elementwise(

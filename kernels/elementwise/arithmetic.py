@@ -62,7 +62,7 @@ def _div_a(g, b):
 @triton.jit
 def _div_b(g, a, b):
     d = maths.safe(g, b)
-    return maths.div(maths.chain(g, maths.div(-a, d)), d)
+    return maths.div(maths.chain_div(g, -a, d), d)
 
 
 # y = -x

@@ -227,7 +227,7 @@ def _remainder(a, b):
 
 @triton.jit
 def _remainder_b(g, a, b):
-    return -g * maths.floor_divide(a, b)
+    return -g * maths.floor_quotient(a, b)
 
 
 # r = a - trunc(a / b) b: the sign of a

@@ -271,13 +271,15 @@ def _atan2(a, b):
 @triton.jit
 def _atan2_a(g, a, b):
     h = maths.hypot(a, b)
-    return maths.where(h == 0, maths.zeros(g), maths.div(g * maths.div(b, h), h))
+    d = maths.where(h == 0, float("inf"), h)
+    return maths.div(g * maths.div(b, d), d)
 
 
 @triton.jit
 def _atan2_b(g, a, b):
     h = maths.hypot(a, b)
-    return maths.where(h == 0, maths.zeros(g), maths.div(-g * maths.div(a, h), h))
+    d = maths.where(h == 0, float("inf"), h)
+    return maths.div(-g * maths.div(a, d), d)
 
 
 # y = sqrt(a^2 + b^2); dy/da = a / y, 0 at the origin

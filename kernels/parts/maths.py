@@ -281,13 +281,34 @@ def safe(g, d):
 @triton.jit
 def chain(g, factor):
     """g * factor, but 0 where g is 0 even if the factor is infinite or NaN: an upstream zero wins."""
-    return tl.where((g == 0) & ((factor - factor) != 0), 0.0, g * factor)
+    return tl.where(g == 0, 0.0, g * factor)
 
 
 @triton.jit
 def tame(g, y):
-    """y, but 0 where g is 0 and y is infinite or NaN: products of g with it are 0 for an upstream zero."""
-    return tl.where((g == 0) & ((y - y) != 0), 0.0, y)
+    """y, but 0 where g is 0: products of g with it are 0 for an upstream zero, even where y is infinite or NaN."""
+    return tl.where(g == 0, 0.0, y)
+
+
+@triton.jit
+def chain_div(g, a, d):
+    """g * (a / d), but 0 where g is 0 whatever a / d is. Not the quotient but a is chosen: one register less to keep through a division."""
+    return g * div(tl.where(g == 0, 0.0, a), d)
+
+
+@triton.jit
+def gated(g, x):
+    """g sigmoid(x), in one division."""
+    return div(g, 1.0 + exp(-x))
+
+
+@triton.jit
+def floor_quotient(a, b):
+    """floor_divide within a rounding, without the loop of an exact remainder: a / b rounds up to a whole number where a - q b has not b's sign."""
+    q = floor(div(a, b))
+    r = tl.where(q == 0, a, tl.fma(-q, b, a))  # b may be infinite
+    unknown = tl.where(b == 0, b, a)
+    return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1.0, q) + (unknown - unknown)  # infinity has no whole part
 
 
 # --- on numpy arrays
@@ -353,6 +374,7 @@ on_numpy = types.SimpleNamespace(
     rint=np.rint, fmod=np.fmod, maximum=np.maximum, minimum=np.minimum, zeros=np.zeros_like, ones=lambda x: 1.0, where=_numpy_where,
     sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,
+    chain_div=lambda g, a, d: _numpy_chain(g, np.divide(a, d)), gated=lambda g, x: g / (1.0 + np.exp(-x)), floor_quotient=np.floor_divide,
 )  # fmt: skip
 
 
@@ -395,6 +417,15 @@ class _OnTensors:
         if isinstance(g, int | float):
             return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.ne(y - y, 0.0)), 0.0, y)
+
+    def chain_div(self, g: Any, a: Any, d: Any) -> Any:
+        return self.chain(g, ops.div(a, d))
+
+    def gated(self, g: Any, x: Any) -> Any:
+        return g * ops.sigmoid(x)
+
+    def floor_quotient(self, a: Any, b: Any) -> Any:
+        return ops.floor_divide(a, b)
 
     def one_minus_square(self, x: Any) -> Any:
         return ops.one_minus_square(x)

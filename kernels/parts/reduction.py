@@ -82,8 +82,22 @@ def _read(pointers, rows_in, cols_in, whole, KIND: tl.constexpr, BRANCH: tl.cons
 
 
 @triton.jit
+def _per_row(xs, bases, rows_in, KINDS: tl.constexpr):
+    """Of every input that holds one value per row (KIND 3) that value, read once before the walk: no part of a hot loop."""
+    values = ()
+    for k in tl.static_range(len(xs)):
+        if KINDS[k] == 3:
+            value = upcast(tl.load(xs[k] + bases[k][:, None], mask=rows_in, other=0))
+        else:
+            value = 0
+        values = values + (value,)
+    return values
+
+
+@triton.jit
 def _tile(
     xs,
+    per_row,
     bases,
     outer_index,
     outer,
@@ -100,9 +114,12 @@ def _tile(
     """The tile of every input, 16-bit floats as float32."""
     values = ()
     for k in tl.static_range(len(xs)):
-        pointers = _address(xs[k], bases[k], outer_index, outer, outer_strides[k], col, strides[k], ALIGN, KINDS[k])
-        value = _read(pointers, rows_in, cols_in, whole, KINDS[k], BRANCH)
-        values = values + (upcast(value),)
+        if KINDS[k] == 3:
+            value = per_row[k]
+        else:
+            pointers = _address(xs[k], bases[k], outer_index, outer, outer_strides[k], col, strides[k], ALIGN, KINDS[k])
+            value = upcast(_read(pointers, rows_in, cols_in, whole, KINDS[k], BRANCH))
+        values = values + (value,)
     return values
 
 
@@ -164,6 +181,7 @@ def _reduce_kernel(
     bases = _bases(row, kept, kept_strides, ALIGN, KEPT)
     begin = split * tiles_per_program
     end = tl.minimum(begin + tiles_per_program, tiles)
+    per_row = _per_row(xs, bases, rows_in, INNER)
     state = _nothing((BM, BN), IDENTITY, STATES)
     for link in range(begin, end, CHAIN):
         part = _nothing((BM, BN), IDENTITY, STATES)
@@ -176,7 +194,7 @@ def _reduce_kernel(
             o = o.to(index_type)
             col = col.to(index_type)
             values = _tile(
-                xs, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
+                xs, per_row, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
             )  # (BM, BN)
             index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
             new = _mapped(values, index, rows_in & cols_in, MAP, IDENTITY, STATES)
@@ -211,7 +229,7 @@ def _spread_kernel(
     o = o.to(index_type)
     col = col.to(index_type)
     bases = _bases(row, kept, kept_strides, ALIGN, KEPT)
-    values = _tile(xs, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, False, ALIGN, INNER, False)
+    values = _tile(xs, (), bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, False, ALIGN, INNER, False)
     index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
     found = _as_tuple(FORMULA(*values, index, *scalars), len(ys))
     for k in tl.static_range(len(ys)):
@@ -279,12 +297,13 @@ def fold(
     splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
     per_program = cdiv(tiles, splits)
     splits = cdiv(tiles, per_program) if tiles else 1
+    kinds = tuple(3 if k == 0 and not any(steps) else k for k, steps in zip(view.inner_kinds, view.outer_strides, strict=True))
     targets = tuple(ys) if splits == 1 else tuple(allocate((splits, view.rows), d, xs[0]) for d in states)
     launch(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), MAP=functions.map, COMBINE=functions.combine,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
-        STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=view.inner_kinds, ALIGN=view.align,
+        STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
     if splits > 1:

@@ -78,6 +78,16 @@ class TestOneInput:
         )
         same(tt.logit(tt.tensor([-0.5, 0.0, 0.5, 1.0, 2.0], dtype=dtype, device=where)), [NAN, -INF, 0.0, INF, NAN])
 
+    @pytest.mark.parametrize(("beta", "threshold"), [(1.0, 20.0), (1.0, 0.0), (1.0, -1.0), (3.0, 20.0), (3.0, -1.0), (-2.0, 5.0)])
+    def test_softplus_is_straight_above_its_threshold(self, beta: float, threshold: float, dtype: tt.dtype, where: str) -> None:
+        x = np.array([-20.3, -7.7, -0.1, 0.0, 0.1, 0.7, 7.7, 30.3, 3e38, INF, -INF, NAN], np.float32 if dtype == tt.float32 else np.float64)
+        y, (g,), _ = derivatives(lambda t: F.softplus(t, beta, threshold), (x,), where, dtype)
+        z = x * x.dtype.type(beta)
+        bent = np.logaddexp(0, np.where(z > threshold, 0, z).astype(np.float64)) / beta
+        assert np.array_equal(y.detach().cpu().numpy()[z > threshold], x[z > threshold]), "to the last bit"
+        same(y, np.where(z > threshold, x, bent).tolist())
+        same(g, np.where(z > threshold, 1.0, 1 / (1 + np.exp(-z.astype(np.float64)))).tolist())
+
     def test_the_slope_of_abs_at_nan_is_0(self, dtype: tt.dtype, where: str) -> None:
         _, (g,), _ = derivatives(tt.abs, ([NAN, -0.0, -INF],), where, dtype)
         same(g, [0.0, 0.0, -1.0])
@@ -91,6 +101,30 @@ class TestTwoInputs:
     def test_a_remainder_of_infinity_has_no_slope(self, dtype: tt.dtype, where: str) -> None:
         _, (_, g), _ = derivatives(tt.remainder, ([INF, -INF, 7.0, -7.0], [1.0, 2.0, 2.0, 2.0]), where, dtype)
         same(g, [NAN, NAN, -3.0, 4.0])
+
+    def test_the_slope_of_a_remainder_where_a_division_rounds_up(self, dtype: tt.dtype, where: str) -> None:
+        kind = np.float32 if dtype == tt.float32 else np.float64
+        b = np.random.default_rng(5).uniform(0.5, 2.0, 500).astype(kind)
+        whole = np.random.default_rng(6).integers(-1000, 1000, 500)
+        a = np.concatenate([np.nextafter((whole * b).astype(kind), kind(to)) for to in (-INF, 0.0, INF)])
+        a, b = np.append(a, kind([5.0, -5.0, 5.0, 0.0, -3.0])), np.append(np.tile(b, 3), kind([INF, INF, -INF, 2.0, 0.0]))
+        a, b = np.concatenate([a, -a]), np.concatenate([b, -b])
+        assert (np.floor(a / b) != np.floor_divide(a, b)).any()
+        _, (_, g), _ = derivatives(tt.remainder, (a, b), where, dtype)
+        assert np.array_equal(-g.cpu().detach().numpy(), np.floor_divide(a, b))
+
+    def test_the_origin_has_no_angle(self, dtype: tt.dtype, where: str) -> None:
+        _, first, second = derivatives(tt.atan2, ([0.0, 0.0, 3e-30, 3e30], [0.0, 2.0, 4e-30, 4e30]), where, dtype)
+        same(first[0], [0.0, 0.5, 4 / 25 * 1e30, 4 / 25 * 1e-30])
+        same(first[1], [0.0, 0.0, -3 / 25 * 1e30, -3 / 25 * 1e-30])
+        assert [h[0].item() for row in second for h in row] == [0.0] * 4
+
+    def test_an_upstream_zero_takes_nothing_of_an_infinite_slope(self, dtype: tt.dtype, where: str) -> None:
+        a, b = (tt.tensor(v, dtype=dtype, device=where, requires_grad=True) for v in ([INF, 1.0, NAN, 1e30], [2.0, 0.0, 1.0, 1e-30]))
+        assert tt.autograd.grad(a / b, b, tt.zeros_like(b))[0].tolist() == [0.0] * 4
+        (g,) = tt.autograd.grad(a / b, b, tt.zeros_like(b), create_graph=True)
+        assert g.tolist() == [0.0] * 4
+        assert tt.autograd.grad(a**b, a, tt.zeros_like(b))[0].tolist() == [0.0] * 4
 
     @pytest.mark.parametrize("f", [tt.remainder, tt.fmod])
     def test_remainders_are_straight_also_where_they_are_nan(self, f: Any, dtype: tt.dtype, where: str) -> None:
