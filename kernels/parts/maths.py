@@ -313,9 +313,7 @@ def floor_quotient(a, b):
 
 # --- on numpy arrays
 def _numpy_where(condition: Any, a: Any, b: Any) -> Any:
-    if type(condition) is bool:
-        return a if condition else b
-    return np.where(condition, a, b)
+    return (a if condition else b) if type(condition) is bool else np.where(condition, a, b)
 
 
 def _numpy_safe(g: Any, d: Any) -> Any:
@@ -386,9 +384,7 @@ class _OnTensors:
         return getattr(ops, name)
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
-        if type(condition) is bool:
-            return a if condition else b
-        return ops.where(condition, a, b)
+        return (a if condition else b) if type(condition) is bool else ops.where(condition, a, b)
 
     def log(self, x: Any) -> Any:
         return _log_of_number(x) if isinstance(x, int | float) else ops.log(x)
@@ -421,11 +417,8 @@ class _OnTensors:
     def chain_div(self, g: Any, a: Any, d: Any) -> Any:
         return self.chain(g, ops.div(a, d))
 
-    def gated(self, g: Any, x: Any) -> Any:
-        return g * ops.sigmoid(x)
-
-    def floor_quotient(self, a: Any, b: Any) -> Any:
-        return ops.floor_divide(a, b)
+    gated = staticmethod(lambda g, x: g * ops.sigmoid(x))
+    floor_quotient = staticmethod(lambda a, b: ops.floor_divide(a, b))
 
     def one_minus_square(self, x: Any) -> Any:
         return ops.one_minus_square(x)
