@@ -24,7 +24,6 @@ from tritensor.errors import LaunchError
 from tritensor.table import registry
 
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
-_QUOTIENTS = "four divisions rounded to nearest in one kernel: the assembler parks 16 bytes and stops at 56 registers"
 _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
@@ -35,7 +34,6 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "acosh", "backward", "float64", 90): _OLDER,
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
-    ("3.6", "atan2", "backward", "float32", 90): _QUOTIENTS,
 }
 STALE = 0.1  # of what was compiled: where the table lacks more, it is no longer a check
 
