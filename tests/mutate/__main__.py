@@ -63,7 +63,10 @@ class Copy:
                 if not killer or "/" not in killer:
                     break
                 if killer not in sound:
-                    sound[killer] = self._run(fault, stage._replace(what=[killer])) == ""
+                    sound[killer] = self._run(fault, stage._replace(what=[killer])) in (
+                        "",
+                        "import",
+                    )  # "import": only the fault names it so
                 if not sound[killer]:
                     print(f"{killer} fails without any fault: it counts for nothing", flush=True)
                     kept = [w for w in stage.what if w != killer] if stage.do == "ask" else [*stage.what, "--deselect", killer]

@@ -44,7 +44,7 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
 # Functions of two arguments that may be exchanged: numpy's, Triton's, Python's and the ops' of these names.
 COMMUTING = (
     "add", "mul", "multiply", "maximum", "minimum", "max", "min", "equal", "not_equal", "eq", "ne", "logical_and", "logical_or", "logical_xor",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "hypot", "_times",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "hypot", "_times", "_words", "blocks_used",
 )  # fmt: skip
 # What a launch may be given in any number: it changes the speed alone.
 SPEED = ("num_warps", "num_stages", "warps", "stages", "group", "GROUP")
@@ -73,6 +73,23 @@ def added_zero(fault: Fault, old: ast.expr | None) -> str:
         isinstance(old, ast.BinOp) and isinstance(old.op, ast.Add | ast.Sub) and isinstance(old.right, ast.Name) and old.right.id == "zero"
     )
     return "zero is added for its type alone" if sum_ and fault.kind == "arithmetic" else ""
+
+
+_TOGETHER = re.compile(
+    r"\b(sum|max|min|reduce|associative_scan|dot|cumsum|fold|first|report|online|sort\w*|histogram|argm\w+|atomic_\w+)\("
+)
+
+
+def masked_lane(fault: Fault, source: bytes) -> str:
+    """What a load gives where its mask is off, in a kernel that never brings elements together and stores by the same mask."""
+    load = re.search(r"tl\.load\(.*mask=(\w+), other=-?$", source[: fault.start].rpartition(b"\n")[2].decode())
+    node = next((n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef) and n.name == fault.function), None)
+    if fault.kind != "constant" or load is None or node is None:
+        return ""
+    text = ast.unparse(node)
+    masks = [re.search(r"mask=(\w+)\)$", line) for line in text.splitlines() if "tl.store(" in line]
+    alone = masks and all(m is not None and m.group(1) == load.group(1) for m in masks) and not _TOGETHER.search(text)
+    return "the lane is not stored, and no element meets another" if alone else ""
 
 
 def unknown_size(fault: Fault, source: bytes) -> str:
@@ -126,4 +143,11 @@ def reason(fault: Fault, source: bytes) -> str:
         old = None
     listed = EQUIVALENT.get((fault.path, fault.function, text), "")
     by_text = listed or commutes(fault, old) or added_zero(fault, old)
-    return by_text or unknown_size(fault, source) or speed(fault, source) or cut(fault, source) or attribute_default(fault, source)
+    return (
+        by_text
+        or unknown_size(fault, source)
+        or masked_lane(fault, source)
+        or speed(fault, source)
+        or cut(fault, source)
+        or attribute_default(fault, source)
+    )

@@ -129,6 +129,11 @@ def test_the_message(what: str) -> None:
         call()
 
 
+def test_an_argument_that_may_be_none_is_not_named() -> None:
+    with pytest.raises(TypeError, match=r"^sum: input is a list; give a tensor"):
+        tt.sum([1.0], None)  # type: ignore[arg-type]
+
+
 def test_no_number_is_made_of_what_is_none() -> None:
     for call in (lambda: tt.full((2,), None), lambda: tt.full_like(m(), None), lambda: tt.index_fill(m(), 0, places(), None)):
         with pytest.raises(TypeError, match="None"):
