@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from operator import index as as_index
 from typing import Any
 
 from tritensor.dtypes import as_dtype, int64
@@ -305,7 +306,9 @@ def cross_entropy(
     "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing.
     """
     reduction = named(size_average, reduce, reduction)
-    return ops.cross_entropy(input, target, weight, reduction=reduction, ignore_index=ignore_index, label_smoothing=float(label_smoothing))
+    return ops.cross_entropy(
+        input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index), label_smoothing=float(label_smoothing)
+    )
 
 
 @checked

@@ -183,10 +183,13 @@ def reshape_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple
         else:
             chunks.append([n, s])
     out: list[int] = []
+    inner = 1  # size of the dimension behind
     for size in reversed(new):
-        if size == 1:
-            out.append(out[-1] if out else 1)
+        if size == 1:  # steps over what is behind it
+            out.append(out[-1] * inner if out else strides[-1] if strides else 1)
+            inner = 1
             continue
+        inner = size
         if not chunks or chunks[-1][0] % size:
             return None
         left, step = chunks[-1]

@@ -318,7 +318,7 @@ def _numpy_where(condition: Any, a: Any, b: Any) -> Any:
 
 def _numpy_safe(g: Any, d: Any) -> Any:
     if not isinstance(d, np.ndarray | np.generic):  # a Python number, True and False among them
-        return d if d != 0 else np.where(g == 0, g.dtype.type(1), g.dtype.type(0))
+        return d if d != 0 else np.where(g == 0, g.dtype.type(1), g.dtype.type(d))  # of -0.0 the sign is kept
     return d if d.all() else np.where((g == 0) & (d == 0), d.dtype.type(1), d)
 
 
@@ -403,7 +403,8 @@ class _OnTensors:
 
     def safe(self, g: Any, d: Any) -> Any:
         if isinstance(d, int | float):
-            return d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)
+            found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)  # of 0: 1, else 0 of d's sign
+            return ops.neg(found) if d == 0 and math.copysign(1.0, d) < 0 else found
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.eq(d, 0.0)), 1.0, d)
 
     def chain(self, g: Any, factor: Any) -> Any:

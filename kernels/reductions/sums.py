@@ -58,7 +58,10 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
         centred = np.asarray(values - total(values, dims, True) / n)  # of a 0-d x numpy makes a scalar
         off = total(centred, dims, keepdim)
         np.multiply(centred, centred, out=centred)
-        squares = total(centred, dims, keepdim) - off * off / n
+        off = np.asarray(off * off / n)
+        squares = total(centred, dims, keepdim) - np.where(
+            np.isfinite(off), off, 0
+        )  # of elements whose squares overflow it is infinite, not NaN
         return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
 
 

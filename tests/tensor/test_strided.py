@@ -128,3 +128,19 @@ def test_t_of_what_is_no_matrix_is_a_new_view(shape: tuple[int, ...]) -> None:
     assert y.data_ptr() == x.data_ptr()
     y.add_(1)
     assert (x == 2).all()
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_strides_of_single_elements(on: str) -> None:
+    """PyTorch's: a dimension of one element steps over what is behind it."""
+    x = tt.arange(12.0).reshape(3, 4).to(on)
+    assert x.unsqueeze(0).stride() == (12, 4, 1)
+    assert x.unsqueeze(1).stride() == (4, 4, 1)
+    assert x.reshape(-1).view(1, 12).stride() == (12, 1)
+    assert x.view(1, 3, 1, 4).stride() == (12, 4, 4, 1)
+    assert x.view(12, 1).stride() == (1, 1)
+
+
+def test_two_spellings_of_the_dims_at_once() -> None:
+    with pytest.raises(tt.ShapeError, match="name each"):
+        tt.zeros(3, 4).transpose(0, 1, dim0=1)

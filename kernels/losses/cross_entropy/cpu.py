@@ -287,7 +287,8 @@ def reference_backward(
         away *= _aims(target, None, rows.shape, acc_type, label_smoothing, ignore_index)
         dw = total(away, (0,))
         if labels and reduction == "mean":
-            dw -= whole * loss.astype(acc_type) * np.bincount(flat[counts], minlength=rows.shape[1]).astype(acc_type)
+            hits = np.bincount(flat[counts], minlength=rows.shape[1]).astype(acc_type)
+            dw -= np.where(hits == 0, acc_type.type(0), whole * loss.astype(acc_type) * hits)  # of a mean over no rows both are no numbers
         dw = dw.astype(weight.dtype, copy=False)
     return dx, dt, dw
 

@@ -117,3 +117,12 @@ def test_from_dlpack_of_what_is_no_array() -> None:
 def test_a_negative_zero_keeps_its_sign(device: str) -> None:
     assert np.signbit(tt.full((3,), -0.0, device=device).cpu().numpy()).all()
     assert not np.signbit(tt.full((3,), 0.0, device=device).cpu().numpy()).any()
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_integers_are_not_filled_with_what_is_no_number(on: str, value: float) -> None:
+    x = tt.zeros(2, dtype=tt.int32, device=on)
+    for call in (lambda: tt.full((2,), value, dtype=tt.uint8, device=on), lambda: tt.full_like(x, value), lambda: x.new_full((2,), value)):
+        with pytest.raises(OverflowError, match=r"^full(_like)?: .* does not fit u?int"):
+            call()

@@ -188,3 +188,15 @@ def test_integers_divide_toward_0() -> None:
     assert tt.div(tt.tensor([255, 7], dtype=tt.uint8), 2, rounding_mode="trunc").tolist() == [127, 3]
     with pytest.raises(ZeroDivisionError):
         tt.div(a, 0, rounding_mode="trunc")
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("again", [False, True])
+def test_dividing_by_a_negative_zero(where: str, again: bool) -> None:
+    x = tt.tensor([1.0, -2.0, 0.0], device=where, requires_grad=True)
+    for zero in (0.0, -0.0, 0.0):
+        for divisor in (zero, tt.tensor(zero, device=where)):
+            (g,) = tt.autograd.grad((x / divisor).sum(), x, create_graph=again)
+            assert g.tolist() == [math.copysign(INF, zero)] * 3
+        (g,) = tt.autograd.grad(x / zero, x, tt.zeros(3, device=where), create_graph=again)
+        assert g.tolist() == [0.0] * 3  # an upstream zero

@@ -157,3 +157,39 @@ def test_only_the_batch_of_a_pooling_may_be_empty(where: str, name: str) -> None
     for shape in ((2, 0, 4, 4), (0, 4, 4), (2, 3, 0, 4), (3, 4, 0)):
         with pytest.raises(tt.ShapeError, match=f"{name}: .* size of 0, which only its batch may have"):
             pool(tt.zeros(*shape, device=where), 2)
+
+
+@pytest.mark.parametrize("where", DEVICES)
+def test_a_variance_whose_squares_overflow(where: str) -> None:
+    """Rounding leaves something of the mean, whose square overflows too: infinite less infinite is not what a variance is."""
+    x = tt.tensor([1e30, -1e30, 3.0, 1e30], device=where)
+    assert x.var(0).item() == x.std(0).item() == INF
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("name", ["sum", "nansum", "prod", "cumsum"])
+@pytest.mark.parametrize("dtype", [tt.int32, tt.uint8, tt.int8, tt.bool, tt.float16, tt.float64])
+def test_a_result_has_the_type_asked_for(where: str, name: str, dtype: tt.dtype) -> None:
+    x = tt.tensor([100, 99, 98], device=where)
+    y = getattr(x, name)(0, dtype=dtype)
+    assert y.dtype is dtype
+    if name == "sum":
+        want = {tt.int8: 41, tt.uint8: 41, tt.bool: True}.get(dtype, 297)  # modulo 256, as in PyTorch
+        assert y.item() == want
+
+
+@pytest.mark.parametrize("where", DEVICES)
+def test_nan_is_left_out_before_the_type_changes(where: str) -> None:
+    assert tt.tensor([NAN, 3.0], device=where).nansum(dtype=tt.int64).item() == 3
+
+
+@pytest.mark.parametrize("where", DEVICES)
+def test_the_gradient_of_class_weights_where_no_row_counts(where: str) -> None:
+    w = tt.ones(3, device=where, requires_grad=True)
+    loss = F.cross_entropy(tt.zeros(2, 3, device=where), tt.tensor([-100, -100], device=where), w)
+    assert tt.autograd.grad(loss, w)[0].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_ignored_label_is_an_integer() -> None:
+    with pytest.raises(TypeError, match=r"^cross_entropy: ignore_index is a float; give an int$"):
+        F.cross_entropy(tt.zeros(2, 3), tt.tensor([0, 1]), ignore_index=0.5)

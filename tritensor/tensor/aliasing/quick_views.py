@@ -57,7 +57,7 @@ _permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims giv
 def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
     """Two dimensions exchanged; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or len(dims) != 2:
+    if type(array) is not np.ndarray or len(dims) != 2 or dim0 is not None or dim1 is not None:
         return None
     dim0, dim1 = dims
     if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1

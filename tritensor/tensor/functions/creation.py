@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -137,10 +138,17 @@ def _number(name: str, fill_value: Any) -> Any:
     return value
 
 
+def _refuse_no_number(name: str, value: Any, dtype: Any) -> None:
+    """Raise OverflowError for an infinity or NaN in a type of integers, which the devices would make different numbers of."""
+    if isinstance(value, float) and not math.isfinite(value) and dtype is not None:
+        dtypes.as_element(numpy_type(dtype), value, name)
+
+
 @function(method=False, maker=True, out=True)
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
     value = _number("full", fill_value)
+    _refuse_no_number("full", value, dtype)
     return _filled(_shaped("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
 
 
@@ -159,7 +167,9 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format
 @function(method=False, maker=True)
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """One value in x's shape, dtype, device and layout, or in a memory format."""
-    return _like(x, _number("full_like", fill_value), dtype, device, memory_format)
+    value = _number("full_like", fill_value)
+    _refuse_no_number("full_like", value, x.dtype if dtype is None else dtype)
+    return _like(x, value, dtype, device, memory_format)
 
 
 @function(method=False, maker=True)

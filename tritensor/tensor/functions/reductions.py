@@ -68,10 +68,10 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Sum over dims. Integers and bools are summed in int64; 16-bit floats accumulate in float32."""
+    """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
-    return ops.sum(_as(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return _as(ops.sum(_as(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function(out=True)
@@ -79,10 +79,10 @@ def nansum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Sum over dims of what is not NaN."""
-    x = _as(x, dtype)
     if x.is_floating_point():
         x = ops.where(ops.ne(x, x), 0.0, x)
-    return ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    x = _as(x, dtype)
+    return _as(ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function(out=True)
@@ -110,7 +110,7 @@ def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
-    return ops.prod(_as(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return _as(ops.prod(_as(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function
@@ -127,7 +127,7 @@ def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | 
         if x.ndim > 1:
             raise TypeError(f"cumsum: dim is missing for a tensor of {x.ndim} dims; give dim=0 to {x.ndim - 1}")
         dim = 0
-    return ops.cumsum(_as(x, dtype), dim=normal_dim("cumsum", dim, x.ndim), reverse=False)
+    return _as(ops.cumsum(_as(x, dtype), dim=normal_dim("cumsum", dim, x.ndim), reverse=False), dtype)
 
 
 # Spread
