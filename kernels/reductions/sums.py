@@ -54,14 +54,14 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
     n = kept.type(count(x.shape, dims))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         centred = np.asarray(values - total(values, dims, True) / n)  # of a 0-d x numpy makes a scalar
         off = total(centred, dims, keepdim)
         np.multiply(centred, centred, out=centred)
         off = np.asarray(off * off / n)
-        squares = total(centred, dims, keepdim) - np.where(
-            np.isfinite(off), off, 0
-        )  # of elements whose squares overflow it is infinite, not NaN
+        squares = np.asarray(total(centred, dims, keepdim) - np.where(np.isfinite(off), off, 0))  # infinite where squares overflow, not NaN
+        if kept.itemsize < 8 and np.isinf(squares).any():
+            return _var(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
         return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.errors import OutOfRangeError
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
 from tritensor.kernels.parts.summation import total
@@ -45,7 +46,7 @@ def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
     wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise IndexError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
+        raise OutOfRangeError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
     return bool((target == ignore_index).any())
 
 

@@ -360,6 +360,8 @@ def weight_gradient(
         spread(_quotient, (g, whole), (), (up,))
     else:
         spread(_share, (g,), (), (up,), (np.float64(math.prod(kept) if reduction == "mean" else 1),))
+    if not x.size:
+        return _made("full", x, shape=weight.shape, value=0.0, dtype=weight.dtype)
     dw = allocate(weight.shape, weight.dtype, x)
     m, power = (stretched(peaks[(*(slice(None) for _ in per_row(x.shape)), k)]) for k in (0, 1))
     xs: tuple[CudaArray, ...] = (x, m, power, target, stretched(up))
