@@ -367,3 +367,10 @@ def test_function_misused() -> None:
     a.add_(1)
     with pytest.raises(RuntimeError, match="overwritten"):
         y.backward()
+
+
+@pytest.mark.parametrize("wrong", [None, "x", 5])
+def test_what_is_no_tensor_nor_several_is_refused(wrong: object) -> None:
+    y = tt.ones(2, requires_grad=True).sum()
+    with pytest.raises(TypeError, match=rf"grad: inputs is {wrong!r}; give a tensor, or a list or tuple of them"):
+        grad(y, wrong)  # type: ignore[arg-type]

@@ -314,3 +314,14 @@ def test_retain_grad_and_post_accumulate() -> None:
     (y * y).sum().backward()
     assert y.grad.tolist() == [6.0, 12.0]
     assert called == [[18.0, 36.0]]
+
+
+def test_what_a_hook_of_the_last_node_kept_stays_as_it_was() -> None:
+    x = tt.ones(3, requires_grad=True)
+    y = x * 2
+    kept = []
+    y.grad_fn.register_hook(lambda inputs, _: kept.append(inputs[0]))
+    y.sum().backward()
+    x.grad.add_(5)
+    assert kept[0].tolist() == [2.0, 2.0, 2.0]
+    assert x.grad.tolist() == [7.0, 7.0, 7.0]

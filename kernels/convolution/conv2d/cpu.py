@@ -103,9 +103,10 @@ def _gathered(x: np.ndarray, s: Geometry) -> Iterator[tuple[int, int, np.ndarray
         block = x[:, low * s.sh :]
         if s.long:
             taken = (high - low - 1) * s.sh + s.kh
+            block = block[:, :taken]
             cols = scratch("cols", (s.groups, taken, per_group, s.kw, s.cols, s.batch), x.dtype)
             strides = (per_group * xc, xh, xc, s.dw * xw, s.sw * xw, xn)
-            np.copyto(cols, np.lib.stride_tricks.as_strided(block, cols.shape, strides))
+            np.copyto(cols, np.lib.stride_tricks.as_strided(block, (s.groups, block.shape[1], *cols.shape[2:]), strides))
             yield (
                 low,
                 high,
@@ -136,13 +137,7 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
     weights = _weights(w, s)[:, None]  # (G, 1, O / G, taps)
     for low, high, taps in _gathered(_padded(x, s), s):
         merged = taps.shape[1] == 1 and high - low > 1
-        into = _rows_of(y, low, high, s, merged)
-        if np.may_share_memory(into, y):  # it is a view of y's rows, not a copy of them
-            np.matmul(weights, taps, out=into)
-        else:
-            y.reshape(s.groups, s.out // s.groups, s.rows, -1)[:, :, low:high] = np.matmul(weights, taps).reshape(
-                s.groups, s.out // s.groups, high - low, -1
-            )
+        np.matmul(weights, taps, out=_rows_of(y, low, high, s, merged))
     if bias is not None:
         y += bias[:, None, None, None]
     return y.transpose(3, 0, 1, 2)
