@@ -223,9 +223,9 @@ def spread_reference(
     size: tuple[int, ...],
     kernel_size: Pair,
     stride: Pair,
-    padding: Pair = (0, 0),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    padding: Pair,
+    ceil_mode: bool,
+    count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> np.ndarray:
     """avg_pool2d's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""

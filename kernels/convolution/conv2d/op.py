@@ -165,10 +165,10 @@ def input_reference(
     weight: np.ndarray,
     *,
     size: Pair,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
 ) -> np.ndarray:
     """dx[n, c, h, v] = sum of g[n, o, r, q] weight[o, c, i, j] over h = sh r + dh i - ph, v = sw q + dw j - pw: conv2d's gradient to x (N, C, *size)."""
     x_shape = (g.shape[0], weight.shape[1] * groups, *size)
@@ -213,10 +213,10 @@ def weight_reference(
     g: np.ndarray,
     *,
     kernel_size: Pair,
-    stride: Pair = (1, 1),
-    padding: Pair = (0, 0),
-    dilation: Pair = (1, 1),
-    groups: int = 1,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
 ) -> np.ndarray:
     """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw]: conv2d's gradient to its weight."""
     return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)

@@ -1,0 +1,47 @@
+"""What an op's attributes are when they are left out: what they are in the public function of its name, or what is written here."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import tritensor as tt
+from tritensor.table import Op, registry
+from tritensor.tensor.publishing.publish import public
+
+# Of ops without a public function of their name, and of attributes that such a function does not have or computes.
+OWN: dict[str, dict[str, Any]] = {
+    "copy": {"memory_format": tt.contiguous_format},
+    "layer_norm": {"axes": 1},
+    "sgd_step": {"lr": 0.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False, "first": False, "maximize": False},
+    "adam_step": {"lr": 0.0, "step": 0, "weight_decay": 0.0, "decoupled": False, "amsgrad": False, "maximize": False},
+    "adam_count": {"lr": 0.0, "decay": 0.0},
+    "avg_pool2d_spread": {"divisor_override": None},
+    "max_dim": {"keepdim": False},
+    "min_dim": {"keepdim": False},
+    "cumsum": {"reverse": False},
+    "var": {"correction": 1},
+}
+
+
+def expected(op: Op, name: str) -> Any:
+    if name in OWN.get(op.name, {}):
+        return OWN[op.name][name]
+    f = public.get(op.name) or getattr(tt.nn.functional, op.name)
+    return inspect.signature(f).parameters[name].default
+
+
+def pair(value: Any) -> Any:
+    """Windows are given as one number to a public function, as a pair to its op."""
+    return (value, value) if type(value) is int else value
+
+
+def test_defaults() -> None:
+    given = {(op.name, k): v for op in registry.values() for k, v in op.attrs.items() if v is not inspect.Parameter.empty}
+    assert len(given) > 40
+    wrong = {
+        (n, k): v
+        for (n, k), v in given.items()
+        if pair(v) != pair(expected(registry[n], k)) or isinstance(v, bool) != isinstance(expected(registry[n], k), bool)
+    }
+    assert not wrong
