@@ -185,7 +185,7 @@ PRODUCTS = [
 ]  # fmt: skip
 NETWORKS = [
     "F.relu(x)", "F.sigmoid(x)", "F.tanh(x)", "F.silu(x)", "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.elu(x)", "F.elu(x, 0.5)", "F.leaky_relu(x)", "F.leaky_relu(x, 0.3)", "F.softplus(x)", "F.softplus(x, 2, 1)", "F.softmax(x, 1)", "F.log_softmax(x, 0)",
-    "F.mse_loss(x, y)", "F.mse_loss(x, y, reduction='sum')", "F.mse_loss(x, y, reduction='none')", "F.mse_loss(x, y, reduction='most')", "F.l1_loss(x, y)", "F.l1_loss(x, y, reduction='none')", "F.binary_cross_entropy_with_logits(x, y / 9)",
+    "F.mse_loss(x, y)", "F.mse_loss(x, y, reduction='sum')", "F.mse_loss(x, y, reduction='none')", "F.mse_loss(x, y, reduction='most')", "F.l1_loss(x, y)", "F.mse_loss(x, v)", "F.l1_loss(x, v)", "F.l1_loss(x, y, reduction='none')", "F.binary_cross_entropy_with_logits(x, y / 9)",
     "F.binary_cross_entropy_with_logits(x, y / 9, weight=v.detach(), pos_weight=v.detach().abs())", "F.binary_cross_entropy_with_logits(x, y / 9, reduction='sum')", "F.cross_entropy(x, n[:2])", "F.cross_entropy(x, n[:2], reduction='none')",
     "F.cross_entropy(x, n[:2], reduction='sum', label_smoothing=0.2)", "F.cross_entropy(x, n[:2], weight=v.detach().abs())", "F.cross_entropy(x, n[:2], weight=v.detach().abs(), label_smoothing=0.1)", "F.cross_entropy(x, n[:2], ignore_index=0)",
     "F.cross_entropy(x, y / y.sum(1, keepdim=True))", "F.cross_entropy(x, y, label_smoothing=0.3, reduction='sum')", "F.cross_entropy(x, n)", "F.cross_entropy(b, n[:2].reshape(2, 1).expand(2, 3))", "F.cross_entropy(v, n[1])", "F.nll_loss(x, n[:2])",
@@ -219,6 +219,7 @@ FAMILIES = {
 EXPRESSIONS = list(dict.fromkeys(e for family in FAMILIES.values() for e in family))
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
+    **dict.fromkeys(("F.mse_loss(x, v)", "F.l1_loss(x, v)"), "a loss of two shapes averages over pairs that were never meant: refused"),
     "T.hypot(i, j)": "whole numbers promote to floating ones, as in atan2",
     **dict.fromkeys(("T.nonzero(i)", "T.argwhere(k)"), "contiguous; PyTorch gives its columns one after another"),
     **dict.fromkeys(

@@ -37,6 +37,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "settled leaves what lies as it should",
     ("tritensor/tensor/core.py", "became_view_of", "above is not None"): "_kin_of looks again, under its lock",
     ("tritensor/tensor/core.py", "became_view_of", "n & (n - 1) == 0"): "how often the dead are forgotten changes the speed alone",
+    ("kernels/elementwise/activations.py", "_softplus_forward", "0"): "both formulas hold from there on; one is cheaper",
+    (
+        "kernels/indexing/gathering.py",
+        "_scatter_add",
+        "not x.ndim or index.shape[dim] == 1",
+    ): "the general way adds them as well, only slower",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 
@@ -103,7 +109,7 @@ def attribute_default(fault: Fault, source: bytes) -> str:
     """The default of an attribute in a corner over CudaArrays: a call has all attributes filled in from the reference's signature."""
     tree = ast.parse(source)
     node = next((n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == fault.function), None)
-    if fault.kind != "constant" or node is None or fault.function.lstrip("_") not in ("forward", "backward"):
+    if fault.kind != "constant" or node is None or fault.function.lstrip("_") != "backward":
         return ""
     lines = source.splitlines(keepends=True)
     starts = {sum(map(len, lines[: d.lineno - 1])) + d.col_offset for d in node.args.kw_defaults if d is not None}
@@ -119,9 +125,10 @@ SIZES = {
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
     "kernels/convolution/conv2d/cpu.py": ("_gathered",),
     "kernels/parts/blocks.py": ("_evaluate",),
+    "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(
-    r"PROGRAMS|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
+    r"PROGRAMS|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
 )
 
 

@@ -73,6 +73,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no samples": ({"samples": None}, "samples is None; it must be a function"),
     "a forward that cannot be called": ({"forward": 3}, "forward is 3; it must be a function"),
     "a forward without an attribute": ({"forward": lambda x, y=None: x}, r"forward takes the attributes \[\], reference \['scale'\]"),
+    "a forward with another default": (
+        {"forward": lambda x, y=None, *, scale=2.0: x},
+        r"forward takes scale=2.0 when it is left out, reference 1.0; give both the same",
+    ),
     "a shape with fewer inputs": ({"shape": lambda x, *, scale=1.0: x}, "shape takes 1 arrays, reference 2"),
     "sizes without work": ({"sizes": lambda rng: []}, "sizes without work"),
     "a tolerance without its reason": ({"tolerance": {"float32": 1e-3}}, "tolerance has 'float32'"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor import dtypes
 from tritensor.strides import RULES
-from tritensor.table.signature import declared
+from tritensor.table.signature import EMPTY, declared
 
 _DTYPES = {d.name for d in dtypes.ALL}
 
@@ -96,6 +96,11 @@ def _check_fields(record: Any, problems: list[str]) -> None:
         given = {name for name, kind, _ in taken if kind == "keyword"}
         if "rest" not in kinds and given != set(record.attrs):
             problems.append(f"{label} takes the attributes {sorted(given)}, reference {sorted(record.attrs)}; give both the same, after *")
+        for name, kind, default in taken:
+            if kind == "keyword" and default is not EMPTY and name in record.attrs and default != record.attrs[name]:
+                problems.append(
+                    f"{label} takes {name}={default!r} when it is left out, reference {record.attrs[name]!r}; give both the same"
+                )
         count = sum(kind == "positional" for _, kind, _ in taken)
         if "variadic" not in kinds and (record.variadic or count != len(record.inputs)):
             problems.append(
