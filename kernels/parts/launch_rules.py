@@ -80,11 +80,11 @@ def gemm_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: boo
     result), then tiles shrink. 16-bit tiles of 64 rows and more run on wgmma.
     """
     d = dtypes.of(dtype)
-    if d.kind not in ("float", "float8"):  # a multiply-add loop over a (m, k, n) block: it must fit the registers
+    if d.kind != "float":  # a multiply-add loop over a (m, k, n) block: it must fit the registers
         return Tiles(16, 16, 16, 1, 4, 2)
     half = d.itemsize <= 2
     longest = 128 // d.itemsize if aligned else 32 if half else 16  # narrow accesses: one address in a register for each element
-    block_k = _clamp(next_power_of_2(k), 16, longest) if d.itemsize > 1 else 128
+    block_k = _clamp(next_power_of_2(k), 16, longest)
     widest = 256 if half and aligned and not gathered else 128 if half or (d.itemsize == 4 and aligned and not gathered) else 64
     block_m = _clamp(next_power_of_2(m), 16, 128 if half else widest)
     block_n = _clamp(next_power_of_2(n), 16, min(widest, 256 // d.itemsize) if block_m == 16 else widest)  # a flat wide tile spills

@@ -43,6 +43,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "_scatter_add",
         "not x.ndim or index.shape[dim] == 1",
     ): "the general way adds them as well, only slower",
+    ("kernels/parts/elementwise.py", "run", "len(numbers) and len(arrays)"): "of one kind alone every operand keeps its place",
+    ("kernels/parts/axes.py", "blocks", "tile // tile_columns"): "tiles of any size give the same answer",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 
@@ -128,7 +130,7 @@ SIZES = {
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(
-    r"PROGRAMS|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
 )
 
 

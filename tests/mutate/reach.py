@@ -80,6 +80,12 @@ def says(root: Path, path: str, function: str, name: str) -> bool:
 @cache
 def ops_reaching(root: Path, path: str, function: str) -> tuple[str, ...]:
     """Ops that a fault in this function may change: those of its own file first, then a few of the others."""
+    return _some(list(all_reaching(root, path, function)), path, function) if function else ops_of(path)
+
+
+@cache
+def all_reaching(root: Path, path: str, function: str) -> tuple[str, ...]:
+    """Every op that a fault in this function may change."""
     if not function:
         return ops_of(path)
     every = definitions(root)
@@ -94,7 +100,7 @@ def ops_reaching(root: Path, path: str, function: str) -> tuple[str, ...]:
         if not every[i].inner:  # a statement of the file: it may name the op
             ops = ops_of(every[i].path)
             found |= dict.fromkeys([op for op in ops if op in every[i].words] or ops)
-    return _some(list(found) or list(ops_of(path)), path, function)
+    return tuple(found) or ops_of(path)
 
 
 def _some(found: list[str], path: str, function: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutate.reach import ops_of, ops_reaching, runs_on, says
+from tests.mutate.reach import all_reaching, ops_of, ops_reaching, runs_on, says
 from tritensor.kernels.op_index import MODULES
 
 # Asked last, of every survivor so far: what users do, end to end.
@@ -33,6 +33,7 @@ PLACES = (
 )
 DEVICE_ERRORS = "tests/cuda/test_device_errors.py"  # what kernels report of bad indices
 NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
+SEVERAL = 12  # ops of a last walk in one run
 LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
 
 
@@ -85,8 +86,10 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     families = tuple(f"tests/kernels/{room}/" for room in dict.fromkeys([path.split("/")[1], *_families(ops)]))
     near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(families[0])]
     near += [t for t in texts if t.startswith(families[1:]) and t not in near]
+    near += [t for t in texts if Path(t).stem == f"test_{Path(path).stem}" and t not in near]
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
+    near.sort(key=lambda t: Path(t).stem != f"test_{Path(path).stem}")
     reports = [DEVICE_ERRORS] if says(root, path, function, "errors") and DEVICE_ERRORS in texts else []
     own = set(ops_of(path)) or set(ops)
     using = [
@@ -94,8 +97,14 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     ]
     using.sort(key=lambda t: -len(own & _said(texts[t])))
     tests = list(dict.fromkeys([*near, *naming, *reports, *using[:1]]))
-    runs = [Stage("ask", quick), Stage("ask", [w for w in walked if w not in quick]), Stage("pytest", tests)]
-    return [s for s in runs if s.what]
+    runs = [
+        Stage("ask", quick),
+        Stage("ask", [w for w in walked if w not in quick]),
+        Stage("pytest", tests),
+        Stage("pytest", ["tests/expressions"]),
+    ]
+    last = [f"{op}/float32/{on or 'emulated'}" for op in all_reaching(root, path, function) if op not in ops]
+    return [s for s in [*runs, *(Stage("ask", last[i : i + SEVERAL]) for i in range(0, len(last), SEVERAL))] if s.what]
 
 
 def _families(ops: tuple[str, ...]) -> list[str]:
