@@ -45,6 +45,9 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): "the general way adds them as well, only slower",
     ("kernels/parts/elementwise.py", "run", "len(numbers) and len(arrays)"): "of one kind alone every operand keeps its place",
     ("kernels/parts/axes.py", "blocks", "tile // tile_columns"): "tiles of any size give the same answer",
+    ("kernels/reductions/extrema.py", "_first_larger", "i < j"): "two elements are never at one place",
+    ("kernels/reductions/extrema.py", "_first_smaller", "i < j"): "two elements are never at one place",
+    ("tritensor/tensor/aliasing/views.py", "_like_base", "0"): "of a base without elements no memory is looked at",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 

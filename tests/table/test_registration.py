@@ -61,6 +61,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
         "rule names the residual 'lse'.*second order",
     ),
     "a view with a kernel": ({"view": True}, "a view has no kernels"),
+    "a view of several outputs": (
+        {"view": True, "forward": None, "backward": None, "outputs": ("a", "b"), "rule": lambda g: (None, None)},
+        "a view op gives one view",
+    ),
     "mutates nothing": ({"mutates": ("z",), "rule": None, "backward": None}, "mutates names 'z'"),
     "mutates with a rule": ({"mutates": ("x",)}, "has no rule"),
     "promote": ({"promote": "double"}, "promote is 'double'"),

@@ -12,6 +12,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.errors import GradError
+from tritensor.tensor.aliasing.inplace import broadcasts_to
 
 DEVICES = ["cpu", "cuda"]
 
@@ -190,3 +191,8 @@ def test_broadcast_to_takes_sizes_one_by_one(device: str) -> None:
     x = base(device)
     assert x.broadcast_to(2, 2, 3).shape == x.broadcast_to((2, 2, 3)).shape == tt.broadcast_to(x, shape=(2, 2, 3)).shape == (2, 2, 3)
     assert tt.broadcast_to(x, size=(2, 2, 3))._base is not None
+
+
+def test_what_broadcasts_to_a_target() -> None:
+    assert all(broadcasts_to(s, (2, 3)) for s in ((), (1,), (3,), (2, 3), (1, 3), (2, 1)))
+    assert not any(broadcasts_to(s, (2, 3)) for s in ((2,), (3, 3), (1, 2, 3), (2, 2), (0,)))

@@ -157,3 +157,21 @@ def test_lists_and_arrays_join_a_tensor_on_its_device(on: str) -> None:
     x = tt.ones(2, device=on)
     for y in (x + [1, 2], [1, 2] + x, x + np.array([1.0, 2.0], np.float32), np.array([1.0, 2.0], np.float32) + x):
         assert (y.tolist(), y.dtype, y.device) == ([2.0, 3.0], tt.float32, x.device)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_scalars_of_numpy_are_numbers(on: str) -> None:
+    x, k = tt.tensor([1.0, 4.0], device=on), tt.tensor([True, False], device=on)
+    half = np.float64(0.5)
+    found = (
+        x + half,
+        half + x,
+        tt.add(x, np.int64(1)),
+        tt.where(k, np.float32(0.5), x),
+        tt.where(k, x, half),
+        tt.clamp(x, half, np.float32(2.0)),
+        x**half,
+    )
+    want = ([1.5, 4.5], [1.5, 4.5], [2.0, 5.0], [0.5, 4.0], [1.0, 0.5], [1.0, 2.0], [1.0, 2.0])
+    assert [y.tolist() for y in found] == list(want)
+    assert {y.dtype for y in found} == {tt.float32}

@@ -61,8 +61,10 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             if x.tracked:
                 wanted = True
             arrays.append(a)
-        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS)):
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS) and not isinstance(x, np.generic)):
             arrays.append(x)
+        elif op.broadcasts and isinstance(x, np.generic):
+            return apply(op, *_python_numbers(inputs), **attrs)
         else:
             raise _foreign(op, inputs, x)
     if cuda is not None and host:
@@ -103,9 +105,6 @@ def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tup
     outs = tuple([_new(r) for r in result[: op.public]])
     if record:
         record_node(op, inputs, attrs, outs, result)
-    if op.view:
-        for out in outs:
-            share(out, inputs[0], op, attrs)
     return outs if op.public > 1 else outs[0]
 
 
@@ -113,6 +112,11 @@ def _fill(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(inputs) < op.required:
         raise TypeError(f"{op.name}: takes {', '.join(op.inputs)}; {len(inputs)} of {op.required} were given")
     return inputs + (None,) * (len(op.inputs) - len(inputs))
+
+
+def _python_numbers(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """numpy's scalars as Python's numbers, which are weak in promotion."""
+    return tuple([x.item() if isinstance(x, np.generic) else x for x in inputs])
 
 
 def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -128,7 +132,7 @@ def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             elif common is not x.array.dtype:
                 mixed = True
         elif isinstance(x, np.generic):
-            return _promoted(op, tuple([y.item() if isinstance(y, np.generic) else y for y in inputs]))
+            return _promoted(op, _python_numbers(inputs))
         elif isinstance(x, _SCALARS):
             values.append(x)
             mixed = True

@@ -21,6 +21,8 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
         problems.append("reports says that forward's kernel reports bad values, and there is no forward")
     if record.view and (record.forward or record.backward):
         problems.append("a view has no kernels: its reference serves every device and its rule is its backward")
+    if record.view and record.public > 1:
+        problems.append("a view op gives one view; make several of several calls")
     if record.mutates:
         for m in record.mutates:
             if m not in record.inputs:

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import tritensor as tt
+from tritensor.device import as_device
 from tritensor.kernels.parts.random_words.philox import numpy_words
 from tritensor.kernels.random.sampling import drawn_blocks
 from tritensor.random import Generator
@@ -45,6 +46,13 @@ def test_integers_and_permutations_equal_on_both_devices() -> None:
         here, there = (tt.randperm(n, device=d, generator=Generator().manual_seed(2)) for d in ("cpu", "cuda"))
         assert here.tolist() == there.tolist()
         assert sorted(here.tolist()) == list(range(n))
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_integers_beyond_those_of_int64(on: str) -> None:
+    low = 2**63 + 5
+    drawn = _integers(low, low + 7, 300, np.uint64, on).tolist()
+    assert set(drawn) == set(range(low, low + 7))
 
 
 def test_dropout_is_the_same_mask_everywhere_and_again_in_backward() -> None:
@@ -161,8 +169,8 @@ def test_multinomial() -> None:
         w[0].multinomial(4)
 
 
-def _integers(low: int, high: int) -> tt.Tensor:
-    return tt.ops.randint(low=low, high=high, shape=(2,), seed=0, offset=0, dtype=np.dtype(np.uint8), device=tt.device("cpu"))
+def _integers(low: int, high: int, n: int = 2, dtype: type = np.uint8, on: str = "cpu") -> tt.Tensor:
+    return tt.ops.randint(low=low, high=high, shape=(n,), seed=0, offset=0, dtype=np.dtype(dtype), device=as_device(on))
 
 
 @pytest.mark.parametrize(
