@@ -287,3 +287,14 @@ def test_a_resized_out_is_nobodys_view() -> None:
     base.mul_(x)
     assert not out.requires_grad
     assert out._base is None
+
+
+def test_a_view_of_a_written_base_may_be_asked_for_gradients() -> None:
+    w = tt.ones(3, requires_grad=True)
+    base = tt.zeros(2, 3)
+    view = base[1]
+    base[1] = w * 2
+    assert view.requires_grad_() is view
+    assert view.requires_grad
+    (view * 3).sum().backward()
+    assert w.grad.tolist() == [6.0, 6.0, 6.0]

@@ -48,6 +48,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("kernels/reductions/extrema.py", "_first_larger", "i < j"): "two elements are never at one place",
     ("kernels/reductions/extrema.py", "_first_smaller", "i < j"): "two elements are never at one place",
     ("tritensor/tensor/aliasing/views.py", "_like_base", "0"): "of a base without elements no memory is looked at",
+    ("tritensor/tensor/copying.py", "_span", "r > 0"): "a reach of 0 adds nothing",
+    ("tritensor/tensor/copying.py", "_span", "r < 0"): "a reach of 0 adds nothing",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 

@@ -37,12 +37,8 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     Raises before anything runs: TypeError for a foreign argument, DeviceError for mixed devices, and what the op's
     shape rule raises (ShapeError, DTypeError, IndexError).
     """
-    if len(inputs) < len(op.inputs) and not op.variadic:
-        inputs = _fill(op, inputs)
-    elif len(inputs) > len(op.inputs) and not op.variadic:
-        raise TypeError(
-            f"{op.name}: takes {len(op.inputs)} inputs ({', '.join(op.inputs)}), {len(inputs)} were given; attributes are keyword-only"
-        )
+    if len(inputs) != len(op.inputs) and not op.variadic:
+        inputs = _filled(op, inputs)
     if op.promote is not None:
         inputs = _promoted(op, inputs)
     arrays = []
@@ -108,7 +104,12 @@ def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tup
     return outs if op.public > 1 else outs[0]
 
 
-def _fill(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs with None for optional ones that were left out."""
+    if len(inputs) > len(op.inputs):
+        raise TypeError(
+            f"{op.name}: takes {len(op.inputs)} inputs ({', '.join(op.inputs)}), {len(inputs)} were given; attributes are keyword-only"
+        )
     if len(inputs) < op.required:
         raise TypeError(f"{op.name}: takes {', '.join(op.inputs)}; {len(inputs)} of {op.required} were given")
     return inputs + (None,) * (len(op.inputs) - len(inputs))
