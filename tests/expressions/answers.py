@@ -26,8 +26,15 @@ def names(T: Any, on: str = "cpu") -> dict[str, Any]:
         "s": T.tensor(_SPECIAL, dtype=T.float64, device=on), "i": T.tensor([[3, -4, 0], [7, -1, 5]], device=on),
         "j": T.tensor([[2, 3, 1], [4, 1, 2]], device=on), "n": T.tensor([2, 0, 1], device=on),
         "k": T.tensor([[True, False, True], [False, True, True]], device=on), "u": T.tensor([[250, 3, 0], [1, 7, 255]], dtype=T.uint8, device=on),
-        "e": T.zeros(0, dtype=T.float64, device=on), "o": T.tensor(1.5, dtype=T.float64, device=on), "f": T.tensor([1.5, -2.0], device=on), "on": on,
+        "e": T.zeros(0, dtype=T.float64, device=on), "o": T.tensor(1.5, dtype=T.float64, device=on), "f": T.tensor([1.5, -2.0], device=on), "on": on, "written": written,
     }  # fmt: skip
+
+
+def written(t: Any, index: Any, value: Any) -> Any:
+    """A copy of a tensor after `copy[index] = value`."""
+    copy = t.clone()
+    copy[index] = value
+    return copy
 
 
 def answer(T: Any, expression: str, on: str = "cpu") -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 # x, y are 2 x 3 (y positive), v has 3, m is 3 x 3, b 2 x 3 x 3, p 1 x 2 x 5 x 5, all float64 and tracked; s holds special values; i, j are whole and 2 x 3
-# (j positive), k is bool, u uint8, e has no elements, o one and no dimensions, n indices, f float32.
+# (j positive), k is bool, u uint8, e has no elements, o one and no dimensions, n indices,
+# f float32; written(t, index, value) is a copy of t after the write.
 UNARY = [
     "abs",
     "absolute",
@@ -161,7 +162,7 @@ PARTS = [
     "T.cat((x, y))", "T.cat([x, y], 1)", "T.cat((x, i), dim=-1)", "T.cat((x, v))", "T.cat((x, e))", "T.cat(())", "T.concat((x, y))", "T.concatenate((x, y), axis=1)", "T.stack((v, v * 2))",
     "T.stack([x, y], 1)", "T.stack([x, y], -1)", "T.stack([x, v])", "T.stack([x, y], 4)", "T.hstack((x, y))", "T.hstack((v, v))", "T.vstack((v, v))", "T.vstack((x, v))", "T.row_stack((v, v))", "T.dstack((x, y))",
     "T.dstack((v, v))", "T.column_stack((v, x.t()))", "T.split(x, 2, 1)", "T.split(x, [1, 2], dim=1)", "x.split(4, 1)", "T.split(x, [1, 1], dim=1)", "x.split_with_sizes([2, 1], 1)",
-    "T.chunk(x, 2, 1)", "T.chunk(v, 5)", "T.chunk(v, 0)", "T.tensor_split(v, 2)", "T.tensor_split(x, (1, 2), dim=1)", "T.tensor_split(x, [1], 1)", "T.hsplit(x, 3)", "T.vsplit(x, 2)",
+    "T.chunk(x, 2, 1)", "T.chunk(v, 5)", "T.chunk(v, 0)", "T.tensor_split(v, 2)", "T.tensor_split(x, (1, 2), dim=1)", "T.tensor_split(x, [1], 1)", "T.hsplit(x, 3)", "T.hsplit(v, 3)", "T.vsplit(v, 2)", "T.dsplit(x, 1)", "T.hsplit(x, indices_or_sections=3) ~ T.hsplit(x, 3)", "T.vsplit(x, 2)",
     "T.vsplit(x, [1])", "T.dsplit(b, [1, 2])", "T.hsplit(x, 2)", "T.unbind(x)", "T.unbind(x, 1)", "T.select(x, 1, 2)", "x.select(0, -1)", "x.select(0, 2)", "x.select(2, 0)", "x.select(0, 1.0)", "x.select(1, T.tensor(1))", "x.select(0, 'a')", "x.select(1, n[0])", "T.narrow(x, 1, 1, 2)",
     "x.narrow(1, -2, 1)", "x.narrow(1, 2, 2)", "T.flip(x, (0,))", "T.flip(x, [0, 1])", "x.flip(-1)", "x.flip(0, 0)", "T.fliplr(x)", "T.flipud(x)", "T.fliplr(v)", "T.roll(x, 1)", "T.roll(x, 2, 1)",
     "T.roll(x, (1, -1), (0, 1))", "T.roll(x, (1, 2), 0)", "T.rot90(x)", "T.rot90(x, 2)", "T.rot90(x, -1, (1, 0))", "T.rot90(x, 4)", "T.rot90(x, 1, (0, 0))", "T.rot90(b, 3, (1, 2))", "v.repeat(2)",
@@ -212,9 +213,18 @@ DRAWS = [
     "T.zeros(2).random_(4, 5)", "(T.zeros(2).exponential_() > 0).all()", "T.zeros(2).exponential_(-1)", "T.zeros(2).uniform_(2, 1)", "T.zeros(2).bernoulli_(2.0)", "T.normal(0.0, -1.0, (2,))", "T.randint(3, 3, (2,))", "T.randperm(-1)", "T.rand(-1)", "T.manual_seed(3).initial_seed()",
     "(T.manual_seed(3), T.initial_seed())[1]",
 ]  # fmt: skip
+WRITES = [
+    *[f"written({target}, {index}, {value})" for target, index, value in (
+        ("x", "k", "5.0"), ("x", "k", "y[k]"), ("k", "k.logical_not()", "True"), ("i", "i > 2", "-1"), ("x", "0", "v"), ("x", "(0, 1)", "o"), ("x", "slice(None)", "v"),
+        ("x", "(slice(None), n)", "y"), ("x", "(slice(None), n)", "2"), ("x", "([0, 1], [2, 0])", "v[:2]"), ("x", "(1, [0, 2])", "v[:2]"), ("x", "...", "1"), ("x", "(..., 0)", "v[:2]"),
+        ("x", "None", "y"), ("x", "2", "1"), ("x", "(0, 0, 0)", "1"), ("x", "k[:1]", "1"), ("x", "0", "y"), ("x", "n[:1]", "v"), ("x", "n", "v"), ("b", "(slice(None), 0, [0, 2])", "x[:, :2]"),
+        ("b", "([0, 1], slice(None), [0, 2])", "x"), ("i", "0", "1.9"), ("x", "0", "True"), ("x", "u > 200", "0"), ("x", "(k, 0)", "1"), ("x", "(slice(None, None, 2),)", "v"), 
+        ("x", "T.tensor(1)", "v"), ("m", "n", "m"), ("m", "[0, 0]", "x[:2]"), ("k", "0", "k[1]"), ("u", "0", "7"), ("f", "0", "o"),
+    )],
+]  # fmt: skip
 FAMILIES = {
     "pointwise": POINTWISE, "reductions": REDUCTIONS, "shapes": SHAPES, "parts": PARTS, "products": PRODUCTS, "networks": NETWORKS, "making": MAKING,
-    "draws": DRAWS,
+    "draws": DRAWS, "writes": WRITES,
 }  # fmt: skip
 EXPRESSIONS = list(dict.fromkeys(e for family in FAMILIES.values() for e in family))
 # What is otherwise than in PyTorch on purpose: why
