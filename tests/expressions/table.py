@@ -160,7 +160,7 @@ SHAPES = [
 ]  # fmt: skip
 PARTS = [
     "T.cat((x, y))", "T.cat([x, y], 1)", "T.cat((x, i), dim=-1)", "T.cat((x, v))", "T.cat((x, e))", "T.cat(())", "T.concat((x, y))", "T.concatenate((x, y), axis=1)", "T.stack((v, v * 2))",
-    "T.stack([x, y], 1)", "T.stack([x, y], -1)", "T.stack([x, v])", "T.stack([x, y], 4)", "T.hstack((x, y))", "T.hstack((v, v))", "T.vstack((v, v))", "T.vstack((x, v))", "T.row_stack((v, v))", "T.dstack((x, y))",
+    "T.stack([x, y], 1)", "T.stack([x, y], -1)", "T.stack([x, v])", "T.stack([x, y], 4)", "T.hstack((x, y))", "T.hstack((v, v))", "T.hstack((x,))", "T.hstack((o, o))", "T.vstack((v,))", "T.dstack((x,))", "T.column_stack((v,))", "T.vstack((v, v))", "T.vstack((x, v))", "T.row_stack((v, v))", "T.dstack((x, y))",
     "T.dstack((v, v))", "T.column_stack((v, x.t()))", "T.split(x, 2, 1)", "T.split(x, [1, 2], dim=1)", "x.split(4, 1)", "T.split(x, [1, 1], dim=1)", "x.split_with_sizes([2, 1], 1)",
     "T.chunk(x, 2, 1)", "T.chunk(v, 5)", "T.chunk(v, 0)", "T.tensor_split(v, 2)", "T.tensor_split(x, (1, 2), dim=1)", "T.tensor_split(x, [1], 1)", "T.hsplit(x, 3)", "T.hsplit(v, 3)", "T.vsplit(v, 2)", "T.dsplit(x, 1)", "T.hsplit(x, indices_or_sections=3) ~ T.hsplit(x, 3)", "T.vsplit(x, 2)",
     "T.vsplit(x, [1])", "T.dsplit(b, [1, 2])", "T.hsplit(x, 2)", "T.unbind(x)", "T.unbind(x, 1)", "T.select(x, 1, 2)", "x.select(0, -1)", "x.select(0, 2)", "x.select(2, 0)", "x.select(0, 1.0)", "x.select(1, T.tensor(1))", "x.select(0, 'a')", "x.select(1, n[0])", "T.narrow(x, 1, 1, 2)",
@@ -218,7 +218,7 @@ WRITES = [
         ("x", "k", "5.0"), ("x", "k", "y[k]"), ("k", "k.logical_not()", "True"), ("i", "i > 2", "-1"), ("x", "0", "v"), ("x", "(0, 1)", "o"), ("x", "slice(None)", "v"),
         ("x", "(slice(None), n)", "y"), ("x", "(slice(None), n)", "2"), ("x", "([0, 1], [2, 0])", "v[:2]"), ("x", "(1, [0, 2])", "v[:2]"), ("x", "...", "1"), ("x", "(..., 0)", "v[:2]"),
         ("x", "None", "y"), ("x", "2", "1"), ("x", "(0, 0, 0)", "1"), ("x", "k[:1]", "1"), ("x", "0", "y"), ("x", "n[:1]", "v"), ("x", "n", "v"), ("b", "(slice(None), 0, [0, 2])", "x[:, :2]"),
-        ("b", "([0, 1], slice(None), [0, 2])", "x"), ("i", "0", "1.9"), ("x", "0", "True"), ("x", "u > 200", "0"), ("x", "(k, 0)", "1"), ("x", "(slice(None, None, 2),)", "v"), 
+        ("b", "([0, 1], slice(None), [0, 2])", "x"), ("i", "0", "1.9"), ("x", "0", "True"), ("x", "u > 200", "0"), ("x", "(k, 0)", "1"), ("x", "(slice(None, None, 2),)", "v"),
         ("x", "T.tensor(1)", "v"), ("m", "n", "m"), ("m", "[0, 0]", "x[:2]"), ("k", "0", "k[1]"), ("u", "0", "7"), ("f", "0", "o"),
     )],
 ]  # fmt: skip
