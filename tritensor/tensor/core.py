@@ -14,7 +14,6 @@ from tritensor.array import Array, CudaArray, device_of, element_strides, empty,
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
-from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
@@ -23,6 +22,8 @@ from tritensor.strides import as_format, contiguous_format, matches
 from tritensor.table import Op
 from tritensor.tensor.size import Size, size_of
 from tritensor.tensor.values import Values
+
+_object_new = object.__new__
 
 
 class Kin:
@@ -55,6 +56,12 @@ class Extra:
     origin = ""
     path: tuple[Step, ...] = ()  # from the base
     retains = False
+
+
+class ViewExtra(Extra):
+    """A view's Extra. Every view has one: what it sets lies in slots, and the rest is the class's until it is set."""
+
+    __slots__ = ("base", "path")
 
 
 class Tensor(Values):
@@ -359,20 +366,21 @@ class Tensor(Values):
     def retains_grad(self) -> bool:
         return self.extra is not None and self.extra.retains
 
-    def became_view_of(self, base: Tensor, step: Step) -> None:
+    def became_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
-        extra = self.extra = Extra()
+        extra = self.extra = _object_new(ViewExtra)
         above = base.extra
-        if above is not None and above.base is not None:
-            root = extra.base = above.base
-            extra.path = (*above.path, step)
-            extra.origin = above.origin or ("" if state.enabled else "no_grad")
-            above = root.extra
-        else:
+        if above is None or above.base is None:
             root = extra.base = base
             extra.path = (step,)
-            if not state.enabled:
-                extra.origin = "no_grad"
+        else:
+            root = extra.base = above.base
+            extra.path = (*above.path, step)
+            if above.origin:
+                extra.origin = above.origin
+            above = root.extra
+        if not recording and not extra.origin:
+            extra.origin = "no_grad"
         fresh = (above.kin if above is not None and above.kin is not None else _kin_of(root)).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
@@ -382,9 +390,6 @@ class Tensor(Values):
     @property
     def _base(self) -> Tensor | None:
         return None if self.extra is None else self.extra.base
-
-
-_object_new = object.__new__
 
 
 def new_tensor(array: Array) -> Tensor:

@@ -4,13 +4,14 @@ serves, and gives None where the array or an argument is not a usual one: the pu
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Node, version_of
+from tritensor.autograd.node import Node, next_sequence, version_of
 from tritensor.table import registry
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, ViewExtra
 
 _make = object.__new__
 
@@ -24,13 +25,34 @@ def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Te
     t.array = array
     t._grad = None
     t.version = x.version or version_of(x)
-    if x.tracked and state.enabled:
-        t.node = Node(op, (x.node or x,), None, None, attrs, meta)
+    recording = state.enabled
+    if recording and x.tracked:
+        node = t.node = _make(Node)  # what Node(...) does, without the call
+        node.op = op
+        node.edges = (x.node or x,)
+        node.inputs = node.outputs = node.hooks = None
+        node.attrs = attrs
+        node.meta = meta
+        node.sequence = next_sequence()
         t.tracked = True
     else:
         t.node = None
         t.tracked = False
-    t.became_view_of(x, (op, attrs, meta))
+    above = x.extra
+    if recording and above is not None and not above.origin:  # what became_view_of does where the base has views already
+        base = above.base
+        kin = above.kin if base is None else base.extra.kin  # type: ignore[union-attr]
+        if kin is not None and len(fresh := kin.fresh) < 32:
+            extra = t.extra = _make(ViewExtra)
+            if base is None:
+                extra.base = x
+                extra.path = ((op, attrs, meta),)
+            else:
+                extra.base = base
+                extra.path = (*above.path, (op, attrs, meta))
+            fresh[id(t)] = ref(t)
+            return t
+    t.became_view_of(x, (op, attrs, meta), recording)
     return t
 
 
@@ -97,19 +119,32 @@ def permuted(x: Tensor, *dims: Any) -> Tensor | None:
     return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
 
 
+_wider: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
+_stretched: dict[tuple[Any, ...], tuple[int, ...]] = {}  # strides in bytes of what expand gives, by (shape, strides, size)
+MOST = 4096  # entries of such a dictionary
+
+
 def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
     """A new dimension of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or type(dim) is not int:
+    if type(array) is not np.ndarray or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
-    n = len(shape)
-    if not -n - 1 <= dim <= n:
-        return None
-    if dim < 0:
-        dim += n + 1
-    wanted = (*shape[:dim], 1, *shape[dim:])
-    return attach(x, array.reshape(wanted), "reshape", {"shape": wanted})
+    attrs = _wider.get((shape, dim))
+    if attrs is None:
+        n = len(shape)
+        if not -n - 1 <= dim <= n:
+            return None
+        at = dim % (n + 1)
+        attrs = _kept(_wider, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
+    return attach(x, array.reshape(attrs["shape"]), "reshape", attrs)
+
+
+def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
+    if len(into) >= MOST:
+        into.clear()
+    into[key] = value
+    return value
 
 
 def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
@@ -136,22 +171,23 @@ def taken(x: Tensor, index: Any) -> Tensor | None:
             return None
         return attach(x, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
     if kind is tuple:
-        entries = index
-        if len(entries) > len(shape):
+        if len(index) > len(shape):
             return None
         counted: list[Any] = []
-        for i, n in zip(entries, shape, strict=False):
-            kind = type(i)
-            if kind is int and -n <= i < n:
-                counted.append(i if i >= 0 else i + n)
-            elif kind is slice and _plain(i):
+        for i, n in zip(index, shape, strict=False):
+            if i == _EVERYTHING or (type(i) is slice and _plain(i)):
                 counted.append(i)
+            elif type(i) is int and -n <= i < n:
+                counted.append(i if i >= 0 else i + n)
             else:
                 return None
-        return attach(x, array[(*entries, ...)], "index_view", {"index": tuple(counted)})
+        return attach(x, array[(*index, ...)], "index_view", {"index": tuple(counted)})
     if kind is slice and shape and _plain(index):
         return attach(x, array[index], "index_view", {"index": (index,)})
     return None
+
+
+_EVERYTHING = slice(None)
 
 
 def _plain(i: slice) -> bool:
@@ -170,25 +206,30 @@ def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
 
 
 def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
-    """x stretched to a shape without -1; None where that is not plain."""
+    """x stretched to a size without -1; None where that is not plain."""
     array = x.array
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return None
+    for n in size:
+        if type(n) is not int:  # before the look-up, where 1.0 and True are 1
+            return None
+    strides = _stretched.get((array.shape, array.itemsize, size))
+    if strides is None:
+        found = _stretched_strides(array, size)
+        if found is None:
+            return None
+        strides = _kept(_stretched, (array.shape, array.itemsize, size), found)
+    return attach(x, np.ndarray(size, array.dtype, array, 0, strides), "expand", {"shape": size})
+
+
+def _stretched_strides(array: np.ndarray, size: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of an array in C order stretched to a size; None where it does not stretch so."""
     lead = len(size) - array.ndim
-    if lead < 0:
+    if lead < 0 or min(size, default=0) < 0:
         return None
     strides = [0] * lead
     for have, step, want in zip(array.shape, array.strides, size[lead:], strict=True):
-        if type(want) is not int:
+        if have not in (want, 1):
             return None
-        if have == want:
-            strides.append(step)
-        elif have == 1 and want >= 0:
-            strides.append(0)
-        else:
-            return None
-    for n in size[:lead]:
-        if type(n) is not int or n < 0:
-            return None
-    made = np.ndarray(size, array.dtype, array, 0, tuple(strides))
-    return attach(x, made, "expand", {"shape": size})
+        strides.append(step if have == want else 0)
+    return tuple(strides)
