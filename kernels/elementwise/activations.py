@@ -53,9 +53,13 @@ def _relu_grad(g, y):
     return maths.where(y <= 0, maths.zeros(g), g)
 
 
+_ZEROS = {t: np.zeros((), t) for t in "fd"}  # arrays: to make one of a number costs more than the maximum of few elements
+
+
 def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
     """max(x, 0)."""
-    return np.maximum(x, x.dtype.type(0), out=out)
+    zero = _ZEROS.get(x.dtype.char)
+    return np.maximum(x, x.dtype.type(0) if zero is None else zero, out=out)
 
 
 def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:

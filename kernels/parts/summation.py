@@ -10,6 +10,7 @@ from tritensor.kernels.parts.axes import count, reduced
 
 _ROWS = 32  # rows that one BLAS call adds, one after the other
 _RUN = 128  # elements of a row that one BLAS call adds
+_first_ones = {t: [np.ones(n, t) for n in range(_RUN + 1)] for t in "fd"}  # so many ones
 _ones = {np.dtype(t): np.ones(_RUN, t) for t in (np.float32, np.float64)}
 
 
@@ -100,16 +101,16 @@ def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The sum of a small float32 or float64 array over all its dims, or a small matrix's rows or columns; None for anything else.
     A product with ones costs a third of add.reduce's set-up, and adds as few numbers one after the other as it does."""
     size = x.size
-    if not 0 < size <= _RUN or not x.flags.c_contiguous or (ones := _ones.get(x.dtype)) is None:
+    if not 0 < size <= _RUN or not x.flags.c_contiguous or (ones := _first_ones.get(x.dtype.char)) is None:
         return None
     if len(dims) == x.ndim:
-        out = x.reshape(-1).dot(ones[:size])
+        out = x.ravel().dot(ones[size], np.empty((), x.dtype))  # an array: to make one of numpy's scalar costs as much again
         return out.reshape((1,) * x.ndim) if keepdim else out
     if x.ndim != 2:
         return None
     rows, columns = x.shape
     if dims == (1,):
-        out = x.dot(ones[:columns])
+        out = x.dot(ones[columns])
         return out.reshape(rows, 1) if keepdim else out
-    out = ones[:rows].dot(x)
+    out = ones[rows].dot(x)
     return out.reshape(1, columns) if keepdim else out

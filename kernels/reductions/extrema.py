@@ -118,9 +118,9 @@ def _widened(x: np.ndarray) -> np.ndarray:
 
 def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray:
     """ufunc.reduce; many short rows column by column, because numpy's reduction starts anew for each row."""
-    n = x.shape[-1] if dims == (x.ndim - 1,) else 0
-    if not 1 < n <= _SHORT or x.size < _MANY or not x.flags.c_contiguous:
-        return ufunc.reduce(x, axis=dims, keepdims=keepdim)
+    if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or not x.flags.c_contiguous:
+        return ufunc.reduce(x, dims, keepdims=keepdim)
+    n = x.shape[-1]
     columns = x.reshape(-1, n)
     while columns.shape[1] > _SHORT // 2:  # the halves may overlap: what is compared twice changes nothing
         half = (columns.shape[1] + 1) // 2

@@ -84,6 +84,14 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
         "scatter_add: index -1 at position 21 is out of range for dim 0 of size 40",
     ),
     "scatter": (lambda t: t(GRID).scatter(0, t([[2, 3]]), t(GRID)), "scatter: index 3 at position (0, 1) is out of range for dim 0 of size 3"),
+    "scatter, along rows": (
+        lambda t: t(GRID).scatter(1, t([[0, 1, 3], [2, 0, 7]]), t(GRID)),
+        "scatter: index 7 at position (1, 2) is out of range for dim 1 of size 4",
+    ),
+    "scatter, along columns": (
+        lambda t: t(GRID).scatter(0, t([[0, 1], [1, 2], [2, -1]]), t(GRID)),
+        "scatter: index -1 at position (2, 1) is out of range for dim 0 of size 3",
+    ),
     "scatter, to nothing": (
         lambda t: t(np.zeros(0, np.float32)).scatter(0, t([0]), t(X)),
         "scatter: index 0 at position 0 is out of range for dim 0 of size 0",

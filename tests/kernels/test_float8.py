@@ -32,8 +32,9 @@ def test_every_value_is_read(kind: tt.dtype) -> None:
 def test_casts_round_to_nearest_even_on_both_devices(kind: tt.dtype) -> None:
     rng = np.random.default_rng(0)
     every_half = np.arange(65536, dtype=np.uint16).view(np.float16).astype(np.float32)
+    nans = np.array([0x7F800001, 0x7FFFFFFF, 0xFF800001], np.uint32).view(np.float32)
     near = np.nextafter(every_half[np.isfinite(every_half)][::7], np.float32(np.inf))
-    x = np.concatenate([every_half, near, -near, np.float32([464, 465, 61440, 61439, 2**-9, 2**-10, 3 * 2**-11, 2**-17, 1e30])])
+    x = np.concatenate([every_half, nans, near, -near, np.float32([464, 465, 61440, 61439, 2**-9, 2**-10, 3 * 2**-11, 2**-17, 1e30])])
     x = np.concatenate([x, rng.standard_normal(3000).astype(np.float32) * 2.0 ** rng.integers(-20, 20, 3000).astype(np.float32)])
     with np.errstate(all="ignore"):
         want = x.astype(kind.numpy).astype(np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, settled
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Node, Version
+from tritensor.autograd.node import Node, Version, next_sequence
 from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
@@ -148,11 +148,14 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     known = _recipes(op)
     rule, in_c_order = op.layout, op.layout == CONTIGUOUS
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
-    new, mode, ndarray = road._new, state, np.ndarray
+    new, make, mode, ndarray = road._new, object.__new__, state, np.ndarray
 
     @wrapper
     def call(a: Any, **attrs: Any) -> Any:
-        x = getattr(a, "array", None)
+        try:
+            x = a.array
+        except AttributeError:
+            return apply(op, a, **attrs)
         if type(x) is CudaArray:
             layout = x.known_layout or x.layout()
             key = (layout, named_part(attrs)) if attrs else (layout,)
@@ -178,11 +181,19 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 result = settled(rule, result, (x,))
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.is_float(result.dtype)):
+            node = out.node = make(Node)  # what Node(...) does, without the call
+            node.op = op
+            node.edges = (a.node or a,)
+            node.inputs = (a,) if keep_x else None
             if keep_y:
                 out.version = Version()
-            out.node = Node(
-                op, (a.node or a,), (a,) if keep_x else None, ((result, out.version),) if keep_y else None, attrs, ((x.shape, x.dtype),) if meta else None
-            )  # fmt: skip
+                node.outputs = ((result, out.version),)
+            else:
+                node.outputs = None
+            node.attrs = attrs
+            node.meta = ((x.shape, x.dtype),) if meta else None
+            node.sequence = next_sequence()
+            node.hooks = None
             out.tracked = True
         if view:
             share(out, a, op, attrs)

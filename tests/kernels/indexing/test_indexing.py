@@ -215,6 +215,13 @@ def test_the_kernels_do_not_follow_a_key_out_of_range() -> None:
 
 
 @pytest.mark.parametrize("on", DEVICES)
+def test_rows_that_are_65536_apart_are_two(on: str) -> None:
+    rows = tt.tensor([3, 65539, 3, 65539, 3], device=on)
+    y = tt.zeros(70_000, 2, device=on).index_add(0, rows, tt.ones(5, 2, device=on))
+    assert (y[3].tolist(), y[65539].tolist(), y.sum().item()) == ([3.0, 3.0], [2.0, 2.0], 10.0)
+
+
+@pytest.mark.parametrize("on", DEVICES)
 def test_repeated_positions(on: str) -> None:
     """Adding counts all of them in a fixed order; writing keeps the last."""
     rng = np.random.default_rng(0)

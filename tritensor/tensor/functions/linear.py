@@ -36,7 +36,8 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 @function(out=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
-    _dims("mm", input=(input, 2), mat2=(mat2, 2))
+    if input.array.ndim != 2 or mat2.array.ndim != 2:
+        _dims("mm", input=(input, 2), mat2=(mat2, 2))
     return ops.matmul(input, mat2)
 
 

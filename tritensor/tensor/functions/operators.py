@@ -20,9 +20,11 @@ from tritensor.tensor.functions.moving import to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.data import values_of
 
+_KNOWN = (Tensor, bool, int, float, complex, np.generic)
+
 
 def _known(x: Any) -> bool:
-    return isinstance(x, Tensor | bool | int | float | complex | np.generic)
+    return type(x) is Tensor or isinstance(x, _KNOWN)
 
 
 def _forwards(python: str, name: str) -> Any:
