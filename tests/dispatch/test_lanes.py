@@ -279,3 +279,11 @@ def test_a_view_on_the_device_is_made_from_what_the_first_call_learned(monkeypat
     assert again.tolist() == want.tolist() == [[1.0, 4.0], [2.0, 5.0]]
     assert again.stride() == want.stride() == (1, 3)
     assert again.data_ptr() == want.data_ptr()
+
+
+def test_two_arrays_of_the_device_stay_in_their_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tt.tensor([1.0, 2.0], device="cuda"), tt.tensor([3.0, 5.0], device="cuda")
+    for _ in range(4):  # the first calls are recorded
+        tt.ops.mul(x, y)
+    monkeypatch.setattr(lanes, "apply", lambda op, *_, **__: pytest.fail(f"{op.name} left its lane"))
+    assert tt.ops.mul(x, y).tolist() == [3.0, 10.0]

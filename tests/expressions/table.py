@@ -106,7 +106,7 @@ POINTWISE = [
     "T.expit(x) ~ T.special.expit(x)", "x + 1", "1 + x", "x - 2", "2 - x", "x * 3", "3 * x", "x / 4", "4 / y", "x // 0.5", "7 // y", "x % 0.7", "2 % y",
     "y ** 1.5", "2 ** x", "x ** 2", "x ** 3", "y ** -2", "y ** 0.5", "x ** 0", "i ** 2", "2 ** j", "-x", "+x", "abs(x)", "~k", "k & k.logical_not()", "k | True",
     "k ^ k", "i << 1", "i >> 1", "1 << j", "x == y", "x != y", "x < 0", "0 < x", "x >= y", "x <= y", "divmod(7, 2)", "round(x)", "x.round(decimals=1)",
-    "(x * 100).round(decimals=-1)", "T.pow(y, x)", "T.pow(y, 2)", "T.pow(2.5, x)", "y.clone().pow_(2)", "y.clone().pow_(x)", "T.pow(i, 3)", "T.pow(i, -1)",
+    "(x * 100).round(decimals=-1)", "T.pow(y, x)", "T.pow(y, 2)", "T.pow(2.5, x)", "T.pow(0.0, x)", "T.pow(0, y)", "(-2.0) ** x", "1.0 ** x", "T.pow(-1, i)", "y.clone().pow_(2)", "y.clone().pow_(x)", "T.pow(i, 3)", "T.pow(i, -1)",
     "T.div(x, y, rounding_mode='floor')", "T.div(x, y, rounding_mode='trunc')", "T.div(i, j, rounding_mode='floor')", "T.div(i, j, rounding_mode='trunc')",
     "T.div(x, y, rounding_mode='up')", "x.clone().div_(y, rounding_mode='floor')", "T.add(x, y, alpha=2)", "T.sub(x, y, alpha=-3)", "T.rsub(x, y)",
     "T.rsub(x, 1, alpha=2)", "x.clone().add_(y, alpha=2)", "x.clone().sub_(y, alpha=2)", "T.addcmul(x, y, x, value=2)", "T.addcdiv(x, x, y, value=-1)",

@@ -54,6 +54,8 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("kernels/creation/numbers.py", "_full", "0"): "copysign is 1 or -1: every number between splits them",
     ("kernels/losses/cross_entropy/op.py", "_label", "0.0"): "the rows outside are not stored",
     ("kernels/parts/indices/keyed_rows.py", "put_rows", "256 // block_columns"): "tiles of any size give the same answer",
+    ("kernels/parts/reduction.py", "fold", "view.rows == 0"): "a launch of no programs does nothing",
+    ("kernels/random/sampling.py", "_chunked", "128 // bits"): "pieces that are larger still hold whole blocks",
     ("kernels/parts/gemm.py", "_blas_ready", "x.size == 0"): "BLAS takes an array without elements as it is, and so does a copy of it",
 }
 

@@ -95,3 +95,14 @@ def test_refused() -> None:
         ops.sgd_step(x, tt.zeros(3, dtype=tt.float64), lr=0.1)
     with pytest.raises(ValueError, match="the first step is number 1"):
         ops.adam_step(x, x, x, x, lr=0.1, beta1=0.9, beta2=0.9, eps=1e-8, step=0)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_a_parameter_in_the_graph_is_not_overwritten(on):
+    p = tt.ones(3, device=on, requires_grad=True)
+    with pytest.raises(tt.GradError, match=r"sgd_step: p requires grad and would be overwritten; call it under no_grad\(\)"):
+        ops.sgd_step(p, tt.ones(3, device=on), lr=0.5)
+    assert (p.tolist(), p._version) == ([1.0] * 3, 0)
+    with tt.no_grad():
+        ops.sgd_step(p, tt.ones(3, device=on), lr=0.5)
+    assert (p.tolist(), p._version) == ([0.5] * 3, 1)

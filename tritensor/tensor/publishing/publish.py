@@ -94,7 +94,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                made = quick(*args, **kwargs)
+                made = quick(*args, **kwargs) if kwargs else quick(*args)
                 return made if made is not None else f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
