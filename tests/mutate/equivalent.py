@@ -48,8 +48,6 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ("kernels/reductions/extrema.py", "_first_larger", "i < j"): "two elements are never at one place",
     ("kernels/reductions/extrema.py", "_first_smaller", "i < j"): "two elements are never at one place",
     ("tritensor/tensor/aliasing/views.py", "_like_base", "0"): "of a base without elements no memory is looked at",
-    ("tritensor/tensor/copying.py", "_span", "r > 0"): "a reach of 0 adds nothing",
-    ("tritensor/tensor/copying.py", "_span", "r < 0"): "a reach of 0 adds nothing",
     ("autograd/engine.py", "_deliver", "1"): "any two defaults that differ",
     ("kernels/creation/numbers.py", "_full", "0"): "copysign is 1 or -1: every number between splits them",
     ("kernels/losses/cross_entropy/op.py", "_label", "0.0"): "the rows outside are not stored",
@@ -109,6 +107,21 @@ def masked_lane(fault: Fault, source: bytes) -> str:
     masks = [re.search(r"mask=(\w+)\)$", line) for line in text.splitlines() if "tl.store(" in line]
     alone = masks and all(m is not None and m.group(1) == load.group(1) for m in masks) and not _TOGETHER.search(text)
     return "the lane is not stored, and no element meets another" if alone else ""
+
+
+def zero_added(fault: Fault, source: bytes) -> str:
+    """`sum(s * n for ... if s > 0)`: what is 0 adds nothing on either side."""
+    begin = source.rfind(b"\n", 0, fault.start) + 1
+    summed = re.search(r"sum\((\w)[^()]*(?:\([^()]*\)[^()]*)* for .* if $", source[begin : fault.start].decode())
+    old = source[fault.start : fault.end].decode()
+    same = (
+        summed
+        and fault.kind == "comparison"
+        and old in (f"{summed.group(1)} < 0", f"{summed.group(1)} > 0")
+        and "=" in fault.new
+        and "==" not in fault.new
+    )
+    return "what is 0 adds nothing" if same and "!=" not in fault.new else ""
 
 
 def unknown_size(fault: Fault, source: bytes) -> str:
