@@ -187,6 +187,7 @@ def reason(fault: Fault, source: bytes) -> str:
     return (
         by_text
         or unknown_size(fault, source)
+        or zero_added(fault, source)
         or masked_lane(fault, source)
         or speed(fault, source)
         or cut(fault, source)
