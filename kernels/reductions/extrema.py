@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,19 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
     return out.reshape(reduced(x.shape, dims, keepdim))
 
 
+def _plain(ufunc: np.ufunc) -> Callable[..., np.ndarray | None]:
+    """The reduction of few floats as an array; None for other types and for no elements."""
+
+    def plain(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray | None:
+        if x.dtype.char not in "fd" or not x.size or not dims:
+            return None
+        if len(dims) < x.ndim or keepdim:
+            return ufunc.reduce(x, dims, keepdims=keepdim)
+        return ufunc.reduce(x, dims, out=np.empty((), x.dtype))
+
+    return plain
+
+
 def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Largest value over dims; the gradient is shared evenly among equals."""
     dims = dim if type(dim) is tuple else normal_dims("amax", dim, x.ndim)
@@ -145,6 +159,9 @@ def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     if x.dtype.char in "fd":
         return _extreme(np.minimum, x, dims, keepdim)
     return np.asarray(_extreme(np.minimum, _widened(x), dims, keepdim), x.dtype)
+
+
+_amax.plain, _amin.plain = _plain(np.maximum), _plain(np.minimum)  # type: ignore[attr-defined]
 
 
 def _argmax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:

@@ -29,6 +29,9 @@ def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return out.astype(x.dtype) if dtypes.is_float(x.dtype) and kept is not x.dtype else out
 
 
+_sum.plain = few  # type: ignore[attr-defined]
+
+
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Mean over dims; NaN over none."""
     dims = dim if type(dim) is tuple else normal_dims("mean", dim, x.ndim)

@@ -13,11 +13,10 @@ from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear import nuclear_norm
+from tritensor.tensor.functions.quick_reductions import ALL_DIMS, EACH_DIM, quick_reduction
 from tritensor.tensor.functions.shaping import no_view
 from tritensor.tensor.publishing.publish import function
 
-_ALL = [tuple(range(n)) for n in range(65)]
-_EACH = [(d,) for d in range(64)]
 Dims = int | Sequence[int] | None
 
 
@@ -32,16 +31,16 @@ def _dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
     """The reduced dims, sorted, counted from the front."""
     dim = _one(name, "dim", dim, "axis", axis)
     if dim is None or (isinstance(dim, tuple | list) and not dim):
-        return _ALL[x.ndim]
+        return ALL_DIMS[x.ndim]
     return normal_dims(name, dim, x.ndim)
 
 
 def _plain(x: Tensor, dim: Any) -> tuple[int, ...] | None:
     """The reduced dims where none or one is given, as an int in range; None where there is more to look at."""
     if dim is None:
-        return _ALL[len(x.array.shape)]
+        return ALL_DIMS[len(x.array.shape)]
     n = len(x.array.shape)
-    return _EACH[dim % n] if type(dim) is int and -n <= dim < n else None
+    return EACH_DIM[dim % n] if type(dim) is int and -n <= dim < n else None
 
 
 def _one(name: str, a: str, x: Any, b: str, y: Any) -> Any:
@@ -64,7 +63,7 @@ def _as(x: Tensor, dtype: Any) -> Tensor:
 
 
 # Sums
-@function(out=True)
+@function(out=True, quick=quick_reduction("sum"))
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -194,7 +193,7 @@ def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims:
         return getattr(ops, name + "imum")(x, _one(name, "dim", dim, "other", other))
     reduce = getattr(ops, "a" + name)
     if dim is None:
-        return reduce(x, dim=_ALL[x.ndim], keepdim=_kept(keepdim, keepdims))
+        return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_kept(keepdim, keepdims))
     if not isinstance(dim, int | np.integer):
         return reduce(x, dim=_dims(name, x, dim), keepdim=_kept(keepdim, keepdims))
     return ValuesIndices(*getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims)))
@@ -219,7 +218,7 @@ def min(
     return _extremum("min", x, dim, keepdim, axis, keepdims, other)
 
 
-@function(out=True)
+@function(out=True, quick=quick_reduction("amax"))
 def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
     if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
@@ -227,7 +226,7 @@ def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
     return ops.amax(x, dim=_dims("amax", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
-@function(out=True)
+@function(out=True, quick=quick_reduction("amin"))
 def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
     if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
@@ -273,7 +272,7 @@ def all(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None
 
 def _quantified(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
     dim = _one(name, "dim", dim, "axis", axis)
-    dims = _ALL[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
+    dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
     y = getattr(ops, name)(x, dim=dims, keepdim=keepdim)
     return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
 

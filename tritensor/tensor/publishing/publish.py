@@ -52,7 +52,7 @@ def function(
         )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _making(f, out) if maker else _with_out(f) if out else checked(f, quick=quick)
+    call = _making(f, out) if maker else _with_out(f, quick) if out else checked(f, quick=quick)
     if free:
         call.__module__ = "tritensor"  # where users and pickle find it
     for name in {f.__name__: None, **dict.fromkeys(names)}:
@@ -104,7 +104,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
     return call
 
 
-def _with_out(f: Callable[..., Any]) -> Callable[..., Any]:
+def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None) -> Callable[..., Any]:
     name = f.__name__
 
     @wrapper
@@ -112,7 +112,8 @@ def _with_out(f: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         try:
             if out is None:
-                return f(*args, **kwargs)
+                made = quick(*args, **kwargs) if quick is not None else None
+                return made if made is not None else f(*args, **kwargs)
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
                 return out
             value = f(*args, **kwargs)
