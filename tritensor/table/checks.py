@@ -99,10 +99,9 @@ def _check_fields(record: Any, problems: list[str]) -> None:
         if "rest" not in kinds and given != set(record.attrs):
             problems.append(f"{label} takes the attributes {sorted(given)}, reference {sorted(record.attrs)}; give both the same, after *")
         for name, kind, default in taken:
-            if kind == "keyword" and default is not EMPTY and name in record.attrs and default != record.attrs[name]:
-                problems.append(
-                    f"{label} takes {name}={default!r} when it is left out, reference {record.attrs[name]!r}; give both the same"
-                )
+            ours = record.attrs.get(name, EMPTY)
+            if kind == "keyword" and EMPTY not in (default, ours) and default != ours:
+                problems.append(f"{label} takes {name}={default!r} when it is left out, reference {ours!r}; give both the same")
         count = sum(kind == "positional" for _, kind, _ in taken)
         if "variadic" not in kinds and (record.variadic or count != len(record.inputs)):
             problems.append(
