@@ -61,15 +61,14 @@ def _pass(g: Any) -> Any:
 def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
     """x as another type: floats round to nearest even, floats to integers truncate, anything nonzero is True."""
     with np.errstate(all="ignore"):  # out-of-range values have no defined integer, infinities are what overflow gives
-        if x.dtype.kind == "c" and dtype.kind != "c":
-            x = x.real
         if dtypes.of(dtype).kind == "float8":  # through float32, as in the kernel
             x = x.astype(np.float32)
         return x.astype(dtype)
 
 
 def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:
-    dtypes.of(dtype)
+    if dtypes.of(x.dtype).kind == "complex" and dtypes.of(dtype).kind not in ("complex", "bool"):  # a number is True by either part
+        raise DTypeError(f"cast: {dtypes.of(x.dtype).name} to {dtypes.of(dtype).name} would drop the imaginary part; use .real or .abs()")
     return Spec(x.shape, dtype)
 
 

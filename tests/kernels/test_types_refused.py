@@ -58,3 +58,30 @@ def test_wide_complex_numbers_are_chosen() -> None:
     z = tt.tensor([1 + 2j, 3 - 1j], dtype=tt.complex128)
     assert tt.where(tt.tensor([True, False]), z, 0.5).tolist() == [1 + 2j, 0.5]
     assert tt.where(tt.tensor([True, False]), 0.5, z).tolist() == [0.5, 3 - 1j]
+
+
+def test_complex_numbers_are_cast_to_their_truth_alone() -> None:
+    z = tt.tensor([1j, 0j, 2 + 0j])
+    assert z.bool().tolist() == [True, False, True]
+    for kind in (tt.float32, tt.int64, tt.float16):
+        with pytest.raises(tt.DTypeError, match=rf"complex64 to {kind.name} would drop the imaginary part; use .real or .abs\(\)"):
+            z.to(kind)
+    assert z.to(tt.complex128).tolist() == z.tolist()
+
+
+@both_devices
+def test_sizes_that_no_convolution_gives(on: str) -> None:
+    g, x, w = tt.ones(1, 2, 3, 3, device=on), tt.ones(1, 2, 5, 5, device=on), tt.ones(2, 2, 2, 2, device=on)
+    same: dict[str, Any] = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    with pytest.raises(tt.ShapeError, match=r"conv2d_input: .*a convolution to that size gives \(1, 2, 4, 4\), not g's shape"):
+        tt.ops.conv2d_input(g, w, size=(5, 5), **same)
+    with pytest.raises(tt.ShapeError, match=r"conv2d_weight: .*the convolution gives \(1, 2, 4, 4\), not g's shape"):
+        tt.ops.conv2d_weight(x, g, kernel_size=(2, 2), **same)
+
+
+@both_devices
+def test_memory_formats_have_a_number_of_dimensions(on: str) -> None:
+    with pytest.raises(tt.ShapeError, match="channels_last orders 4 dimensions"):
+        tt.ops.copy(tt.ones(2, 3, 4, device=on), memory_format=tt.channels_last)
+    with pytest.raises(tt.ShapeError, match="channels_last orders 4 dimensions"):
+        tt.ones(2, 3, 4, device=on).clone(memory_format=tt.channels_last)

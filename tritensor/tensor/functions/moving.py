@@ -12,7 +12,7 @@ from tritensor.cuda.memory import pinned
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.device import as_device, device
 from tritensor.dtypes import DType
-from tritensor.errors import DeviceError, DTypeError
+from tritensor.errors import DeviceError
 from tritensor.strides import as_format, is_dense, preserve_format
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
@@ -50,8 +50,6 @@ class _Pinned(Function):
 def _cast(x: Tensor, want: DType | None) -> Tensor:
     if want is None or x.array.dtype == want.numpy:
         return x
-    if x.dtype.is_complex and not want.is_complex:
-        raise DTypeError(f"to: {x.dtype.name} to {want.name} would drop the imaginary part; use .real or .abs()")
     return ops.cast(x, dtype=want.numpy)
 
 
