@@ -104,7 +104,8 @@ def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
     if not 0 < size <= _RUN or not x.flags.c_contiguous or (ones := _first_ones.get(x.dtype.char)) is None:
         return None
     if len(dims) == x.ndim:
-        out = x.ravel().dot(ones[size], np.empty((), x.dtype))  # an array: to make one of numpy's scalar costs as much again
+        out = np.empty((), x.dtype)  # an array: to make one of the scalar that dot returns costs as much again
+        x.ravel().dot(ones[size], out)
         return out.reshape((1,) * x.ndim) if keepdim else out
     if x.ndim != 2:
         return None

@@ -133,14 +133,16 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 
 def _plain(ufunc: np.ufunc) -> Callable[..., np.ndarray | None]:
-    """The reduction of few floats as an array; None for other types and for no elements."""
+    """The reduction of few floats in C order as an array; None for others and for no elements."""
 
     def plain(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray | None:
-        if x.dtype.char not in "fd" or not x.size or not dims:
+        if x.dtype.char not in "fd" or not x.size or not dims or not x.flags.c_contiguous:
             return None
         if len(dims) < x.ndim or keepdim:
             return ufunc.reduce(x, dims, keepdims=keepdim)
-        return ufunc.reduce(x, dims, out=np.empty((), x.dtype))
+        out = np.empty((), x.dtype)  # an array: reduce alone returns a scalar
+        ufunc.reduce(x, dims, out=out)
+        return out
 
     return plain
 

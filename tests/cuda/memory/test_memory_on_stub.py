@@ -210,11 +210,12 @@ def test_a_copy_to_the_host_on_another_stream_keeps_its_source() -> None:
 @on_stub()
 def test_a_result_dropped_before_its_copy_is_done_is_not_overwritten_into() -> None:
     x = tt.from_numpy(np.arange(100_000, dtype=np.float32)).cuda()
+    zeros = tt.zeros(100_000)  # made before: the first op of a process loads Triton, and the copy would be done
     control.slow_copies(SLOW)
     y = x.to("cpu", non_blocking=True)
     pointer = y.data_ptr()
     del y
-    z = tt.zeros(100_000).pin_memory()
+    z = zeros.pin_memory()
     assert z.data_ptr() != pointer
     tt.cuda.synchronize()
     assert z.sum().item() == 0, "a copy that was still running wrote into memory that had a new owner"
