@@ -247,13 +247,14 @@ ROW_CALLS = [
 
 
 @pytest.mark.parametrize(("high", "wide", "whole"), [(1, 16, False), (4, 8, False), (8, 64, True)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("name", "sample"), ROW_CALLS, ids=lambda v: v if isinstance(v, str) else "")
-def test_rows_in_small_tiles(name: str, sample: Sample, high: int, wide: int, whole: bool) -> None:
+def test_rows_in_small_tiles(name: str, sample: Sample, dtype: str, high: int, wide: int, whole: bool) -> None:
     def tile(key: Any, default: RowTiles) -> RowTiles:
         return default._replace(BM=high, BN=wide, whole=whole)
 
     with forced(softmax=tile, layer_norm=tile, cross_entropy=tile, cumsum=tile, layer_norm_weight=Blocks(4, 16, 3)):
-        assert not findings(name, sample)
+        assert not findings(name, sample, dtype)
 
 
 def test_every_tile_of_rows() -> None:
