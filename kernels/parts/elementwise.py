@@ -413,6 +413,9 @@ def elementwise(
     if isinstance(reference, np.ufunc) and len(inputs) == 2:
         reference = blocks.binary(reference, inputs, result == "bool")
         reference.__module__ = maths.body(formula).__module__
+    elif isinstance(reference, np.ufunc) and promote == "float" and gradients is not None and not one_rounding:
+        reference = blocks.unary(reference, inputs)
+        reference.__module__ = maths.body(formula).__module__
     is_ufunc = isinstance(reference, np.ufunc)
     domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
     return op(

@@ -404,7 +404,7 @@ class _OnTensors:
     def safe(self, g: Any, d: Any) -> Any:
         if isinstance(d, int | float):
             found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)  # of 0: 1, else 0 of d's sign
-            return ops.neg(found) if d == 0 and math.copysign(1.0, d) < 0 else found
+            return found * -1.0 if d == 0 and math.copysign(1.0, d) < 0 else found  # not neg: that of Triton 3.6 makes 0 of 0
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.eq(d, 0.0)), 1.0, d)
 
     def chain(self, g: Any, factor: Any) -> Any:
