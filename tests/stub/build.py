@@ -36,7 +36,7 @@ def _headers() -> Path:
 
 
 @cache
-def library_folder() -> Path:
+def driver_folder() -> Path:
     """The folder that holds libcuda.so.1, for LD_LIBRARY_PATH; builds it if this state of the sources has not been built.
 
     Raises RuntimeError where there is no C compiler, no cuda.h, or the sources do not compile.
@@ -64,7 +64,7 @@ def environment(**stub: object) -> dict[str, str]:
     root = str(HERE.parent.parent)
     kept = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET" and not k.startswith("STUB_")}
     paths = {
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(library_folder()), kept.get("LD_LIBRARY_PATH", "")])),
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(driver_folder()), kept.get("LD_LIBRARY_PATH", "")])),
         "PYTHONPATH": os.pathsep.join(filter(None, [root, kept.get("PYTHONPATH", "")])),
     }
     return kept | paths | {"OPENBLAS_NUM_THREADS": "1"} | {k: str(v) for k, v in stub.items()}

@@ -109,7 +109,7 @@ _open: dict[int, Any] = {}  # ranges of range_start: number -> the library's han
 _numbers = itertools.count(1)
 
 
-def library() -> str:
+def provider() -> str:
     """What ranges go to; "" where nothing was found and they do nothing."""
     return _told().name
 

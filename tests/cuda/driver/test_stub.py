@@ -367,7 +367,7 @@ def test_the_harness_reports_what_went_wrong() -> None:
 def test_without_a_compiler_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     with pytest.raises(RuntimeError, match=r"needs a C compiler.*install gcc"):
-        build.library_folder.__wrapped__()
+        build.driver_folder.__wrapped__()
 
 
 def test_a_process_on_the_stub_interprets_nothing() -> None:
