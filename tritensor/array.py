@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.cuda.memory.storage import Storage, allocate
 from tritensor.device import cpu, device
 from tritensor.errors import DeviceError, ShapeError
-from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images, order_of
+from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images, order_of, reach
 
 
 class Layout:
@@ -316,8 +316,7 @@ def to_host(x: Array) -> np.ndarray:
     if x.size == 0:
         return np.empty(x.shape, x.dtype)
     # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
-    low = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0)
-    high = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0)
+    low, high = reach(x.shape, x.strides)
     span = np.empty((high - low + 1) * x.itemsize, np.uint8)  # as bytes: as_strided does not know float8
     x.storage.read(span, (x.offset + low) * x.itemsize)
     view = np.ndarray(x.shape, x.dtype, span, -low * x.itemsize, tuple(s * x.itemsize for s in x.strides))

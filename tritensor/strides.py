@@ -13,6 +13,12 @@ Steps = tuple[int, ...]  # strides in elements
 ELEMENTWISE, CONTIGUOUS, IMAGES, OWN = RULES = ("elementwise", "contiguous", "images", "own")
 
 
+def reach(shape: tuple[int, ...], strides: Steps) -> tuple[int, int]:
+    """How far the first and the last element in memory lie from element 0 (of an array that has elements), in the strides' unit."""
+    low = sum([s * (n - 1) for n, s in zip(shape, strides, strict=True) if s < 0])
+    return low, sum([s * (n - 1) for n, s in zip(shape, strides, strict=True) if s > 0])
+
+
 class MemoryFormat:
     """An order of a tensor's dimensions in memory: `contiguous_format`, `preserve_format`, `channels_last`, `channels_last_3d`."""
 

@@ -11,6 +11,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray, device_of, element_strides, from_host
 from tritensor.autograd import engine
 from tritensor.device import as_device
+from tritensor.strides import reach
 
 _BYTE = np.dtype(np.uint8)
 
@@ -44,9 +45,8 @@ def packed(x: Any) -> tuple[Any, ...]:
     """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
     on, strides = device_of(x), element_strides(x)
     if isinstance(x, CudaArray):
-        low = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0) if x.size else 0
-        high = sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0) + 1 if x.size else 0
-        data = np.empty((high - low) * x.itemsize, np.uint8)
+        low, last = reach(x.shape, x.strides) if x.size else (0, -1)
+        data = np.empty((last + 1 - low) * x.itemsize, np.uint8)
         if x.size:
             x.storage.read(data, (x.offset + low) * x.itemsize)
         return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
@@ -75,8 +75,8 @@ def _span(x: np.ndarray) -> tuple[int, int]:
     at = x.ctypes.data
     if x.size == 0:
         return at, at
-    reach = [s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True)]
-    return at + sum(r for r in reach if r < 0), at + sum(r for r in reach if r > 0) + x.itemsize
+    low, last = reach(x.shape, x.strides)
+    return at + low, at + last + x.itemsize
 
 
 def _bytes(low: int, high: int) -> np.ndarray:

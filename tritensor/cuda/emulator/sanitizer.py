@@ -10,6 +10,7 @@ import numpy as np
 from tritensor.cuda.emulator.overflow import KEY, Exact
 from tritensor.cuda.emulator.source_lines import kernel_line
 from tritensor.errors import LaunchError
+from tritensor.strides import reach
 
 _GUARDED = -2  # in place of a program's number: stored to by one that held a lock
 _PATIENCE = 2_000  # compare-and-swaps: programs run one after another, so that nobody else will change the value
@@ -40,8 +41,9 @@ class Window(NamedTuple):
         start, item = x.data_ptr(), x.dtype.itemsize
         low = high = start
         if 0 not in x.shape:
-            low += item * sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s < 0)
-            high += item * (1 + sum(s * (n - 1) for n, s in zip(x.shape, x.strides, strict=True) if s > 0))
+            first, last = reach(x.shape, x.strides)
+            low += item * first
+            high += item * (1 + last)
         text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
         return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text)
 

@@ -15,6 +15,7 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
 from tritensor.errors import GradError
+from tritensor.strides import reach
 from tritensor.table import ops, registry
 from tritensor.tensor.core import Tensor, new_output, new_tensor
 
@@ -294,8 +295,7 @@ class ViewWrite(Node):
         """A copy of g laid out as the base was, so that the path's views are possible."""
         assert self.meta is not None
         shape = self.meta[0][0]
-        low = sum(s * (n - 1) for n, s in zip(shape, self.strides, strict=True) if s < 0)
-        high = sum(s * (n - 1) for n, s in zip(shape, self.strides, strict=True) if s > 0)
+        low, high = reach(shape, self.strides)
         laid = as_strided(empty((max(high - low + 1, 0),), g.dtype, device_of(g)), shape, self.strides, -low)
         copy_into(laid, g)
         return laid

@@ -12,6 +12,7 @@ from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Node
 from tritensor.errors import ShapeError
+from tritensor.strides import reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
 from tritensor.tensor.core import Tensor, new_tensor
@@ -30,8 +31,8 @@ class _Geometry(NamedTuple):
         """Offsets of the first and the last element in memory; of an empty window nothing lies between them."""
         if 0 in self.shape:
             return self.offset, self.offset - 1
-        reach = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        return self.offset + sum(r for r in reach if r < 0), self.offset + sum(r for r in reach if r > 0)
+        low, high = reach(self.shape, self.strides)
+        return self.offset + low, self.offset + high
 
     def within(self, other: _Geometry, shared: bool) -> bool:
         """Whether all of this window lies on another one, some of whose elements may be `shared`."""
