@@ -10,11 +10,11 @@ import triton
 
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError
-from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.blocks import blocked, evaluate, like, run_blocked, zeroed
+from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, like, run_blocked, zeroed
+from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, numpy_gradient, shape_rule, work
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
-from tritensor.kernels.parts.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.table import FLOATS, Sample, Spec, op
 
 _WIDE = Domain(-5.0, 5.0)
@@ -236,7 +236,7 @@ _GELU = {"none": (_gelu, _gelu_grad, _gelu_block), "tanh": (_gelu_tanh, _gelu_ta
 _FORWARD = {name: forward_of(formulas[0], "gelu", ("x",), {}, "same") for name, formulas in _GELU.items()}
 _BACKWARD = {name: backward_of(formulas[1:2])[0] for name, formulas in _GELU.items()}
 _NUMPY = {name: numpy_gradient(formulas[1], False) for name, formulas in _GELU.items()}
-_RULE = {name: maths.twin(formulas[1], maths.on_tensors) for name, formulas in _GELU.items()}
+_RULE = {name: spellings.twin(formulas[1], spellings.on_tensors) for name, formulas in _GELU.items()}
 
 
 def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import blocks, maths
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.elementwise import elementwise, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import FLOATS
@@ -29,7 +30,7 @@ def _sub(a, b):
 
 @triton.jit
 def _negated(g):
-    return -g
+    return maths.neg(g)
 
 
 # y = a * b
@@ -68,7 +69,7 @@ def _div_b(g, a, b):
 # y = -x
 @triton.jit
 def _neg(x):
-    return -x
+    return maths.neg(x)
 
 
 # y = |x|; the slope at 0 and at NaN is 0

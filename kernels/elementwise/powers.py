@@ -13,9 +13,9 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.blocks import SILENT, binary, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import FLOATS, Sample, broadcast
@@ -176,7 +176,7 @@ def _square_a(g, a):
 
 _pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
 _pow_a_numpy, _pow_b_numpy, _square_a_numpy = (numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
-_pow_a_rule, _pow_b_rule = (maths.twin(f, maths.on_tensors) for f in (_pow_a, _pow_b))
+_pow_a_rule, _pow_b_rule = (spellings.twin(f, spellings.on_tensors) for f in (_pow_a, _pow_b))
 
 
 def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import FLOATS, Sample
@@ -56,6 +56,6 @@ for _name, _formula, _ufunc in (
 ):
     elementwise(_name, _formula, _flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
 elementwise(
-    "sign", _sign, _flat, maths.numpy_sign, promote="same", kinds=("uint", "int", "float"), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
+    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("uint", "int", "float"), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

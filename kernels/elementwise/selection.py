@@ -11,9 +11,9 @@ import triton
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DTypeError
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.blocks import select, zeroed
+from tritensor.kernels.parts.cpu.blocks import select, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -176,7 +176,7 @@ def _where_samples(rng: np.random.Generator) -> list[Sample]:
 
 _WHERE = (None, _where_a, _where_b)
 op(
-    "where", _where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and maths.twin(f, maths.on_tensors) for f in _WHERE),
+    "where", _where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and spellings.twin(f, spellings.on_tensors) for f in _WHERE),
     backward=backward_of(_WHERE), reference_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
     samples=_where_samples, work=work,
 )  # fmt: skip
@@ -244,7 +244,7 @@ def _bounds(low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
 
 
 def _clamp_gradient(name: str, spelling: Any) -> Callable[..., Any]:
-    formulas = [f and maths.twin(f, spelling) for f in _CLAMP[name]]
+    formulas = [f and spellings.twin(f, spelling) for f in _CLAMP[name]]
 
     def gradient(g: Any, x: Any, low: Any, high: Any) -> Any:
         which, bounds = _bounds(low, high)
@@ -313,8 +313,8 @@ def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "clamp", _clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, maths.on_tensors) for n in _CLAMP),
+    "clamp", _clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, spellings.on_tensors) for n in _CLAMP),
     backward=tuple(_clamp_backward(n) for n in _CLAMP),
-    reference_backward=(_clamp_x_numpy, _clamp_gradient("low", maths.on_numpy), _clamp_gradient("high", maths.on_numpy)),
+    reference_backward=(_clamp_x_numpy, _clamp_gradient("low", spellings.on_numpy), _clamp_gradient("high", spellings.on_numpy)),
     broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,
 )  # fmt: skip

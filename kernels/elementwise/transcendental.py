@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, special
-from tritensor.kernels.parts.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu import special
+from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import Sample

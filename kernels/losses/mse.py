@@ -13,8 +13,8 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
+from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, spread, zero
-from tritensor.kernels.parts.summation import total
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 REDUCTIONS = ("none", "mean", "sum")

@@ -17,10 +17,10 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.cpu.summation import row_sums, total
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, upcast, zero
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, tiles_for
-from tritensor.kernels.parts.summation import row_sums, total
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 PARTIALS = 264  # partial sums of weight and bias gradients: two programs for each multiprocessor of the largest GPU

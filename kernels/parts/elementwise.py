@@ -17,8 +17,9 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError
-from tritensor.kernels.parts import blocks, maths
+from tritensor.kernels.parts import spellings
 from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 
@@ -238,7 +239,7 @@ def unchanged(g):
 
 
 def _names(formula: Any) -> tuple[str, ...]:
-    code = maths.body(formula).__code__
+    code = spellings.body(formula).__code__
     return code.co_varnames[: code.co_argcount]
 
 
@@ -341,7 +342,7 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[
 
 def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
     """A gradient formula on numpy arrays: its body as it is, blocked where that saves passes over memory, through float32 for 16-bit floats."""
-    plain = maths.twin(formula, maths.on_numpy)
+    plain = spellings.twin(formula, spellings.on_numpy)
     names = _names(formula)
     if one_rounding and len(names) == 1:
         return plain
@@ -404,7 +405,7 @@ def elementwise(
     inputs = names[: len(names) - len(attributes)]
     if gradients is not None:
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        rule = rule or tuple(None if f is None else maths.twin(f, maths.on_tensors) for f in gradients)
+        rule = rule or tuple(None if f is None else spellings.twin(f, spellings.on_tensors) for f in gradients)
         backward = backward or backward_of(gradients)
         reference_backward = reference_backward or tuple(
             None if f is None else numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
@@ -412,10 +413,10 @@ def elementwise(
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
     if isinstance(reference, np.ufunc) and len(inputs) == 2:
         reference = blocks.binary(reference, inputs, result == "bool")
-        reference.__module__ = maths.body(formula).__module__
+        reference.__module__ = spellings.body(formula).__module__
     elif isinstance(reference, np.ufunc) and promote == "float" and gradients is not None and not one_rounding:
         reference = blocks.unary(reference, inputs)
-        reference.__module__ = maths.body(formula).__module__
+        reference.__module__ = spellings.body(formula).__module__
     is_ufunc = isinstance(reference, np.ufunc)
     domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
     return op(

@@ -1,26 +1,17 @@
-"""Scalar mathematics, every function spelled three times: for Triton kernels, for numpy arrays and for Tensors.
+"""Scalar mathematics in Triton kernels: the functions of which elementwise formulas are made.
 
-A formula of an elementwise op is written once, `g * (1.0 - y * y)`, with functions of this module only. Its body serves as a
-kernel (the functions below), as numpy (`on_numpy`) and as a differentiable rule on Tensors (`on_tensors`): see `twin`.
+A formula is written once, `g * (1.0 - y * y)`, with functions of this module only; `spellings` makes of it numpy and a rule on Tensors.
 Triton's own exp, sqrt and / are approximate; these keep the promise of 4 ULP in float32, and of exact division and roots.
 """
 
 from __future__ import annotations
 
-import math
-import types
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
 import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from tritensor.table import ops
 
-
-# --- in kernels: values are float32, float64 or integers
+# values are float32, float64 or integers
 @triton.jit
 def exp(x):
     return libdevice.exp(x)
@@ -227,6 +218,12 @@ def fmod(a, b):
 
 
 @triton.jit
+def neg(x):
+    """-x; of a float by a product, which turns the sign of 0, too (Triton 3.6 computes 0 - x)."""
+    return x * -1.0 if x.dtype.is_floating() else -x
+
+
+@triton.jit
 def sign(x):
     """1, 0 or -1; 0 of NaN."""
     return tl.where(x > 0, ones(x), tl.where(x < 0, -ones(x), tl.zeros_like(x)))
@@ -309,142 +306,3 @@ def floor_quotient(a, b):
     r = tl.where(q == 0, a, tl.fma(-q, b, a))  # b may be infinite
     unknown = tl.where(b == 0, b, a)
     return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1.0, q) + (unknown - unknown)  # infinity has no whole part
-
-
-# --- on numpy arrays
-def _numpy_where(condition: Any, a: Any, b: Any) -> Any:
-    return (a if condition else b) if type(condition) is bool else np.where(condition, a, b)
-
-
-def _numpy_safe(g: Any, d: Any) -> Any:
-    if not isinstance(d, np.ndarray | np.generic):  # a Python number, True and False among them
-        return d if d != 0 else np.where(g == 0, g.dtype.type(1), g.dtype.type(d))  # of -0.0 the sign is kept
-    return d if d.all() else np.where((g == 0) & (d == 0), d.dtype.type(1), d)
-
-
-def _numpy_chain(g: Any, factor: Any) -> Any:
-    out = g * factor
-    if math.isnan(out.sum()):  # one pass without a temporary; the repair is rare
-        out = np.where((g == 0) & ~np.isfinite(factor), out.dtype.type(0), out)
-    return out
-
-
-def _numpy_tame(g: Any, y: Any) -> Any:
-    return y if math.isfinite(y.sum()) else np.where((g == 0) & ~np.isfinite(y), y.dtype.type(0), y)
-
-
-def numpy_sign(x: np.ndarray, out: np.ndarray | None = None) -> Any:
-    """numpy's sign, with 0 for NaN."""
-    y = np.sign(x, out=out)
-    if x.dtype.kind not in "iu" and (unknown := np.isnan(y)).any():
-        y = np.asarray(y)
-        np.copyto(y, 0, where=unknown)
-    return y
-
-
-def _log_of_number(x: float) -> float:
-    return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
-
-
-def _numpy_log(x: Any) -> Any:
-    return _log_of_number(x) if type(x) is float or type(x) is int else np.log(x)
-
-
-def numpy_erf(x: Any) -> Any:
-    """Error function of an array (looked up when called: its module stands on this one's floor)."""
-    from tritensor.kernels.parts.special import erf as evaluate
-
-    return evaluate(x)
-
-
-def numpy_normal_cdf(x: Any) -> Any:
-    """Distribution function of the standard normal of an array."""
-    from tritensor.kernels.parts.special import normal_cdf as evaluate
-
-    return evaluate(x)
-
-
-on_numpy = types.SimpleNamespace(
-    exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=np.log1p, sin=np.sin, cos=np.cos,
-    tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh,
-    acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=numpy_erf, normal_cdf=numpy_normal_cdf,
-    pow=np.power, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
-    rint=np.rint, fmod=np.fmod, maximum=np.maximum, minimum=np.minimum, zeros=np.zeros_like, ones=lambda x: 1.0, where=_numpy_where,
-    sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
-    one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,
-    chain_div=lambda g, a, d: _numpy_chain(g, np.divide(a, d)), gated=lambda g, x: g / (1.0 + np.exp(-x)), floor_quotient=np.floor_divide,
-)  # fmt: skip
-
-
-# --- on Tensors: every name is the op of that name, so a rule written with it is differentiable again
-class _OnTensors:
-    """Looks ops up when a rule runs."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return getattr(ops, name)
-
-    def where(self, condition: Any, a: Any, b: Any) -> Any:
-        return (a if condition else b) if type(condition) is bool else ops.where(condition, a, b)
-
-    def log(self, x: Any) -> Any:
-        return _log_of_number(x) if isinstance(x, int | float) else ops.log(x)
-
-    def zeros(self, x: Any) -> Any:
-        return ops.full(shape=tuple(x.shape), value=0, dtype=x.array.dtype, device=x.device)
-
-    def ones(self, x: Any) -> float:
-        return 1.0
-
-    def both(self, a: Any, b: Any) -> Any:
-        return ops.logical_and(a, b)
-
-    def either(self, a: Any, b: Any) -> Any:
-        return ops.logical_or(a, b)
-
-    def safe(self, g: Any, d: Any) -> Any:
-        if isinstance(d, int | float):
-            found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)  # of 0: 1, else 0 of d's sign
-            return found * -1.0 if d == 0 and math.copysign(1.0, d) < 0 else found  # not neg: that of Triton 3.6 makes 0 of 0
-        return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.eq(d, 0.0)), 1.0, d)
-
-    def chain(self, g: Any, factor: Any) -> Any:
-        return g * (factor if isinstance(factor, int | float) else self.tame(g, factor))
-
-    def tame(self, g: Any, y: Any) -> Any:
-        if isinstance(g, int | float):
-            return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)
-        return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.ne(y - y, 0.0)), 0.0, y)
-
-    def chain_div(self, g: Any, a: Any, d: Any) -> Any:
-        return self.chain(g, ops.div(a, d))
-
-    gated = staticmethod(lambda g, x: g * ops.sigmoid(x))
-    floor_quotient = staticmethod(lambda a, b: ops.floor_divide(a, b))
-
-    def one_minus_square(self, x: Any) -> Any:
-        return ops.one_minus_square(x)
-
-    def normal_cdf(self, x: Any) -> Any:
-        return 0.5 * ops.erfc(x * -math.sqrt(0.5))
-
-
-on_tensors = _OnTensors()
-
-
-def body(formula: Any) -> types.FunctionType:
-    """The Python function under a `@triton.jit` formula, compiled or interpreted."""
-    return formula.fn
-
-
-def twin(formula: Any, spelling: Any) -> types.FunctionType:
-    """A formula's body as a function of numpy arrays (`on_numpy`) or Tensors (`on_tensors`): `maths` in it means that spelling.
-
-    Formulas that it calls from its own file become twins too.
-    """
-    fn = body(formula)
-    names: dict[str, Any] = {**fn.__globals__, "maths": spelling}
-    for name in fn.__code__.co_names:
-        other = fn.__globals__.get(name)
-        if isinstance(getattr(other, "fn", None), types.FunctionType):
-            names[name] = twin(other, spelling)
-    return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)

@@ -14,8 +14,8 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.blocks import is_narrow
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import pooling_cpu as cpu

@@ -13,8 +13,8 @@ from tritensor.array import CudaArray
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, reduced, stretch
+from tritensor.kernels.parts.cpu.summation import few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
-from tritensor.kernels.parts.summation import few, total
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.table import Sample, Work, normal_dims, ops
 

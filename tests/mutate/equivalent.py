@@ -156,7 +156,7 @@ SIZES = {
     "kernels/parts/launch_rules.py": ("gemm_tiles",),
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
     "kernels/convolution/conv2d/cpu.py": ("_gathered",),
-    "kernels/parts/blocks.py": ("_evaluate",),
+    "kernels/parts/cpu/blocks.py": ("_evaluate",),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(

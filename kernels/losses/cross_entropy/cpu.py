@@ -10,9 +10,9 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.errors import OutOfRangeError
+from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
-from tritensor.kernels.parts.summation import total
 
 
 def is_labels(target: Any) -> bool:

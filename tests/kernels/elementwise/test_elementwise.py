@@ -11,8 +11,9 @@ import pytest
 import tritensor as tt
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.device import device
-from tritensor.kernels.parts import blocks, elementwise, maths, special
+from tritensor.kernels.parts import elementwise, spellings
 from tritensor.kernels.parts.copying import contiguous, write
+from tritensor.kernels.parts.cpu import blocks, special
 from tritensor.table import registry
 
 CUDA = device("cuda", 0)
@@ -53,6 +54,17 @@ def test_a_transposed_array_is_known_to_be_contiguous_along_rows() -> None:
     plan = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1, 512))))
     assert plan.last == (1, 3)
     assert plan.tile == (32, 32)
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float32, tt.float64])
+def test_negation_turns_the_sign_of_zero(where: str, dtype: tt.dtype) -> None:
+    x = tt.tensor([0.0, -0.0, 1.0], dtype=dtype, device=where, requires_grad=True)
+    y = -x
+    y.backward(tt.zeros_like(y))
+    assert [math.copysign(1.0, v) for v in y.tolist()] == [-1.0, 1.0, -1.0]
+    assert x.grad is not None
+    assert [math.copysign(1.0, v) for v in x.grad.tolist()] == [-1.0] * 3
 
 
 class TestDevice:
@@ -125,7 +137,7 @@ class TestDevice:
 def test_a_body_serves_numpy_and_tensors() -> None:
     from tritensor.kernels.elementwise.transcendental import _tanh_grad
 
-    on_numpy, on_tensors = (maths.twin(_tanh_grad, spelling) for spelling in (maths.on_numpy, maths.on_tensors))
+    on_numpy, on_tensors = (spellings.twin(_tanh_grad, spelling) for spelling in (spellings.on_numpy, spellings.on_tensors))
     g, y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
     assert on_numpy(g, y).tolist() == on_tensors(tt.from_numpy(g), tt.from_numpy(y)).tolist() == [0.75, 1.875]
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tritensor.kernels.parts.blocks import blocked
+from tritensor.kernels.parts.cpu.blocks import blocked
 
 # float32: rational fits in the maximum norm (iteratively reweighted least squares, checked in double precision). TAIL: the normal
 # distribution's mass beyond t times exp(t^2 / 2), t in [0, 14], relative error 6e-9. ERF: (artanh(erf(x)) / x - 2 / sqrt(pi)) / x^2 in
