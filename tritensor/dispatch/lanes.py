@@ -59,7 +59,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             return otherwise(a, b)
         out = make(Tensor)
         out.array = result
-        out._grad = out.version = out.extra = None
+        out._grad = out.version = out.extra = out.path = None
         if differentiable and (a.tracked or b.tracked) and mode.enabled:
             left = (a.node or a) if a.tracked else None
             right = (b.node or b) if b.tracked else None

@@ -42,26 +42,17 @@ Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: th
 
 
 class Extra:
-    """What few tensors have: hooks, and for views the way from their base, and for bases their live views.
+    """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
 
     `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
     gave), "function" (a Function returned it), "window" (as_strided took it from outside a view); "" for most.
     """
 
-    # Of the class, so that making one (every view has one) sets nothing that a view leaves as it is.
     hooks: Hooks | None = None
     post_hooks: dict[int, Any] | None = None
-    base: Tensor | None = None
     kin: Kin | None = None
     origin = ""
-    path: tuple[Step, ...] = ()  # from the base
     retains = False
-
-
-class ViewExtra(Extra):
-    """A view's Extra. Every view has one: what it sets lies in slots, and the rest is the class's until it is set."""
-
-    __slots__ = ("base", "path")
 
 
 class Tensor(Values):
@@ -69,10 +60,11 @@ class Tensor(Values):
 
     `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
     `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray or CudaArray), `node` (where
-    it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`.
+    it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`, `path` (of
+    a view the tensor that it is a view of, then the steps from there; else None).
     """
 
-    __slots__ = ("__weakref__", "_grad", "array", "extra", "node", "tracked", "version")
+    __slots__ = ("__weakref__", "_grad", "array", "extra", "node", "path", "tracked", "version")
     __array_ufunc__ = None  # numpy must not swallow `ndarray + tensor`
     __array_priority__ = 1000
     heading = ""  # what a subclass prints before the values
@@ -83,6 +75,7 @@ class Tensor(Values):
     _grad: Tensor | None
     version: Version | None
     extra: Extra | None
+    path: tuple[Any, ...] | None
 
     if TYPE_CHECKING:  # attached at run time: functions by `function`, operators by operators.py
 
@@ -121,7 +114,7 @@ class Tensor(Values):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Tensor:
         t = object.__new__(cls)
-        t.node = t._grad = t.version = t.extra = None
+        t.node = t._grad = t.version = t.extra = t.path = None
         t.tracked = False
         return t
 
@@ -312,7 +305,7 @@ class Tensor(Values):
 
         Raises GradError for a view, which would come back with the next write to its base.
         """
-        if self.extra is not None and self.extra.base is not None:
+        if self.path is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         self.hang_at(None)
         return self
@@ -368,20 +361,12 @@ class Tensor(Values):
 
     def became_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
-        extra = self.extra = _object_new(ViewExtra)
-        above = base.extra
-        if above is None or above.base is None:
-            root = extra.base = base
-            extra.path = (step,)
-        else:
-            root = extra.base = above.base
-            extra.path = (*above.path, step)
-            if above.origin:
-                extra.origin = above.origin
-            above = root.extra
-        if not recording and not extra.origin:
-            extra.origin = "no_grad"
-        fresh = (above.kin if above is not None and above.kin is not None else _kin_of(root)).fresh
+        above = base.path
+        self.path = (base, step) if above is None else (*above, step)
+        origin = base.extra.origin if above is not None and base.extra is not None else ""
+        if origin or not recording:
+            extra_of(self).origin = origin or "no_grad"
+        fresh = _kin_of(self.path[0]).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:
@@ -389,14 +374,14 @@ class Tensor(Values):
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self.extra is None else self.extra.base
+        return None if self.path is None else self.path[0]
 
 
 def new_tensor(array: Array) -> Tensor:
     """A leaf on an array: the bare constructor that dispatch calls for every result."""
     t = _object_new(Tensor)
     t.array = array
-    t.node = t._grad = t.version = t.extra = None
+    t.node = t._grad = t.version = t.extra = t.path = None
     t.tracked = False
     return t
 
@@ -427,6 +412,8 @@ _making = threading.Lock()
 
 def _kin_of(root: Tensor) -> Kin:
     """The record of a base's views, made at the first; two threads that view it first at once share one."""
+    if root.extra is not None and root.extra.kin is not None:
+        return root.extra.kin
     with _making:
         extra = extra_of(root)
         if extra.kin is None:

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, next_sequence, version_of
 from tritensor.table import registry
-from tritensor.tensor.core import Tensor, ViewExtra
+from tritensor.tensor.core import Tensor
 
 _make = object.__new__
 
@@ -38,18 +38,13 @@ def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Te
     else:
         t.node = None
         t.tracked = False
-    above = x.extra
-    if recording and above is not None and not above.origin:  # what became_view_of does where the base has views already
-        base = above.base
-        kin = above.kin if base is None else base.extra.kin  # type: ignore[union-attr]
+    t.extra = None
+    above = x.path
+    extra = x.extra if above is None else above[0].extra
+    if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already
+        kin = extra.kin
         if kin is not None and len(fresh := kin.fresh) < 32:
-            extra = t.extra = _make(ViewExtra)
-            if base is None:
-                extra.base = x
-                extra.path = ((op, attrs, meta),)
-            else:
-                extra.base = base
-                extra.path = (*above.path, (op, attrs, meta))
+            t.path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
             fresh[id(t)] = ref(t)
             return t
     t.became_view_of(x, (op, attrs, meta), recording)

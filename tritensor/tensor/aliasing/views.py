@@ -17,7 +17,7 @@ from tritensor.autograd.node import Node, version_of
 from tritensor.errors import GradError
 from tritensor.strides import reach
 from tritensor.table import ops, registry
-from tritensor.tensor.core import Tensor, new_output, new_tensor
+from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
 _node, _tracked = Tensor.__dict__["node"], Tensor.__dict__["tracked"]
@@ -44,9 +44,8 @@ class StaleView(Tensor):
 
     @property
     def tracked(self) -> bool:  # type: ignore[override]
-        assert self.extra is not None
-        assert self.extra.base is not None
-        return self.extra.base.tracked
+        assert self.path is not None
+        return bool(self.path[0].tracked)
 
     @tracked.setter
     def tracked(self, value: bool) -> None:
@@ -69,24 +68,23 @@ StaleView.__name__, StaleView.__qualname__, StaleView.__module__ = Tensor.__name
 
 def _refresh(view: Tensor) -> None:
     """Give a stale view the node that leads through its base's node of now."""
+    assert view.path is not None
+    base, *steps = view.path
     extra = view.extra
-    assert extra is not None
-    assert extra.base is not None
-    if extra.origin:
+    if extra is not None and extra.origin:
         raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_ORIGINS[extra.origin]}")
-    node = engine.edge_of(extra.base)
+    node = engine.edge_of(base)
     if node is not None:
-        for op, attrs, meta in extra.path:
+        for op, attrs, meta in steps:
             node = Node(op, (node,), None, None, attrs, meta)
-    if extra.retains:
+    if extra is not None and extra.retains:
         forget_grad(_node.__get__(view), view)
         if node is not None:
             keep_grad(node, view)
     _node.__set__(view, node)
     _tracked.__set__(view, node is not None)
     view.__class__ = Tensor
-    kin = extra.base.extra.kin  # type: ignore[union-attr]
-    assert kin is not None
+    kin = base.extra.kin
     mark = kin.stale.pop(id(view), None)
     if mark is not None:
         kin.fresh[id(view)] = mark
@@ -110,13 +108,13 @@ def _outdate(base: Tensor) -> None:
 
 def remembered(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
-    return state.enabled and (x.tracked or (x.extra is not None and x.extra.base is not None and x.extra.base.tracked))
+    return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))
 
 
 def refuse(x: Tensor, name: str, written: str = "written") -> None:
     """Raise GradError where x cannot be written (or change its shape) in place in the graph."""
     extra = x.extra
-    base = extra.base if extra is not None else None
+    base = x._base
     if extra is not None and extra.origin:
         raise GradError(f"{name}: this view of shape {x.array.shape} {_ORIGINS[extra.origin]}")
     if x.tracked and x.node is None:
@@ -134,10 +132,9 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
 
     `own` says that the value was computed for this write and nobody else has it.
     """
-    base = x.extra.base if x.extra is not None else None
-    if base is not None:
-        assert x.extra is not None
-        base.hang_at(ViewWrite(x.extra.path, base, value, who))
+    if x.path is not None:
+        base, *steps = x.path
+        base.hang_at(ViewWrite(tuple(steps), base, value, who))
         _outdate(base)
         return
     if not value.tracked:  # `y.zero_()`: y stays in the graph, and what it was gets zeros
@@ -153,8 +150,8 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
 def as_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Several views that one call gives: none of them can be written in the graph."""
     for part in parts:
-        assert part.extra is not None
-        part.extra.origin = part.extra.origin or "parts"
+        extra = extra_of(part)
+        extra.origin = extra.origin or "parts"
     return parts
 
 
@@ -171,17 +168,16 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     version_of(x).bump(name)
     if y is x:
         return x
-    extra, way = x.extra, y.extra
-    assert way is not None
-    if extra is not None and extra.base is not None:
-        extra.path = way.path
-    elif extra is not None and extra.kin is not None:
-        back = _back(way.path[-1], y)
-        for mark in (*extra.kin.fresh.values(), *extra.kin.stale.values()):
+    assert y.path is not None
+    if x.path is not None:
+        x.path = y.path
+    elif x.extra is not None and x.extra.kin is not None:
+        back = _back(y.path[-1], y)
+        for mark in (*x.extra.kin.fresh.values(), *x.extra.kin.stale.values()):
             view = mark()
-            if view is not None and view is not y:
-                assert view.extra is not None
-                view.extra.path = (back, *view.extra.path)
+            if view is not None and view is not y and view.path is not None:
+                base, *steps = view.path
+                view.path = (base, back, *steps)
     x.array = y.array
     if not leaf:
         x.hang_at(y.node)
@@ -200,13 +196,14 @@ def _back(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple
 
 def part_from_base(x: Tensor) -> None:
     """x gets memory of its own: it is nobody's view from now on."""
-    if x.extra is None or x.extra.base is None:
+    if x.path is None:
         return
-    kin = x.extra.base.extra.kin  # type: ignore[union-attr]
-    assert kin is not None
+    kin = x.path[0].extra.kin
     kin.fresh.pop(id(x), None)
     kin.stale.pop(id(x), None)
-    x.extra.base, x.extra.path, x.extra.origin = None, (), ""
+    x.path = None
+    if x.extra is not None:
+        x.extra.origin = ""
 
 
 # -- what a Function returns
@@ -214,8 +211,7 @@ def view_of(x: Tensor) -> Tensor:
     """The same memory as another tensor, one that must not be written in the graph."""
     with no_grad():
         y: Tensor = ops.reshape(x, shape=x.array.shape)
-    assert y.extra is not None
-    y.extra.origin = "function"
+    extra_of(y).origin = "function"
     return y
 
 
@@ -228,7 +224,7 @@ def refuse_dirty(x: Tensor, who: str) -> None:
 def hang_written(x: Tensor, node: Node, who: str) -> None:
     """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
     refuse(x, who)  # a constant view, too, that enters the graph here
-    if x.extra is not None and x.extra.base is not None:
+    if x.path is not None:
         rebase(x, new_output(x.array, node), who)
     else:
         x.hang_at(node)
@@ -238,8 +234,8 @@ def hang_written(x: Tensor, node: Node, who: str) -> None:
 def hang_result(x: Tensor, node: Node, several: bool) -> Tensor:
     """Hang what a Function made at its node; a view, whatever it is of, cannot be written any more."""
     x.hang_at(node)
-    if x.extra is not None and x.extra.base is not None:
-        x.extra.origin = "parts" if several else "function"
+    if x.path is not None:
+        extra_of(x).origin = "parts" if several else "function"
     return x
 
 

@@ -76,7 +76,7 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def no_view(y: Tensor) -> Tensor:
     """A view of what nobody else has, as the tensor that owns its memory."""
-    y.extra = y.version = None
+    y.extra = y.path = y.version = None
     return y
 
 

@@ -15,7 +15,7 @@ from tritensor.errors import ShapeError
 from tritensor.strides import reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
-from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.core import Tensor, extra_of, new_tensor
 from tritensor.tensor.functions.shaping import reshape_to, sizes
 from tritensor.tensor.publishing.publish import function
 
@@ -55,7 +55,7 @@ def _address(x: Array) -> int:
 
 def _root(x: Tensor) -> Tensor:
     """The tensor that owns the memory of which x is a view; x itself where it is none."""
-    return x.extra.base if x.extra is not None and x.extra.base is not None else x
+    return x if x.path is None else x.path[0]
 
 
 def _offset(x: Tensor) -> int:
@@ -96,13 +96,12 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
         own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
-        assert x.extra is not None
-        assert y.extra is not None
-        y.extra.origin = x.extra.origin or y.extra.origin
+        if x.extra is not None and x.extra.origin:
+            extra_of(y).origin = x.extra.origin
         if x.tracked and state.enabled:
             shared = not own_cells(x.array)
             if not window.within(own, shared):
-                y.extra.origin = "window"
+                extra_of(y).origin = "window"
             y.hang_at(WindowNode(x, own, window, shared))
         else:
             y.hang_at(None)
