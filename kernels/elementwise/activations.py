@@ -62,6 +62,9 @@ def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
     return np.maximum(x, x.dtype.type(0) if zero is None else zero, out=out)
 
 
+_relu_reference.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
+
+
 def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:
     return zeroed(g, y <= 0)
 

@@ -272,6 +272,13 @@ def test_views_of_leaves_and_under_no_grad_refuse_writes() -> None:
         assert base._version == 1
 
 
+def test_strides_of_a_stretched_array_are_not_taken_for_those_of_one_with_gaps() -> None:
+    dense, gaps = tt.zeros(4, 3), tt.from_numpy(np.arange(48, dtype=np.int8).reshape(4, 12)[:, ::4])
+    assert dense.array.strides == gaps.array.strides
+    assert dense.expand(2, 4, 3).shape == (2, 4, 3)
+    assert gaps.expand(2, 4, 3).tolist() == [gaps.tolist()] * 2
+
+
 def test_the_dead_among_many_views_are_forgotten() -> None:
     base = tt.zeros(4, requires_grad=True) * 1
     kept = [base[k % 4] for k in range(10)]

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, settled
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Node, Version, next_sequence
+from tritensor.autograd.node import Version, new_node
 from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
@@ -66,7 +66,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             keep_a, keep_b, keep_y = keep[left is not None][right is not None]
             if keep_y:
                 out.version = Version()
-            out.node = Node(
+            out.node = new_node(
                 op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
                 ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
             )  # fmt: skip
@@ -79,12 +79,32 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
     return call
 
 
+_numbers: dict[str, dict[float, Any]] = {"f": {}, "d": {}}  # Python numbers as arrays of a type, by its letter
+_MOST = 1024  # of a type
+
+
+def _as_array(number: float, dtype: np.dtype[Any]) -> Any:
+    """A Python number as an array of a floating type, which a ufunc takes sooner than the number; itself where that might not be the same."""
+    largest = _LARGEST[dtype.char]
+    if not number or not -largest <= number <= largest:
+        return number
+    numbers = _numbers[dtype.char]
+    if len(numbers) >= _MOST:
+        numbers.clear()
+    found = numbers[number] = np.array(number, dtype)
+    return found
+
+
+_LARGEST = {letter: float(np.finfo(letter).max) for letter in "fd"}
+
+
 def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A floating tensor on the CPU with a Python number, which is weak: the result has the tensor's type."""
     compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
     differentiable = op.rule is not None
     (keep_a, _), (keep_y,), _ = op.keep((True, False))
     (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
+    is_ufunc = isinstance(compute, np.ufunc)  # which looks at values alone
     known = _recipes(op)
     new, mode = road._new, state
 
@@ -105,7 +125,11 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
         elif type(x) is not np.ndarray or x.dtype.char not in "fd" or not (left or type(a) is float or type(a) is int):
             return otherwise(a, b)
         else:
-            result = compute(x, b) if left else compute(a, x)
+            number = b if left else a
+            if is_ufunc and number:  # 0.0 and -0.0 would be one key
+                cached = _numbers[x.dtype.char].get(number)
+                number = _as_array(number, x.dtype) if cached is None else cached
+            result = compute(x, number) if left else compute(number, x)
             if type(result) is not np.ndarray:
                 result = np.asarray(result)
         out = new(result)
@@ -116,9 +140,9 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
                 held = ((result, out.version),)
             edge = t.node or t
             if left:
-                out.node = Node(op, (edge, None), (a if keep_a else None, b), held, None, None)
+                out.node = new_node(op, (edge, None), (a if keep_a else None, b), held, None, None)
             else:
-                out.node = Node(op, (None, edge), (a, b if keep_b else None), held, None, None)
+                out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
             out.tracked = True
         return out
 
@@ -148,7 +172,8 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     known = _recipes(op)
     rule, in_c_order = op.layout, op.layout == CONTIGUOUS
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
-    new, make, mode, ndarray = road._new, object.__new__, state, np.ndarray
+    bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
+    new, mode, ndarray = road._new, state, np.ndarray
 
     @wrapper
     def call(a: Any, **attrs: Any) -> Any:
@@ -169,6 +194,10 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                     keep_view(known, key, x, out.array)
                 return out
             result = recipe((x,))
+        elif bare is not None and type(x) is ndarray and x.dtype.char in "fd" and not attrs:
+            result = bare(x)  # a ufunc without its care for 16-bit floats
+            if type(result) is not ndarray:
+                result = np.asarray(result)
         elif type(x) is not ndarray or (floats_only and x.dtype.char not in _FLOATS):
             return apply(op, a, **attrs)
         else:
@@ -181,19 +210,11 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 result = settled(rule, result, (x,))
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.is_float(result.dtype)):
-            node = out.node = make(Node)  # what Node(...) does, without the call
-            node.op = op
-            node.edges = (a.node or a,)
-            node.inputs = (a,) if keep_x else None
+            held = None
             if keep_y:
                 out.version = Version()
-                node.outputs = ((result, out.version),)
-            else:
-                node.outputs = None
-            node.attrs = attrs
-            node.meta = ((x.shape, x.dtype),) if meta else None
-            node.sequence = next_sequence()
-            node.hooks = None
+                held = ((result, out.version),)
+            out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
             out.tracked = True
         if view:
             share(out, a, op, attrs)
@@ -241,7 +262,7 @@ def _plain_lane(op: Op) -> Callable[..., Any]:
                 saved = (a if keep_a else None, b if keep_b else None, c if keep_c else None)
                 edges = (left, right, last)
                 meta = (*meta, None if c is None else (c.array.shape, dtype))
-            out.node = Node(op, edges, saved, None, {}, meta if wanted else None)
+            out.node = new_node(op, edges, saved, None, {}, meta if wanted else None)
             out.tracked = True
         return out
 

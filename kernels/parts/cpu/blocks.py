@@ -150,7 +150,8 @@ def signature(names: Sequence[str]) -> inspect.Signature:
 
 
 def unary(ufunc: Callable[..., Any], inputs: tuple[str, ...]) -> Callable[..., Any]:
-    """The reference of a ufunc of one input: 16-bit floats in float32, rounded once. Some numpys compute float16 to 2 ULP alone."""
+    """The reference of a ufunc of one input: 16-bit floats in float32, rounded once. Some numpys compute float16 to 2 ULP alone.
+    `bare` is the ufunc itself, which is right for float32 and float64."""
 
     def reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
         if not is_narrow(x.dtype):
@@ -163,6 +164,7 @@ def unary(ufunc: Callable[..., Any], inputs: tuple[str, ...]) -> Callable[..., A
         return np.asarray(y).astype(x.dtype)
 
     reference.__signature__ = signature(inputs)  # type: ignore[attr-defined]
+    reference.bare = ufunc  # type: ignore[attr-defined]
     return reference
 
 

@@ -16,11 +16,10 @@ from tritensor.tensor.core import Tensor
 _make = object.__new__
 
 
-def attach(x: Tensor, array: np.ndarray, name: str, attrs: dict[str, Any]) -> Tensor:
-    """The tensor of `array`, which is what the view op `name` makes of x's array (a numpy one) with these attributes."""
-    given = x.array
+def attach(x: Tensor, shape: tuple[int, ...], array: np.ndarray, name: str, attrs: dict[str, Any]) -> Tensor:
+    """The tensor of `array`, which is what the view op `name` makes of x's array (a numpy one, of this shape) with these attributes."""
     op = registry[name]
-    meta = ((given.shape, given.dtype),)
+    meta = ((shape, array.dtype),)
     t = _make(Tensor)
     t.array = array
     t._grad = None
@@ -63,7 +62,7 @@ def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
     found = made.shape
     if found != shape and -1 not in shape:  # numpy takes other negative sizes for -1
         return None
-    return attach(x, made, "reshape", {"shape": found})
+    return attach(x, array.shape, made, "reshape", {"shape": found})
 
 
 _orders: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
@@ -86,36 +85,39 @@ def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tens
         order = list(range(array.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
         attrs = _orders[array.ndim, dim0, dim1] = {"dims": tuple(order)}
-    return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
+    return attach(x, array.shape, array.transpose(attrs["dims"]), "permute", attrs)
 
 
 def transposed(x: Tensor) -> Tensor | None:
     """The transpose of a matrix; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or array.ndim != 2:
+    if type(array) is not np.ndarray or len(shape := array.shape) != 2:
         return None
-    return attach(x, array.T, "permute", _TURNED)
+    return attach(x, shape, array.T, "permute", _TURNED)
 
 
 def permuted(x: Tensor, *dims: Any) -> Tensor | None:
     """Dimensions in another order; None where that is not plain."""
     array = x.array
-    n = len(dims)
-    if type(array) is not np.ndarray or n != array.ndim:
+    if type(array) is not np.ndarray:
         return None
-    for d in dims:
-        if type(d) is not int:  # before the look-up, where 1.0 and True are 1
-            return None
-    attrs = _permutations.get(dims)
-    if attrs is None:
-        if not all([-n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
-            return None
-        attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
-    return attach(x, array.transpose(attrs["dims"]), "permute", attrs)
+    try:
+        attrs = _permutations.get(dims)
+        if attrs is None:
+            n = len(dims)
+            if n != array.ndim or not all([type(d) is int and -n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
+                return None
+            attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
+        made = array.transpose(dims)
+    except (TypeError, ValueError):  # a list; 1.0, which the look-up takes for 1; as many dims as another array has
+        return None
+    return attach(x, array.shape, made, "permute", attrs)
 
 
 _wider: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
-_stretched: dict[tuple[Any, ...], tuple[int, ...]] = {}  # strides in bytes of what expand gives, by (shape, strides, size)
+_stretched: dict[
+    tuple[Any, ...], tuple[tuple[int, ...], dict[str, Any]]
+] = {}  # of expand strides in bytes and attributes, by (shape, strides, size)
 MOST = 4096  # entries of such a dictionary
 
 
@@ -132,7 +134,7 @@ def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
             return None
         at = dim % (n + 1)
         attrs = _kept(_wider, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
-    return attach(x, array.reshape(attrs["shape"]), "reshape", attrs)
+    return attach(x, shape, array.reshape(attrs["shape"]), "reshape", attrs)
 
 
 def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
@@ -151,7 +153,7 @@ def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
     if not -len(shape) <= dim < len(shape) or shape[dim] != 1:
         return None
     made = array.squeeze(dim)
-    return attach(x, made, "reshape", {"shape": made.shape})
+    return attach(x, shape, made, "reshape", {"shape": made.shape})
 
 
 def taken(x: Tensor, index: Any) -> Tensor | None:
@@ -164,21 +166,24 @@ def taken(x: Tensor, index: Any) -> Tensor | None:
     if kind is int:
         if not shape or not -shape[0] <= index < shape[0]:
             return None
-        return attach(x, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
+        return attach(x, shape, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
     if kind is tuple:
         if len(index) > len(shape):
             return None
-        counted: list[Any] = []
-        for i, n in zip(index, shape, strict=False):
-            if i == _EVERYTHING or (type(i) is slice and _plain(i)):
-                counted.append(i)
-            elif type(i) is int and -n <= i < n:
-                counted.append(i if i >= 0 else i + n)
-            else:
+        counted: list[Any] | None = None  # once an int counts from the end
+        for d, i in enumerate(index):
+            if type(i) is int:
+                n = shape[d]
+                if not -n <= i < n:
+                    return None
+                if i < 0:
+                    counted = counted or list(index)
+                    counted[d] = i + n
+            elif type(i) is not slice or (i != _EVERYTHING and not _plain(i)):
                 return None
-        return attach(x, array[(*index, ...)], "index_view", {"index": tuple(counted)})
+        return attach(x, shape, array[(*index, ...)], "index_view", {"index": index if counted is None else tuple(counted)})
     if kind is slice and shape and _plain(index):
-        return attach(x, array[index], "index_view", {"index": (index,)})
+        return attach(x, shape, array[index], "index_view", {"index": (index,)})
     return None
 
 
@@ -203,24 +208,26 @@ def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
 def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
     """x stretched to a size without -1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray:
         return None
-    for n in size:
-        if type(n) is not int:  # before the look-up, where 1.0 and True are 1
-            return None
-    strides = _stretched.get((array.shape, array.itemsize, size))
-    if strides is None:
-        found = _stretched_strides(array, size)
-        if found is None:
-            return None
-        strides = _kept(_stretched, (array.shape, array.itemsize, size), found)
-    return attach(x, np.ndarray(size, array.dtype, array, 0, strides), "expand", {"shape": size})
+    shape, strides = array.shape, array.strides
+    try:
+        known = _stretched.get((shape, strides, size))
+        if known is None:
+            found = _stretched_strides(array, size)
+            if found is None:
+                return None
+            known = _kept(_stretched, (shape, strides, size), (found, {"shape": size}))
+        made = np.ndarray(size, array.dtype, array, 0, known[0])
+    except (TypeError, ValueError):  # a list; 2.0, which the look-up takes for 2; an array of another type, with gaps between these strides
+        return None
+    return attach(x, shape, made, "expand", known[1])
 
 
 def _stretched_strides(array: np.ndarray, size: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of an array in C order stretched to a size; None where it does not stretch so."""
+    """The strides of an array in C order stretched to a size; None where it is not so or does not stretch so."""
     lead = len(size) - array.ndim
-    if lead < 0 or min(size, default=0) < 0:
+    if lead < 0 or not all([type(n) is int and n >= 0 for n in size]) or not array.flags.c_contiguous:
         return None
     strides = [0] * lead
     for have, step, want in zip(array.shape, array.strides, size[lead:], strict=True):

@@ -21,8 +21,9 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out
     """A function of one tensor that is its op and nothing else."""
 
     def call(x: Tensor) -> Tensor:
-        return getattr(ops, name)(x)
+        return ops.abs(x)  # in whose place stands the name of this op: sooner found than by getattr
 
+    call.__code__ = call.__code__.replace(co_names=tuple(name if n == "abs" else n for n in call.__code__.co_names))
     return function(inplace=inplace, out=out, names=aliases)(named(call, name, doc))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Node, Version
+from tritensor.autograd.node import Version, new_node
 from tritensor.table import registry
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -50,7 +50,7 @@ def quick_reduction(name: str) -> Callable[..., Tensor | None]:
                 out.version = Version()
                 held = ((result, out.version),)
             attrs = {"dim": dims, "keepdim": keepdim}
-            out.node = Node(op, (x.node or x,), (x,) if keep_x else None, held, attrs, ((array.shape, array.dtype),) if meta else None)
+            out.node = new_node(op, (x.node or x,), (x,) if keep_x else None, held, attrs, ((array.shape, array.dtype),) if meta else None)
             out.tracked = True
         return out
 

@@ -113,7 +113,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None) -> Callab
         try:
             if out is None:
                 made = quick(*args, **kwargs) if quick is not None else None
-                return made if made is not None else f(*args, **kwargs)
+                return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
                 return out
             value = f(*args, **kwargs)
