@@ -115,6 +115,7 @@ def permuted(x: Tensor, *dims: Any) -> Tensor | None:
 
 
 _wider: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
+_narrower: dict[tuple[Any, ...], dict[str, Any]] = {}  # and of the one that takes a dimension out
 _stretched: dict[
     tuple[Any, ...], tuple[tuple[int, ...], dict[str, Any]]
 ] = {}  # of expand strides in bytes and attributes, by (shape, strides, size)
@@ -147,13 +148,17 @@ def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
 def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
     """Without one dimension, of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or type(dim) is not int:
+    if type(array) is not np.ndarray or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
-    if not -len(shape) <= dim < len(shape) or shape[dim] != 1:
-        return None
-    made = array.squeeze(dim)
-    return attach(x, shape, made, "reshape", {"shape": made.shape})
+    attrs = _narrower.get((shape, dim))
+    if attrs is None:
+        n = len(shape)
+        if not -n <= dim < n or shape[dim] != 1:
+            return None
+        at = dim % n
+        attrs = _kept(_narrower, (shape, dim), {"shape": (*shape[:at], *shape[at + 1 :])})
+    return attach(x, shape, array.squeeze(dim), "reshape", attrs)
 
 
 def taken(x: Tensor, index: Any) -> Tensor | None:
