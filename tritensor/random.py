@@ -22,6 +22,11 @@ def install(new_tensor: Callable[[np.ndarray], Any]) -> None:
     _new_tensor = new_tensor
 
 
+def blocks_used(n: int, bits: int) -> int:
+    """How many blocks of Philox, 128 bits each, hold n words of `bits` (32 or 64) bits: so far a draw advances its generator."""
+    return -(-n * bits // 128)
+
+
 class Generator:
     """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/parts/random_words/philox.py).
 

@@ -16,12 +16,12 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError
 from tritensor.kernels.parts import spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
+from tritensor.table.shape_rules import refuse_kind
 
 LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
 SMALL = 128  # elements of a tile where there are so few that large tiles would leave multiprocessors idle
@@ -256,12 +256,8 @@ def shape_rule(name: str, inputs: Sequence[str], result: str, kinds: Sequence[st
     """Broadcast shape and result type; refuses types whose kind is not among `kinds`."""
 
     def shape(*arrays: Any, **attrs: Any) -> Spec:
-        dtype = next(x.dtype for x in arrays if hasattr(x, "dtype"))
-        kind = dtypes.of(dtype).kind
-        if kind not in kinds:
-            raise DTypeError(
-                f"{name}: {dtypes.of(dtype).name} is not a type it takes; it takes {', '.join(kinds)} types, convert with .to(...)"
-            )
+        label, dtype = next((label, x.dtype) for label, x in zip(inputs, arrays, strict=False) if hasattr(x, "dtype"))
+        refuse_kind(name, dtype, kinds, label)
         return Spec(_result_shape(name, arrays, inputs), _result_type(result, dtype))
 
     return shape

@@ -13,7 +13,8 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
-from tritensor.kernels.parts.random_words.philox import CHUNK, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.parts.random_words.philox import CHUNK, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.random import blocks_used
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 256  # Philox blocks per program, four elements each

@@ -30,7 +30,8 @@ from tritensor.kernels.parts.copying import assigned
 from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
-from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, blocks_used, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.random import blocks_used
 from tritensor.table import Sample, Spec, op
 
 BLOCK = 256  # Philox blocks per program

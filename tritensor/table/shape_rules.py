@@ -56,11 +56,15 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
     return tuple(dims) if ndim else ()
 
 
+_CAST_TO = {"bool": "bool", "uint": "uint8", "int": "int64", "float": "float32", "complex": "complex64"}  # a type of each kind
+
+
 def refuse_kind(name: str, dtype: np.dtype, kinds: Sequence[str], label: str = "x") -> None:
     """Raise DTypeError for an element type the op does not take."""
     d = dtypes.of(dtype)
     if d.kind not in kinds:
-        mend = "cast it with .to(float32)" if d.kind != "complex" else "take .real, .imag or .abs() first"
+        into = _CAST_TO["float" if "float" in kinds else kinds[-1]]
+        mend = f"cast it with .to({into})" if d.kind != "complex" else "take .real, .imag or .abs() first"
         raise DTypeError(f"{name}: {label} is {d.name}; {name} takes {', '.join(kinds)} types; {mend}")
 
 

@@ -147,6 +147,12 @@ def reference_backward_bias(g: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------- its gradients, which are ops themselves
 
 
+def _refuse_other_result(given: str, s: Geometry, g: Any) -> None:
+    """Raise ShapeError where g is not of the shape that the convolution gives."""
+    if tuple(g.shape) != (s.batch, s.out, s.rows, s.cols):
+        raise ShapeError(f"{given}: the convolution gives {(s.batch, s.out, s.rows, s.cols)}, not g's shape")
+
+
 def input_shape(g: Any, weight: Any, *, size: Pair, stride: Pair, padding: Pair, dilation: Pair, groups: int) -> Spec:
     if len(g.shape) != 4 or len(weight.shape) != 4:
         raise ShapeError(
@@ -154,9 +160,7 @@ def input_shape(g: Any, weight: Any, *, size: Pair, stride: Pair, padding: Pair,
         )
     x = (g.shape[0], weight.shape[1] * groups, *size)
     s = _checked("conv2d_input", x, tuple(weight.shape), stride, padding, dilation, groups)
-    if tuple(g.shape) != (s.batch, s.out, s.rows, s.cols):
-        given = f"conv2d_input: g {tuple(g.shape)}, weight {tuple(weight.shape)}, size {size}"
-        raise ShapeError(f"{given}: a convolution to that size gives {(s.batch, s.out, s.rows, s.cols)}, not g's shape")
+    _refuse_other_result(f"conv2d_input: g {tuple(g.shape)}, weight {tuple(weight.shape)}, size {size}", s, g)
     return Spec(x, _same_types("conv2d_input", ("g", g), ("weight", weight)))
 
 
@@ -202,9 +206,7 @@ def weight_shape_rule(x: Any, g: Any, *, kernel_size: Pair, stride: Pair, paddin
         raise ShapeError(f"conv2d_weight: x {tuple(x.shape)}, g {tuple(g.shape)}: x must be (N, C, H, W) and g (N, O, OH, OW)")
     w = (g.shape[1], x.shape[1] // groups, *kernel_size)
     s = _checked("conv2d_weight", tuple(x.shape), w, stride, padding, dilation, groups)
-    if tuple(g.shape) != (s.batch, s.out, s.rows, s.cols):
-        given = f"conv2d_weight: x {tuple(x.shape)}, g {tuple(g.shape)}, kernel_size {kernel_size}"
-        raise ShapeError(f"{given}: the convolution gives {(s.batch, s.out, s.rows, s.cols)}, not g's shape")
+    _refuse_other_result(f"conv2d_weight: x {tuple(x.shape)}, g {tuple(g.shape)}, kernel_size {kernel_size}", s, g)
     return Spec(w, _same_types("conv2d_weight", ("x", x), ("g", g)))
 
 

@@ -2,7 +2,7 @@
 
 Block b of a stream is Philox of counter (b, 0, 0) under the key `seed`: four 32-bit words w0 w1 w2 w3, read as a sequence
 w0 w1 w2 w3 of 32-bit words or w1:w0, w3:w2 of 64-bit words. An op that draws n words of `bits` bits starts at block
-`offset` and uses blocks_used(n, bits) blocks, whatever the device; the generator moves on by that many. Counter words 2 and 3
+`offset` and uses random.blocks_used(n, bits) blocks, whatever the device; the generator moves on by that many. Counter words 2 and 3
 are always 0, left for streams.
 """
 
@@ -20,11 +20,6 @@ MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
 WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
 CHUNK = 8192  # blocks that numpy computes at a time, so that the state stays in the cache
-
-
-def blocks_used(n: int, bits: int) -> int:
-    """How many blocks hold n words of `bits` (32 or 64) bits."""
-    return -(-n * bits // 128)
 
 
 def key_of(seed: int) -> tuple[int, int]:

@@ -31,19 +31,14 @@ def _place(blocks: int, generator: Generator | None) -> tuple[int, int]:
     return (generators.default_generator if generator is None else generator).draw(blocks)
 
 
-def _words(n: int, bits: int) -> int:
-    """Philox blocks that hold n words: four of 32 bits, two of 64 (see kernels/parts/random_words/philox.py)."""
-    return -(-n * bits // 128)
-
-
 def _uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = _place(_words(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+    seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
 def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     n = math.prod(shape)
-    seed, offset = _place(_words(n + n % 2, 64 if dtype == np.float64 else 32), generator)
+    seed, offset = _place(generators.blocks_used(n + n % 2, 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -96,7 +91,7 @@ def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
 
 
 def _integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = _place(_words(math.prod(shape), 64), generator)
+    seed, offset = _place(generators.blocks_used(math.prod(shape), 64), generator)
     return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -144,7 +139,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
     if n - 1 > exact:
         raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
-    seed, offset = _place(_words(max(n, 0), 64), generator)
+    seed, offset = _place(generators.blocks_used(max(n, 0), 64), generator)
     return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
 
 
@@ -326,5 +321,5 @@ def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generat
         if not 0.0 <= p <= 1.0:
             raise ArgumentError(f"dropout: p is {p}; it must be between 0 and 1")
         return x
-    seed, offset = _place(_words(x.array.size, 32), generator)
+    seed, offset = _place(generators.blocks_used(x.array.size, 32), generator)
     return ops.dropout(x, p=float(p), seed=seed, offset=offset)
