@@ -1,6 +1,6 @@
 """`python -m tests.mutate --count 200 --seed 1 [--only kernels/softmax.py] [--jobs 2]`: plant one bug at a time and see whether a test finds it.
 
-The checkout is never touched: each job works in a copy of the tree in a temporary folder. A run that takes too long has found its
+The checkout is never touched, and may be edited meanwhile: each job works in a copy of the tree in a temporary folder. A run that takes too long has found its
 bug. What survives is printed as a diff; the exit code is 1 where less than --least per cent were found. The same seed on the
 same tree plants the same bugs.
 """
@@ -37,6 +37,8 @@ BELOW_KERNELS = (*OUTSIDE, "tritensor", "tests.harness.questions")  # what no fa
 
 class Verdict(NamedTuple):
     fault: Fault
+    line: int
+    diff: str
     killer: str  # the test that found it, "" for a survivor
     seconds: float
 
@@ -53,9 +55,10 @@ class Copy:
     def judged(self, fault: Fault, sound: dict[str, bool]) -> Verdict:
         """Plant a fault, run the stages until one finds it, and take it out again."""
         begin = time.monotonic()
-        path, source = self.root / fault.path, (ROOT / fault.path).read_bytes()
+        path = self.root / fault.path
+        source = path.read_bytes()
         killer = ""
-        for stage in stages(ROOT, fault.path, fault.function):
+        for stage in stages(self.root, fault.path, fault.function):
             while not killer:
                 self._write(path, fault.planted(source))
                 killer = self._run(fault, stage)
@@ -73,7 +76,8 @@ class Copy:
                     stage, killer = stage._replace(what=kept), ""
             if killer:
                 break
-        return Verdict(fault, killer, time.monotonic() - begin)
+        line = source[: fault.start].count(b"\n") + 1
+        return Verdict(fault, line, fault.diff(source), killer, time.monotonic() - begin)
 
     def _write(self, path: Path, text: bytes) -> None:
         """Write a file with a time of its own, so that no byte code of another version is taken for it."""
@@ -137,8 +141,7 @@ def judge(found: list[Fault], jobs: int) -> list[Verdict]:
                 verdict = tree.judged(fault, sound)
             finally:
                 free.put(tree)
-            line = (ROOT / fault.path).read_bytes()[: fault.start].count(b"\n") + 1
-            print(f"{verdict.killer or 'SURVIVED'}  {fault.path}:{line} {fault.kind} ({verdict.seconds:.0f} s)", flush=True)
+            print(f"{verdict.killer or 'SURVIVED'}  {fault.path}:{verdict.line} {fault.kind} ({verdict.seconds:.0f} s)", flush=True)
             return verdict
 
         try:
@@ -170,7 +173,7 @@ def main() -> int:
     verdicts = judge(found, given.jobs)
     survivors = [v for v in verdicts if not v.killer]
     for v in survivors:
-        print(f"\nsurvived: {v.fault.kind}\n{v.fault.diff((ROOT / v.fault.path).read_bytes())}")
+        print(f"\nsurvived: {v.fault.kind}\n{v.diff}")
     share = 100 * (len(verdicts) - len(survivors)) / max(len(verdicts), 1)
     print(
         f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} bugs found ({share:.1f} %), {len(survivors)} survive, {time.monotonic() - begin:.0f} s"
