@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, is_contiguous
+from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad
 from tritensor.autograd.node import Version, as_array
 from tritensor.errors import GradError, ShapeError
+from tritensor.strides import is_dense
 from tritensor.table import ops, registry
 
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
@@ -28,6 +29,34 @@ def copy(x: Array) -> Array:
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
 
+def _lies_as(g: Array, leaf: Array) -> bool:
+    """Whether a gradient lies as PyTorch lays that of a leaf: as the leaf itself where that is without gaps and repeats, else in C order."""
+    if is_contiguous(leaf) or not is_dense(leaf.shape, element_strides(leaf)):
+        return is_contiguous(g)
+    return all([n == 1 or a == b for n, a, b in zip(g.shape, element_strides(g), element_strides(leaf), strict=True)])
+
+
+def _copied_as(g: Array, leaf: Array) -> Array:
+    """A copy that lies so."""
+    strides = element_strides(leaf)
+    out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
+    if isinstance(out, np.ndarray):
+        np.copyto(out, g)
+    else:
+        registry["copy"].forward(g, out=out)  # type: ignore[misc]
+    return out
+
+
+def _laid(g: Any, leaf: Array) -> Any:
+    """A gradient that can be differentiated, as a tensor that lies so."""
+    if _lies_as(g.array, leaf):
+        return g
+    array = _copied_as(g.array, leaf)
+    if not g.tracked:
+        return nodes.make_tensor(array)
+    return nodes.make_output(array, nodes.Node(registry["copy"], (g.node or g,), None, None, {}, ((g.array.shape, g.array.dtype),)))
+
+
 def reshaped(leaf: Any, g: Array) -> ShapeError:
     return ShapeError(
         f"backward: a gradient of shape {tuple(g.shape)} for a leaf of shape {tuple(leaf.array.shape)}, which changed its shape in place "
@@ -36,18 +65,18 @@ def reshaped(leaf: Any, g: Array) -> ShapeError:
 
 
 def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
-    """leaf.grad += g, keeping g's memory itself where it is nobody else's."""
+    """leaf.grad += g, keeping g's memory itself where it is nobody else's and lies as the leaf does."""
     with _accumulating:
         held = leaf._grad
         if create_graph:
-            leaf._grad = g if held is None else ops.add(held, g)
+            leaf._grad = _laid(g, leaf.array) if held is None else ops.add(held, g)
             return
         g = as_array(g)
         if g.shape != leaf.array.shape:
             raise reshaped(leaf, g)
         if held is None:
-            if not own or not is_contiguous(g) or (isinstance(g, np.ndarray) and g.base is not None):
-                g = copy(g)
+            if not own or (isinstance(g, np.ndarray) and g.base is not None) or not _lies_as(g, leaf.array):
+                g = _copied_as(g, leaf.array)
             leaf._grad = nodes.make_tensor(g)
         elif held.tracked:
             leaf._grad = nodes.make_tensor(add_arrays(held.array, g))
