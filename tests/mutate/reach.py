@@ -74,7 +74,9 @@ def runs_on(root: Path, path: str, function: str) -> str:
 
 def says(root: Path, path: str, function: str, name: str) -> bool:
     """Whether a name stands in a function."""
-    return any((path, name) in d.named for d in definitions(root) if d.path == path and (function in d.inner or d.name == function))
+    return any(
+        name in {said for _, said in d.named} for d in definitions(root) if d.path == path and (function in d.inner or d.name == function)
+    )
 
 
 @cache

@@ -88,6 +88,10 @@ def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
         "conv2d", "conv2d_input", "conv2d_weight", "linear", "matmul",
     }  # fmt: skip
     assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {"dropout", "rand", "randint", "randn", "randperm"}
+    tested = [
+        t for stage in stages(ROOT, "kernels/normalization/layer_norm.py", "weight_gradients") if stage.do == "pytest" for t in stage.what
+    ]
+    assert "tests/kernels/test_tiles.py" in tested
     tested = [t for stage in stages(ROOT, "kernels/parts/axes.py", "blocks") if stage.do == "pytest" for t in stage.what]
     assert "tests/kernels/test_tiles.py" in tested
     assert "tests/autograd" in {t for stage in stages(ROOT, "autograd/engine.py", "grad") for t in stage.what}

@@ -1,6 +1,7 @@
 """Convolution beyond the table's samples: a direct sum as witness, layouts, blocks of rows, higher derivatives, messages."""
 
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.autograd.engine import grad
 from tritensor.errors import DTypeError, ShapeError
-from tritensor.kernels.convolution.conv2d import cpu
+from tritensor.kernels.convolution.conv2d import cpu, gpu
 from tritensor.kernels.convolution.conv2d import op as conv2d
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -62,6 +63,33 @@ def test_the_layout_in_memory_does_not_matter(axes):
     x, w = rng.standard_normal((7, 3, 8, 20)), rng.standard_normal((4, 3, 3, 3))
     laid = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
     np.testing.assert_allclose(conv2d.reference(laid, w, **PLAIN), direct(x, w, **PLAIN), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("axes", [(0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1), (0, 1, 3, 2), (3, 1, 0, 2)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_nor_on_a_gpu(axes, groups):
+    """Whichever dimension lies innermost, of the images and of the gradient alike."""
+    attrs = PLAIN | {"groups": groups}
+    x, w = rng.standard_normal((3, 4, 8, 7)), rng.standard_normal((6, 4 // groups, 3, 2))
+    g = rng.standard_normal((3, 6, 6, 6))
+    here, there = [], []
+    for device, found in (("cpu", here), ("cuda", there)):
+        x_, w_, g_ = (
+            Tensor.wrap(np.ascontiguousarray(v.transpose(axes))).to(device).permute(*np.argsort(axes).tolist()) for v in (x, w, g)
+        )
+        assert x_.shape == x.shape
+        found += [
+            ops.conv2d(x_, w_, None, **attrs),
+            ops.conv2d_input(g_, w_, size=(8, 7), **attrs),
+            ops.conv2d_weight(x_, g_, kernel_size=(3, 2), **attrs),
+        ]
+    for a, b in zip(here, there, strict=True):
+        np.testing.assert_allclose(b.cpu().numpy(), a.numpy(), rtol=1e-10, atol=1e-10)
+
+
+def test_offsets_inside_an_image_grow_to_64_bits_only_when_needed():
+    last = [types.SimpleNamespace(shape=(1, 2, 1, 1), strides=(1 << 40, n, 1, 1)) for n in ((1 << 31) - 1, 1 << 31)]
+    assert [gpu._long_offsets(x) for x in last] == [False, True]
 
 
 @pytest.mark.parametrize("batch", [1, 30])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.errors import ArgumentError
 from tritensor.kernels.optimizers import steps
 from tritensor.table import ops
 
@@ -106,3 +107,27 @@ def test_a_parameter_in_the_graph_is_not_overwritten(on):
     with tt.no_grad():
         ops.sgd_step(p, tt.ones(3, device=on), lr=0.5)
     assert (p.tolist(), p._version) == ([0.5] * 3, 1)
+
+
+def test_what_a_step_lacks_is_refused() -> None:
+    p, g = tt.ones(3), tt.ones(3)
+    usual = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
+    with pytest.raises(ArgumentError, match="adam_step: amsgrad needs vmax"):
+        ops.adam_step(p, g, tt.zeros(3), tt.zeros(3), amsgrad=True, step=1, **usual)
+    with pytest.raises(tt.ShapeError, match=r"sgd_step: rate is float32 of shape \(2,\); a learning rate is one floating number"):
+        ops.sgd_step(p, g, None, tt.ones(2))
+    with pytest.raises(tt.ShapeError, match="sgd_step: rate is int64 of shape"):
+        ops.sgd_step(p, g, None, tt.ones(1, dtype=tt.int64))
+    assert p.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("rated", [False, True])
+def test_the_numbers_of_a_counted_step(on: str, rated: bool) -> None:
+    """lr / (1 - beta1^t), sqrt(1 - beta2^t) and 1 - lr decay of the step that is to come, which is then counted."""
+    counts, scalars = tt.tensor([0.0, 4.0], dtype=tt.float64, device=on), tt.zeros(2, 3, dtype=tt.float64, device=on)
+    rate = tt.tensor(0.1, dtype=tt.float64, device=on) if rated else None
+    ops.adam_count(counts, scalars, rate, lr=0.0 if rated else 0.1, beta1=0.9, beta2=0.99, decay=0.5)
+    want = [[0.1 / (1 - 0.9**t), (1 - 0.99**t) ** 0.5, 1 - 0.1 * 0.5] for t in (1, 5)]
+    np.testing.assert_allclose(scalars.numpy(force=True), want, rtol=1e-12)
+    assert counts.tolist() == [1.0, 5.0]
