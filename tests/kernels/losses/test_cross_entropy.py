@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tests.harness.derivative import derivative
+from tests.harness.value_and_gradient import value_and_gradient
 from tritensor.errors import OutOfRangeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
@@ -78,7 +78,7 @@ def test_class_weights_beside_infinities(
     where: str, again: bool, row: list[float], labels: list[int], weight: list[float], loss: float, first: list[float]
 ) -> None:
     target, w = tt.tensor(labels, device=where), tt.tensor(weight, dtype=tt.float64, device=where)
-    y, g = derivative(lambda x: F.cross_entropy(x, target, w, reduction="sum"), [row, [1.0, 2.0, 3.0]], where, again)
+    y, g = value_and_gradient(lambda x: F.cross_entropy(x, target, w, reduction="sum"), [row, [1.0, 2.0, 3.0]], where, again)
     np.testing.assert_allclose(y.cpu().numpy(), loss, rtol=1e-7)
     np.testing.assert_allclose(g.cpu().numpy()[0], first, rtol=1e-12)
     np.testing.assert_allclose(g.cpu().numpy()[1], [SOFT[0], SOFT[1] - 1, SOFT[2]], rtol=1e-7)

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tests.harness.derivative import derivative
+from tests.harness.value_and_gradient import value_and_gradient
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 DEVICES = ["cpu", "cuda"]
@@ -46,7 +46,7 @@ PRODUCTS = [
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("x", "want"), PRODUCTS)
 def test_the_gradient_of_a_product_at_infinities(where: str, again: bool, x: list[float], want: list[float]) -> None:
-    _, g = derivative(lambda v: v.prod(0), x, where, again)
+    _, g = value_and_gradient(lambda v: v.prod(0), x, where, again)
     np.testing.assert_array_equal(g.cpu().numpy(), want)
 
 
@@ -65,10 +65,10 @@ VARIANCES = [
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize(("x", "y", "want"), VARIANCES)
 def test_a_variance_with_infinities(where: str, again: bool, x: list[float], y: float, want: list[float]) -> None:
-    found, g = derivative(lambda v: v.var(0), x, where, again)
+    found, g = value_and_gradient(lambda v: v.var(0), x, where, again)
     np.testing.assert_array_equal(found.cpu().numpy(), y)
     np.testing.assert_array_equal(g.cpu().numpy(), want)
-    np.testing.assert_array_equal(derivative(lambda v: v.std(0), x, where, again)[0].cpu().numpy(), y)
+    np.testing.assert_array_equal(value_and_gradient(lambda v: v.std(0), x, where, again)[0].cpu().numpy(), y)
 
 
 @pytest.mark.parametrize("where", DEVICES)

@@ -7,7 +7,7 @@ from typing import Any
 import tritensor as tt
 
 
-def derivative(f: Any, values: list[Any], where: str, again: bool) -> tuple[tt.Tensor, tt.Tensor]:
+def value_and_gradient(f: Any, values: list[Any], where: str, again: bool) -> tuple[tt.Tensor, tt.Tensor]:
     """f(x) and the gradient of its sum, by the kernels or by the rule."""
     x = tt.tensor(values, dtype=tt.float64, device=where, requires_grad=True)
     y = f(x)
