@@ -71,7 +71,7 @@ def stages(root: Path, path: str, function: str) -> list[Stage]:
     mirrored = f"tests/{path.split('/')[-2]}" if (root / "tests" / path.split("/")[-2]).is_dir() else ""
     second = [t for t in naming if t not in own] + ([mirrored] if mirrored else [])
     third = [t for t in WIDE if (root / t).exists() and t not in second]
-    first = [*own, "tests/expressions"] if path.startswith("tritensor/tensor/functions") else own
+    first = [*own, "tests/expressions", "tests/signatures"] if path.startswith("tritensor/tensor/") else own
     return [Stage("pytest", s) for s in (first, second, third) if s]
 
 

@@ -81,7 +81,7 @@ def _span(x: np.ndarray) -> tuple[int, int]:
 
 def _bytes(low: int, high: int) -> np.ndarray:
     memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
-    return np.frombuffer(memory, np.uint8) if high > low else np.empty(0, np.uint8)
+    return np.frombuffer(memory, np.uint8)
 
 
 def _owner(x: np.ndarray) -> np.ndarray:

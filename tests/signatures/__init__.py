@@ -1,0 +1,1 @@
+"""Our signatures against PyTorch's, as they were recorded."""
