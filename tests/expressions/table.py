@@ -116,10 +116,12 @@ POINTWISE = [
     "x.clone().clamp_(-1, 1)", "x.clone().clamp_min_(0)", "x.clone().clamp_max_(0)", "T.nan_to_num(s)", "T.nan_to_num(s, nan=1.0, posinf=2.0, neginf=3.0)",
     "s.clone().nan_to_num_()", "T.heaviside(x, y)", "T.logit(y / 9)", "T.logit(y / 9, eps=0.2)", "(y / 9).clone().logit_()", "T.isnan(s)", "T.isinf(s)", "T.isfinite(s)",
     "T.isfinite(i)", "T.isclose(x, x + 1e-7)", "T.isclose(s, s, equal_nan=True)", "T.isclose(i, i + 1, rtol=0.5)", "T.isclose(i, -i, atol=0.5)", "T.allclose(x, x + 1e-9)",
+    "T.allclose(x, x + 1e-3)", "T.allclose(x, x + 1e-3, atol=1e-2)", "T.allclose(x, x * 1.001, rtol=1e-2)", "T.allclose(100 * x, 100 * x + 1e-6)", "T.isclose(100 * x, 100 * x + 1e-2)",
     "T.allclose(s, s)", "T.allclose(s, s, equal_nan=True)", "T.equal(x, x)", "T.equal(x, y)", "T.equal(x, v)", "T.where(k, x, y)", "T.where(k, x, 0.0)", "T.where(k, 1, i)",
     "x.where(k, y)", "T.where(k)", "T.masked_fill(x, k, 9.0)", "x.clone().masked_fill_(k, -1)", "x.masked_fill(k[:1], 2)", "T.true_divide(i, 2)",
 ]  # fmt: skip
 REDUCTIONS = [
+    "T.max(b, (0, 2)) ~ T.amax(b, (0, 2))", "T.min(b, (1,), keepdim=True) ~ T.amin(b, (1,), keepdim=True)",
     *[f"x.{f}()" for f in ("sum", "mean", "prod", "var", "std", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "nansum", "nanmean", "norm")],
     *[f"T.{f}(x, {d})" for f in ("sum", "mean", "prod", "var", "std", "amax", "amin", "argmax", "argmin", "any", "all", "logsumexp", "max", "min", "aminmax")
       for d in ("dim=0", "dim=-1, keepdim=True", "dim=2")],
@@ -223,9 +225,20 @@ WRITES = [
         ("x", "T.tensor(1)", "v"), ("m", "n", "m"), ("m", "[0, 0]", "x[:2]"), ("k", "0", "k[1]"), ("u", "0", "7"), ("f", "0", "o"),
     )],
 ]  # fmt: skip
+# Two operands of two types: which type comes out
+_FIRST = ("x.float()", "i", "u", "k", "x.detach().half()")
+_SECOND = (*_FIRST, "y", "i.int()", "f[0]", "o", "T.tensor(2, device=on)", "2", "1.5", "True")
+_NOT_ZERO = ("y.float()", "j", "j.int()", "(u + 1).clamp(1)", "f[0]", "o", "2", "1.5")
+TYPES = [
+    *[form.format(a, b) for form in ("{} + {}", "{} * {}", "{} / {}", "{} ** {}", "{} == {}", "T.where(k, {}, {})") for a in _FIRST for b in _SECOND if a != b],
+    *[form.format(a, b) for form in ("{} // {}", "{} % {}", "T.fmod({}, {})") for a in _FIRST for b in _NOT_ZERO],
+    *[form.format(a, b) for form in ("T.maximum({}, {})", "T.atan2({}, {})", "T.clamp({}, {})") for a in _FIRST[:3] for b in _SECOND[:10] if a != b],
+    *[form.format(a, b) for form in ("T.isclose({}, {})", "T.cat([{}, {}])", "T.stack([{}, {}])") for a in _FIRST for b in _SECOND[:6] if a != b],
+    *[f"{a}.clone().add_({b})" for a in _FIRST for b in _SECOND if a != b], "T.where(k, o, f[0])", "T.where(k, 1.5, 2)", "T.where(k, True, 2)", "T.where(k, f[0], i)",
+]  # fmt: skip
 FAMILIES = {
     "pointwise": POINTWISE, "reductions": REDUCTIONS, "shapes": SHAPES, "parts": PARTS, "products": PRODUCTS, "networks": NETWORKS, "making": MAKING,
-    "draws": DRAWS, "writes": WRITES,
+    "draws": DRAWS, "writes": WRITES, "types": TYPES,
 }  # fmt: skip
 EXPRESSIONS = list(dict.fromkeys(e for family in FAMILIES.values() for e in family))
 # What is otherwise than in PyTorch on purpose: why
@@ -235,6 +248,11 @@ MEANT: dict[str, str] = {
     **dict.fromkeys(("T.nonzero(i)", "T.argwhere(k)"), "contiguous; PyTorch gives its columns one after another"),
     **dict.fromkeys(
         (f"x.clone().{f}(y)" for f in ("logical_and_", "logical_or_", "logical_xor_")), "0, not the gradient of what was there before"
+    ),
+    "k ** True": "a power of truths is refused",
+    **dict.fromkeys(
+        ("T.atan2(x.float(), u)", "T.atan2(u, x.float())", "T.atan2(u, y)", "T.atan2(x.float(), x.detach().half())"),
+        "PyTorch's gradient squares in an operand's own type, where uint8 wraps around and float16 rounds",
     ),
     "x.clone().logical_not_()": "0, not the gradient of what was there before",
 }

@@ -236,6 +236,20 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 1, 0, 1, 1) and (",
         ): "the short cut is never taken then: padded, there are more windows than the next line allows",
     },
+    "kernels/convolution/conv2d/op.py": {
+        (
+            "weight_reference",
+            "return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
+            "return reference_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
+        ): "how many channels there are is read off x",
+    },
+    "tritensor/tensor/functions/indexing.py": {
+        (
+            "setitem",
+            "if all(map(is_basic, entries)):",
+            "if False:",
+        ): "the general way writes them as well, only slower",
+    },
 }
 
 

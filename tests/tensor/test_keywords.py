@@ -208,6 +208,8 @@ def test_data_from_elsewhere_by_pytorchs_names() -> None:
     assert tt.from_numpy(ndarray=data).data_ptr() == data.ctypes.data
     assert tt.from_dlpack(ext_tensor=data, device="cpu", copy=False).data_ptr() == data.ctypes.data
     assert tt.from_dlpack(data, copy=True).data_ptr() != data.ctypes.data
+    places = ("cpu", "cuda:0", "cuda:1")
+    assert [tt.zeros(1, device=on).__dlpack_device__() for on in places] == [(1, 0), (2, 0), (2, 1)]
 
 
 # (the call, what it must equal)

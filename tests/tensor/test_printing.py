@@ -20,6 +20,7 @@ PRINTED = [
     ("T.tensor([1000.5, 1.0])", "tensor([1.0005e+03, 1.0000e+00])"),
     ("T.tensor([100000008.0])", "tensor([1.0000e+08])"),
     ("T.tensor([1 + 2j, -1.5 - 0.5j])", "tensor([ 1.0000+2.0000j, -1.5000-0.5000j])"),
+    ("T.tensor([-5.0, -1e-150, 0.5], dtype=T.float64)", "tensor([ -5.0000e+00, -1.0000e-150,   5.0000e-01], dtype=tritensor.float64)"),
     ("T.tensor([True, False])", "tensor([ True, False])"),
     ("T.tensor([1, -10, 100])", "tensor([  1, -10, 100])"),
     ("T.zeros(2, 0, dtype=T.int32)", "tensor([], size=(2, 0), dtype=tritensor.int32)"),

@@ -85,6 +85,17 @@ def test_written_in_place_inside_a_graph() -> None:
     assert beyond.tolist() == [0, 20]
 
 
+def test_only_a_window_on_the_view_itself_is_written_in_the_graph() -> None:
+    base = tt.arange(9.0, requires_grad=True) * 1
+    corners = base.view(3, 3)[::2, ::2]
+    corners.as_strided((2, 2), (6, 2)).mul_(10)
+    corners.as_strided((2,), (6,), 2).mul_(10)
+    assert base.tolist() == [0, 1, 200, 3, 4, 5, 60, 7, 800]
+    for size, stride, offset in (((3,), (1,), None), ((2,), (1,), 0), ((2,), (3,), 2), ((1,), (1,), 1)):
+        with pytest.raises(RuntimeError, match="is a window"):
+            corners.as_strided(size, stride, offset).mul_(10)
+
+
 @pytest.mark.parametrize("on", DEVICES)
 def test_bytes_of_another_width(on: str) -> None:
     x = tt.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]], device=on)

@@ -133,12 +133,9 @@ class Tensor(Values):
         self.array = empty(shape, dtypes.default_float().numpy, as_device(device))
 
     @staticmethod
-    def wrap(array: Array, requires_grad: bool = False) -> Tensor:
+    def wrap(array: Array) -> Tensor:
         """A tensor on an existing array, memory shared."""
-        t = new_tensor(array)
-        if requires_grad:
-            t.requires_grad_()
-        return t
+        return new_tensor(array)
 
     # -- what it is
     @property

@@ -47,9 +47,7 @@ def _collect(data: Any, kinds: set[Any]) -> None:
         kinds |= here
         return
     for x in data:
-        if type(x) in _NUMBERS:
-            kinds.add(type(x))
-        elif isinstance(x, _SEQUENCES):
+        if isinstance(x, _SEQUENCES):
             _collect(x, kinds)
         elif isinstance(x, Tensor):
             kinds.add((x.array.dtype, x.array.size == 1))
