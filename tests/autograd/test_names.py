@@ -31,6 +31,14 @@ def test_the_name_of_what_was_called(expression: str) -> None:
     assert found.grad_fn.name().startswith(name[:2])  # what was saved is gone
 
 
+def test_outputs_of_one_op_have_one_way_back() -> None:
+    x = tt.ones(2, 3, requires_grad=True)
+    low, high = (x * 2).aminmax(dim=0)
+    ways = [y.grad_fn.next_functions for y in (low, high)]
+    assert [[(f.name(), k) for f, k in way] for way in ways] == [[("MulBackward0", 0)]] * 2
+    assert ways[0][0][0] is ways[1][0][0]
+
+
 def test_the_name_after_a_write() -> None:
     x = tt.ones(2, 3, requires_grad=True)
     y = x * 1

@@ -69,6 +69,22 @@ def test_complex_numbers_are_cast_to_their_truth_alone() -> None:
     assert z.to(tt.complex128).tolist() == z.tolist()
 
 
+def test_what_a_shape_rule_says_of_complex_numbers_is_what_comes_out() -> None:
+    """Those live on the CPU alone, where the walk of the table does not go."""
+    asked = []
+    for name, op in registry.items():
+        if len(op.inputs) == 1 and op.broadcasts and not op.attrs:
+            for kind in (np.complex64, np.complex128):
+                x = np.array([1 + 2j, -0.5j], kind)
+                try:
+                    said = op.shape(x)
+                except tt.DTypeError:
+                    continue
+                asked.append(name)
+                assert said.dtype == np.asarray(op.reference(x)).dtype, name
+    assert {"abs", "neg"} <= set(asked)
+
+
 @both_devices
 def test_sizes_that_no_convolution_gives(on: str) -> None:
     g, x, w = tt.ones(1, 2, 3, 3, device=on), tt.ones(1, 2, 5, 5, device=on), tt.ones(2, 2, 2, 2, device=on)

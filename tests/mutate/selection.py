@@ -33,6 +33,7 @@ PLACES = (
 )
 DEVICE_ERRORS = "tests/cuda/test_device_errors.py"  # what kernels report of bad indices
 TILES = "tests/kernels/test_tiles.py"  # which tiles a launch takes
+REFUSED = "tests/kernels/test_types_refused.py"  # types that an op does not take
 NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
 SEVERAL = 12  # ops of a last walk in one run
 LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
@@ -93,6 +94,7 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     near.sort(key=lambda t: Path(t).stem != f"test_{Path(path).stem}")
     reports = [DEVICE_ERRORS] if says(root, path, function, "errors") and DEVICE_ERRORS in texts else []
     reports += [TILES] if says(root, path, function, "config_of") and TILES in texts and TILES not in near + naming else []
+    reports += [REFUSED] if any(says(root, path, function, n) for n in ("refuse_kind", "refuse_mixed")) and REFUSED in texts else []
     own = set(ops_of(path)) or set(ops)
     using = [
         t for t in texts if t not in near + naming + reports and t.split("/")[1] in ("tensor", "nn", "optim") and own & _said(texts[t])

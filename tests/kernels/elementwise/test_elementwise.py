@@ -54,6 +54,8 @@ def test_a_transposed_array_is_known_to_be_contiguous_along_rows() -> None:
     plan = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1, 512))))
     assert plan.last == (1, 3)
     assert plan.tile == (32, 32)
+    apart = elementwise._plan((512, 512), (((512, 512), (512, 1)), ((512, 512), (1024, 1))))
+    assert apart.tile == elementwise._tile_shape(512, 512, False) != (32, 32)
 
 
 @pytest.mark.parametrize("where", ["cpu", "cuda"])

@@ -207,6 +207,14 @@ def test_out_of_range_values_are_named() -> None:
     assert x.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("bad", [-1, 4])
+def test_a_gather_takes_no_index_beyond_either_end(turned: bool, bad: int) -> None:
+    x = tt.arange(12.0).reshape(3, 4).t() if turned else tt.arange(12.0).reshape(4, 3)
+    with pytest.raises(IndexError, match=rf"^gather: index {bad} at position \(1, 0\) is out of range for dim 0 of size 4$"):
+        tt.gather(x, 0, tt.tensor([[0, 1], [bad, 3]]))
+
+
 def test_the_kernels_do_not_follow_a_key_out_of_range() -> None:
     """Nothing outside the tensor is touched (the sanitizer watches): it is skipped, and reads 0."""
     x, bad = tt.arange(1.0, 5.0, device="cuda").array, tt.tensor([0, 9, -7, 3], device="cuda").array

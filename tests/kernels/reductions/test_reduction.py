@@ -222,6 +222,23 @@ def test_a_mean_over_ignored_rows_only_is_nan() -> None:
     assert np.isnan(to_host(forward("cross_entropy", on_device(x), on_device(t))[0]))
 
 
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("shape", [(1, 130), (5, 130), (40, 30), (300, 7), (7, 300), (3, 40, 5), (900,)])
+def test_every_dim_of_few_and_of_many_elements(where: str, keepdim: bool, shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(9).uniform(-1, 1, shape)
+    laid = {"in C order": values, "turned": np.asfortranarray(values), "with gaps": np.repeat(values, 2, axis=-1)[..., ::2]}
+    sets = [dims for n in range(1, len(shape) + 1) for dims in itertools.combinations(range(len(shape)), n)]
+    for (name, x), dims in itertools.product(laid.items(), sets):
+        given = on_device(x) if where == "cuda" else x
+        for op, exact in (("sum", np.sum), ("mean", np.mean), ("amax", np.max)):
+            run = registry[op].forward if where == "cuda" else registry[op].reference
+            found = np.asarray(to_host(run(given, dim=dims, keepdim=keepdim)))  # type: ignore[misc]
+            want = exact(x, axis=dims, keepdims=keepdim)
+            assert found.shape == want.shape, (op, name, dims)
+            np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12, err_msg=f"{op} {name} {dims}")
+
+
 # Accuracy
 @pytest.mark.parametrize(
     ("shape", "dims"),
