@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from tests.mutate.__main__ import ROOT, chosen
-from tests.mutate.equivalent import EQUIVALENT, SCALES, SIZES, lines, reason
+from tests.mutate.equivalent import SCALES, SIZES, lines, reason
 from tests.mutate.faults import faults, parses
+from tests.mutate.listed import EQUIVALENT
 from tests.mutate.reach import ops_reaching
 from tests.mutate.selection import stages
 

@@ -20,7 +20,7 @@ from tritensor.kernels.losses.cross_entropy import op as cross_entropy
 from tritensor.kernels.normalization import layer_norm, softmax
 from tritensor.kernels.parts import axes, reduction
 from tritensor.kernels.parts.rows import row_tiles
-from tritensor.table import registry
+from tritensor.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
 
@@ -237,6 +237,16 @@ def test_every_dim_of_few_and_of_many_elements(where: str, keepdim: bool, shape:
             want = exact(x, axis=dims, keepdims=keepdim)
             assert found.shape == want.shape, (op, name, dims)
             np.testing.assert_allclose(found, want, rtol=1e-12, atol=1e-12, err_msg=f"{op} {name} {dims}")
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "prod", "var"])
+@pytest.mark.parametrize(("dim", "axis"), [(1, 1), (-1, 2), ((0, -1), (0, 2)), (None, None)])
+def test_an_op_takes_its_dims_in_every_form(where: str, name: str, dim: Any, axis: Any) -> None:
+    values = np.random.default_rng(3).uniform(0.5, 1.5, (3, 4, 5))
+    found = getattr(ops, name)(Tensor.wrap(on_device(values) if where == "cuda" else values), dim=dim)
+    want = values.var(axis, ddof=1) if name == "var" else getattr(np, name)(values, axis=axis)
+    np.testing.assert_allclose(to_host(found.array), want, rtol=1e-12)
 
 
 # Accuracy
