@@ -173,6 +173,18 @@ def test_retain_grad_of_a_view_whose_base_is_written() -> None:
     assert view.retains_grad
 
 
+def test_a_retained_gradient_is_that_of_the_contents_of_now() -> None:
+    x = tt.ones(4, requires_grad=True)
+    y = x * 2
+    view = y[1:3]
+    view.retain_grad()
+    before = (view + 0).sum() * 3
+    y.add_(1)
+    (before + (view + 0).sum() * 5).backward()
+    assert view.grad.tolist() == [5.0, 5.0]
+    assert x.grad.tolist() == [0.0, 16.0, 16.0, 0.0]
+
+
 def test_retained_gradients_share_no_memory() -> None:
     x = leaf(1.0, 2.0)
     y = x + 1

@@ -284,4 +284,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "return tl.where((r != 0) & ((r < 1) != (b < 0)), q - 1, q)",
         ): "a remainder is whole, and not 0 here",
     },
+    "tritensor/dispatch/road.py": {
+        (
+            "_filled",
+            "if len(inputs) > len(op.inputs):",
+            "if (len(inputs) >= len(op.inputs)):",
+        ): "it is called where the two differ",
+    },
 }
