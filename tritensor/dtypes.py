@@ -183,7 +183,7 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
     Mixed kinds take the floating (or complex) one; float16 with bfloat16 gives float32.
     Raises DTypeError for uint64 with a signed integer and for two float8 types: no type holds both.
     """
-    found = _TABLE[a, b]
+    found = _TABLE.get((a, b))
     if found is None:
         raise DTypeError(f"{op}: {of(a).name} and {of(b).name} have no common type; cast one of them with .to(...)")
     return found
@@ -191,7 +191,7 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
 
 def _outranked(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
     """The common type where only the category of `weak` counts: a higher one than that of `strong` lifts it."""
-    a, b = _by_numpy[strong], _by_numpy[weak]
+    a, b = of(strong), of(weak)
     if _CATEGORY[a.kind] >= _CATEGORY[b.kind]:
         return strong
     if b.kind == "complex" and a.kind == "float":  # the precision of the stronger one stays

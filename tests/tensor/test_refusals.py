@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 
 import tritensor as tt
@@ -22,3 +25,29 @@ def test_whole_numbers_that_are_close() -> None:
     a, b = tt.tensor([100, -100, 3, 7]), tt.tensor([101, -101, -3, 7])
     assert tt.isclose(a, b, rtol=0.01).tolist() == [True, True, False, True]
     assert tt.isclose(a, b, rtol=0, atol=0.5).tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, words: x + words,
+        lambda x, words: words * x,
+        lambda x, words: x.__setitem__(slice(None), words),
+        lambda x, words: x.copy_(words),
+        lambda x, words: tt.where(x > 0, words, x),
+    ],
+)
+def test_words_are_no_numbers(call: Callable[[tt.Tensor, np.ndarray], object]) -> None:
+    x = tt.ones(2)
+    with pytest.raises(tt.DTypeError, match="tensors cannot hold <U1; they hold bool, "):
+        call(x, np.array(["a", "b"]))
+    assert x.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("value", [(2, 2, 3), (3, 1, 3), (3,) * 3])
+def test_a_value_of_too_many_dimensions(value: tuple[int, ...]) -> None:
+    x = tt.zeros(4, 3)
+    with pytest.raises(tt.ShapeError, match=r"^setitem: value \(\d, \d, \d\) does not broadcast to the indexed elements, \(2, 3\)"):
+        x[[0, 1]] = tt.ones(value)
+    x[[0, 1]] = tt.ones(1, 1, 2, 3)
+    assert x.sum().item() == 6
