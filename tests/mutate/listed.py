@@ -291,4 +291,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if (len(inputs) >= len(op.inputs)):",
         ): "it is called where the two differ",
     },
+    "tritensor/tensor/functions/linear.py": {
+        (
+            "nuclear_norm",
+            "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
+            "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
+        ): "the larger product has the same factor, only slower",
+    },
 }

@@ -51,3 +51,26 @@ def test_a_value_of_too_many_dimensions(value: tuple[int, ...]) -> None:
         x[[0, 1]] = tt.ones(value)
     x[[0, 1]] = tt.ones(1, 1, 2, 3)
     assert x.sum().item() == 6
+
+
+class Ours:
+    """A class that knows tensors: its reflected operators are asked."""
+
+    def __radd__(self, other: tt.Tensor) -> str:
+        return f"{other.tolist()} added"
+
+    def __rsub__(self, other: tt.Tensor) -> str:
+        return f"{other.tolist()} less"
+
+    def __rpow__(self, other: tt.Tensor) -> str:
+        return f"{other.tolist()} raised"
+
+    def __gt__(self, other: object) -> str:  # what `x < ours` asks
+        return "greater"
+
+
+def test_another_class_may_answer_an_operator() -> None:
+    x = tt.ones(1)
+    assert [x + Ours(), x - Ours(), x ** Ours(), x < Ours()] == ["[1.0] added", "[1.0] less", "[1.0] raised", "greater"]
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*: 'Tensor' and 'Ours'"):
+        x * Ours()  # type: ignore[operator]
