@@ -74,3 +74,16 @@ def test_another_class_may_answer_an_operator() -> None:
     assert [x + Ours(), x - Ours(), x ** Ours(), x < Ours()] == ["[1.0] added", "[1.0] less", "[1.0] raised", "greater"]
     with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*: 'Tensor' and 'Ours'"):
         x * Ours()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_lists_and_arrays_are_written_in_place(device: str) -> None:
+    x = kept = tt.ones(2, device=device)
+    x += [1, 2]
+    x *= np.array([2.0, 3.0], np.float32)
+    x -= (0, 1)
+    assert x is kept
+    assert x.tolist() == [4.0, 8.0]
+    x += Ours()  # type: ignore[assignment]  # which has no in-place form: the answer takes the name
+    assert x == "[4.0, 8.0] added"
+    assert kept.tolist() == [4.0, 8.0]
