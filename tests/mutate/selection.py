@@ -69,7 +69,7 @@ def stages(root: Path, path: str, function: str) -> list[Stage]:
     texts = _tests(root)
     own = [t for t in texts if Path(t).stem in (f"test_{stem}", f"test_{stem}s", f"test_{stem.rstrip('s')}")]
     naming = [t for t, text in texts.items() if t not in own and (stem in _said(text) or (function and function in _said(text)))]
-    mirrored = f"tests/{path.split('/')[-2]}" if (root / "tests" / path.split("/")[-2]).is_dir() else ""
+    mirrored = next((t for room in reversed(path.split("/")[:-1]) if (root / (t := f"tests/{room}")).is_dir()), "")
     second = [t for t in naming if t not in own] + ([mirrored] if mirrored else [])
     third = [t for t in WIDE if (root / t).exists() and t not in second]
     first = [*own, "tests/expressions", "tests/signatures"] if path.startswith("tritensor/tensor/") else own
