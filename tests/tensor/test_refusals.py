@@ -87,3 +87,15 @@ def test_lists_and_arrays_are_written_in_place(device: str) -> None:
     x += Ours()  # type: ignore[assignment]  # which has no in-place form: the answer takes the name
     assert x == "[4.0, 8.0] added"
     assert kept.tolist() == [4.0, 8.0]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("zero", [0, np.int64(0)])
+def test_a_slice_makes_steps(device: str, zero: int) -> None:
+    x = tt.ones(3, 2, device=device)
+    for index in (slice(None, None, zero), (0, slice(None, None, zero)), (slice(None, None, zero), [0, 1])):
+        with pytest.raises(ValueError, match=r"^getitem: a slice's step cannot be 0$"):
+            x[index]
+        with pytest.raises(ValueError, match=r"a slice's step cannot be 0$"):
+            x[index] = 2.0
+    assert x.sum().item() == 6
