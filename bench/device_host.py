@@ -46,11 +46,11 @@ def main() -> None:
     kernels = runtime().kernels
     made, _ = runtime().prepare(*_add_launch())
     block, pointers = made.block, (x.array.pointer, y.array.pointer, x.array.pointer)
-    shelf = x.array.storage.shelf
-    free = shelf.free
+    free_list = x.array.storage.free_list
+    free = free_list.free
 
     def reuse():
-        free.append(shelf.allocator.take(shelf))
+        free.append(free_list.allocator.take(free_list))
 
     cases = {
         "cuLaunchKernelEx by cuda-python (the floor)": (lambda: kernels.start(made.config, made.loaded.function, block.address, 0), None),

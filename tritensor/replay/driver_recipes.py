@@ -1,7 +1,7 @@
-"""Recipes for the real device: shelves, parameter blocks and result layouts looked up once, so that a replay is a few dozen bytecodes.
+"""Recipes for the real device: free lists, parameter blocks and result layouts looked up once, so that a replay is a few dozen bytecodes.
 
 The steady state of a call: one comparison tells that this thread still works on the GPU, stream and pool that the recipe is
-bound to; blocks are popped off their shelves; addresses are packed into the block of each launch, and it is launched.
+bound to; blocks are popped off their free lists; addresses are packed into the block of each launch, and it is launched.
 """
 
 from __future__ import annotations
@@ -121,34 +121,34 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
     shape, strides, dtype, layout = window.shape, window.strides, window.dtype, _layout(window, on)
     order = {(2, (2, 0, 1)): 2, (1, (1, 0)): 1}.get((plan.inputs, plan.steps[0].places), 0)  # result, then inputs: elementwise ops
     new_storage, new_array, thread = DeviceStorage.__new__, CudaArray.__new__, here
-    bound: Any = (_NOWHERE, None, None, 0)  # place, allocator, shelf, bytes of its blocks: what this recipe was last used with
+    bound: Any = (_NOWHERE, None, None, 0)  # place, allocator, free list, bytes of its blocks: what this recipe was last used with
 
     def bind() -> Any:
         """Take up the GPU, stream and pool that this thread works on now."""
         nonlocal bound
         place = runtime.place(index)
-        shelf = place.allocator.shelf(nbytes, place.stream)
-        bound = (place, place.allocator, shelf, shelf.size)
+        free_list = place.allocator.free_list(nbytes, place.stream)
+        bound = (place, place.allocator, free_list, free_list.size)
         return bound
 
     def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
-        place, a, shelf, size = bound
+        place, a, free_list, size = bound
         if thread.place is not place:
-            place, a, shelf, size = bind()
+            place, a, free_list, size = bind()
         if a.several:
             runtime.mark(arrays, place)
         storage = new_storage(DeviceStorage)
         storage.pointer = 0
-        storage.shelf = shelf
+        storage.free_list = free_list
         storage.nbytes = nbytes
         storage.device = on
-        if shelf.free:
-            storage.pointer = pointer = shelf.free.pop()
+        if free_list.free:
+            storage.pointer = pointer = free_list.free.pop()
             a.live = live = a.live + size
             if live > a.peak:
                 a.peak = live
         else:
-            storage.pointer = pointer = a.take(shelf, nbytes)
+            storage.pointer = pointer = a.take(free_list, nbytes)
         if launch.busy:
             launch.fire(pick([*[x.pointer for x in arrays], pointer]), place.stream)
         else:
@@ -179,21 +179,21 @@ def _any(plan: _Plan) -> Recipe:
     """The recipe of any other call: several launches, blocks of its own, several results or views of inputs."""
     runtime, index, on = plan.runtime, plan.index, plan.device
     sizes, derived, steps, made = plan.sizes, plan.derived, plan.steps, _Out(plan.result, plan).made
-    bound: Any = (_NOWHERE, ())  # place, a shelf for each block
+    bound: Any = (_NOWHERE, ())  # place, a free list for each block
 
     def bind() -> Any:
         nonlocal bound
         place = runtime.place(index)
-        bound = (place, [place.allocator.shelf(nbytes, place.stream) if nbytes else None for nbytes in sizes])
+        bound = (place, [place.allocator.free_list(nbytes, place.stream) if nbytes else None for nbytes in sizes])
         return bound
 
     def recipe(arrays: Sequence[CudaArray]) -> Any:
-        place, shelves = bound
+        place, free_lists = bound
         if here.place is not place:
-            place, shelves = bind()
+            place, free_lists = bind()
         if place.allocator.several:
             runtime.mark(arrays, place)
-        storages = [_block(shelf, nbytes, on) for shelf, nbytes in zip(shelves, sizes, strict=True)]
+        storages = [_block(free_list, nbytes, on) for free_list, nbytes in zip(free_lists, sizes, strict=True)]
         pointers = [x.pointer for x in arrays]
         pointers += [s.pointer for s in storages]
         for source, delta in derived:
@@ -205,23 +205,23 @@ def _any(plan: _Plan) -> Recipe:
     return recipe
 
 
-def _block(shelf: Any, nbytes: int, on: device) -> DeviceStorage:
-    """Memory off a shelf (None: no bytes)."""
+def _block(free_list: Any, nbytes: int, on: device) -> DeviceStorage:
+    """Memory off a free list (None: no bytes)."""
     storage = DeviceStorage.__new__(DeviceStorage)
     storage.pointer = 0
     storage.nbytes = nbytes
     storage.device = on
-    if shelf is None:
+    if free_list is None:
         return storage
-    storage.shelf = shelf
-    a = shelf.allocator
-    if shelf.free:
-        storage.pointer = shelf.free.pop()
-        a.live = live = a.live + shelf.size
+    storage.free_list = free_list
+    a = free_list.allocator
+    if free_list.free:
+        storage.pointer = free_list.free.pop()
+        a.live = live = a.live + free_list.size
         if live > a.peak:
             a.peak = live
     else:
-        storage.pointer = a.take(shelf, nbytes)
+        storage.pointer = a.take(free_list, nbytes)
     return storage
 
 

@@ -64,13 +64,13 @@ class Call(NamedTuple):
 class _Borrowed(Storage):
     """Memory of an input under a name of its own, so that two inputs that share memory stay two inputs in the recording."""
 
-    __slots__ = ("shelf",)
+    __slots__ = ("free_list",)
 
     def __init__(self, x: CudaArray) -> None:
         self.pointer = x.storage.pointer
         self.nbytes = x.storage.nbytes
         self.device = x.storage.device
-        self.shelf = getattr(x.storage, "shelf", None)  # a runtime with streams asks whose block it is
+        self.free_list = getattr(x.storage, "free_list", None)  # a runtime with streams asks whose block it is
 
 
 class NotThere(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritensor.cuda.memory.caching_allocator import CachingAllocator, Shelf
+from tritensor.cuda.memory.caching_allocator import CachingAllocator, FreeList
 
 MB = 1 << 20
 START = 1 << 21  # the first address
@@ -105,38 +105,38 @@ class Caller:
 
     def __init__(self, allocator: CachingAllocator) -> None:
         self.allocator = allocator
-        self.live: dict[int, Shelf] = {}
+        self.live: dict[int, FreeList] = {}
         self.busy: list[tuple[int, int, int, int]] = []  # start, end of a freed block; a stream that uses it until so much is done
 
     def take(self, nbytes: int, stream: int = 0) -> int:
         a = self.allocator
-        shelf = a.by_request.get((nbytes, stream)) or a.shelf(nbytes, stream)
-        free = shelf.free
+        free_list = a.by_request.get((nbytes, stream)) or a.free_list(nbytes, stream)
+        free = free_list.free
         if free:
             pointer = free.pop()
-            n = a.live + shelf.size
+            n = a.live + free_list.size
             a.live = n
             if n > a.peak:
                 a.peak = n
         else:
-            pointer = a.take(shelf, nbytes)
+            pointer = a.take(free_list, nbytes)
         assert pointer not in self.live
-        self.live[pointer] = shelf
+        self.live[pointer] = free_list
         done = a.source.done  # type: ignore[attr-defined]
         self.busy = [b for b in self.busy if done.get(b[2], 0) < b[3]]
         for start, end, user, _ in self.busy:
-            assert pointer >= end or pointer + shelf.size <= start, f"{pointer:#x} was handed out while stream {user} may use it"
+            assert pointer >= end or pointer + free_list.size <= start, f"{pointer:#x} was handed out while stream {user} may use it"
         return pointer
 
     def free(self, pointer: int, *streams: int) -> None:
-        shelf = self.live.pop(pointer)
+        free_list = self.live.pop(pointer)
         if streams:
             queued = self.allocator.source.queued  # type: ignore[attr-defined]
-            self.busy += [(pointer, pointer + shelf.size, s, queued.get(s, 0)) for s in streams]
-            self.allocator.give_back_later(pointer, shelf, streams)
+            self.busy += [(pointer, pointer + free_list.size, s, queued.get(s, 0)) for s in streams]
+            self.allocator.give_back_later(pointer, free_list, streams)
         else:
-            self.allocator.live -= shelf.size
-            shelf.free.append(pointer)
+            self.allocator.live -= free_list.size
+            free_list.free.append(pointer)
 
 
 def check_books(allocator: CachingAllocator, caller: Caller, source: FakeSource) -> None:

@@ -205,7 +205,7 @@ def test_large_blocks_know_who_asked() -> None:
     assert not allocator.large
 
     def other() -> int:
-        return allocator.take(allocator.shelf(2 * MB, 0))
+        return allocator.take(allocator.free_list(2 * MB, 0))
 
     assert other() == large
     assert allocator.large[large][1] is other.__code__, "a block handed out again has a new owner"
@@ -259,7 +259,7 @@ def test_two_graphs_may_share_a_pool() -> None:
     pool = allocator.private_pool()
     assert allocator.private_pool(pool) == pool
     allocator.release_pool(pool)
-    assert allocator.shelf(600, 3, pool).pool == pool
+    assert allocator.free_list(600, 3, pool).pool == pool
     allocator.release_pool(pool)
     with pytest.raises(ValueError, match="pool"):
         allocator.private_pool(pool)

@@ -68,9 +68,9 @@ def test_every_reserved_byte_is_somewhere() -> None:
 
 def test_the_summary_names_sizes_and_lines() -> None:
     _, allocator, _ = small_device()
-    shelf = allocator.shelf(3 * MB, 0)
-    blocks = [allocator.take(shelf) for _ in range(2)]
-    allocator.take(allocator.shelf(5000, 0))
+    free_list = allocator.free_list(3 * MB, 0)
+    blocks = [allocator.take(free_list) for _ in range(2)]
+    allocator.take(allocator.free_list(5000, 0))
     text = report.summary(allocator)
     assert re.search(r"3\.00 MiB +2 +0 +0 +6\.00 MiB", text), text
     assert re.search(
@@ -95,10 +95,10 @@ def test_the_text_says_who_holds_what() -> None:
     _, allocator, caller = small_device()
 
     def weights() -> list[int]:
-        return [allocator.take(allocator.shelf(10 * MB, 0)) for _ in range(3)]
+        return [allocator.take(allocator.free_list(10 * MB, 0)) for _ in range(3)]
 
     def activations() -> int:
-        return allocator.take(allocator.shelf(20 * MB, 0))
+        return allocator.take(allocator.free_list(20 * MB, 0))
 
     weights()
     activations()

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import GONE, Driver
 from tritensor.cuda.driver.devices import Devices
-from tritensor.cuda.memory.caching_allocator import CachingAllocator, Shelf
+from tritensor.cuda.memory.caching_allocator import CachingAllocator, FreeList
 from tritensor.cuda.memory.storage import Storage
 from tritensor.device import gpu
 
@@ -20,24 +20,24 @@ _elsewhere: dict[int, set[int]] = {}
 
 
 class DeviceStorage(Storage):
-    """A block of the caching allocator. It goes back to its shelf with the object."""
+    """A block of the caching allocator. It goes back to its free list with the object."""
 
-    __slots__ = ("shelf",)
+    __slots__ = ("free_list",)
 
-    shelf: Shelf
+    free_list: FreeList
 
     def __del__(self) -> None:
         pointer = self.pointer
         if pointer:
-            shelf = self.shelf
-            a = shelf.allocator
+            free_list = self.free_list
+            a = free_list.allocator
             # A lost context records no event, and at the end of the process nobody takes the block again.
             if _elsewhere and pointer in _elsewhere and not a.source.driver.lost and not sys.is_finalizing():
                 with a.source.devices.visiting():
-                    a.give_back_later(pointer, shelf, _elsewhere.pop(pointer))
+                    a.give_back_later(pointer, free_list, _elsewhere.pop(pointer))
             else:
-                a.live -= shelf.size
-                shelf.free.append(pointer)
+                a.live -= free_list.size
+                free_list.free.append(pointer)
 
 
 class DriverSource:
@@ -207,8 +207,8 @@ class Memory:
         storage.device = gpu(index)
         if nbytes:
             a = self.allocator(index)
-            shelf = storage.shelf = a.shelf(nbytes, here.streams.get(index, 0))
-            storage.pointer = a.take(shelf, nbytes)
+            free_list = storage.free_list = a.free_list(nbytes, here.streams.get(index, 0))
+            storage.pointer = a.take(free_list, nbytes)
         return storage
 
     def _enter(self, *storages: Storage) -> int:
@@ -263,8 +263,8 @@ class Memory:
 
     def used_on(self, storage: Storage, stream: int) -> None:
         """Note that a stream other than its own uses a storage."""
-        shelf = getattr(storage, "shelf", None)
-        if shelf is not None and storage.pointer and shelf.stream != stream:
+        free_list = getattr(storage, "free_list", None)
+        if free_list is not None and storage.pointer and free_list.stream != stream:
             _elsewhere.setdefault(storage.pointer, set()).add(stream)
 
     def pinned_allocate(self, nbytes: int, mapped: bool = False) -> int:

@@ -233,6 +233,6 @@ class DriverRuntime(StreamCalls):
     def mark(self, arrays: Sequence[Any], place: Place) -> None:
         """Note for each array whose memory belongs to another stream that this place's stream uses it now."""
         for x in arrays:
-            shelf = getattr(x.storage, "shelf", None)
-            if shelf is not None and shelf.stream != place.stream:
+            free_list = getattr(x.storage, "free_list", None)
+            if free_list is not None and free_list.stream != place.stream:
                 self.memory.used_on(x.storage, place.stream)

@@ -1,6 +1,6 @@
 """The caching allocator of one GPU: blocks of rounded sizes, kept per stream and handed out again in stream order.
 
-A block goes back to the shelf (size class, stream) it came from. Work on one stream runs in order, so the next owner on that
+A block goes back to the free list (size class, stream) it came from. Work on one stream runs in order, so the next owner on that
 stream may write at once; a block that other streams have used as well waits in limbo until events on those streams have passed.
 
 Size classes: steps of 512 bytes to 4 KiB, then eight to each power of two, so that beyond 4 KiB less than 12.5 % is rounding;
@@ -8,7 +8,7 @@ steps grow no wider than 16 MiB, so that a block of many GiB wastes no more than
 shapes vary by a few percent still meets the same classes again. Blocks under 1 MiB are cut from slabs of 2 MiB (the driver's own
 granule); each larger one is an allocation of its own, and it remembers the line of the user's program that asked for it.
 
-Threads and the garbage collector. Callers pop and append on `Shelf.free` and add to `live` without a lock: between a look and
+Threads and the garbage collector. Callers pop and append on `FreeList.free` and add to `live` without a lock: between a look and
 the act there is no call, and CPython switches threads and starts the collector only at calls and backward jumps. Everything else
 holds one RLock, which the collector may enter again: it can free a Storage at any allocation of a Python object in here. So no
 list is iterated while it is worked on; entries are popped one by one, which makes them ours, and put back in case of an error.
@@ -26,10 +26,10 @@ from itertools import count
 from types import CodeType
 
 from tritensor.call_site import user_instruction
-from tritensor.cuda.memory.size_classes import LARGE, SLAB, Limbo, Row, Shelf, Slab, Source, size_class
+from tritensor.cuda.memory.size_classes import LARGE, SLAB, FreeList, Limbo, Row, Slab, Source, size_class
 from tritensor.errors import OutOfMemoryError
 
-_REMEMBERED = 8192  # exact sizes whose shelf is remembered
+_REMEMBERED = 8192  # exact sizes whose free list is remembered
 _PATIENCE = 4  # blocks in limbo that one poll may find still in use before it stops asking
 
 
@@ -41,12 +41,12 @@ class CachingAllocator:
     """Hands out the memory of one GPU.
 
     A caller's fast path, which must stay free of calls between a read and its write:
-        shelf = a.by_request.get((nbytes, stream)) or a.shelf(nbytes, stream)
-        free = shelf.free
-        if free: p = free.pop(); n = a.live + shelf.size; a.live = n; if n > a.peak: a.peak = n
-        else: p = a.take(shelf, nbytes)
-    and to free: `a.live -= shelf.size; shelf.free.append(p)`, or `a.give_back_later(p, shelf, streams)` when streams other than
-    the shelf's own have used the block.
+        free_list = a.by_request.get((nbytes, stream)) or a.free_list(nbytes, stream)
+        free = free_list.free
+        if free: p = free.pop(); n = a.live + free_list.size; a.live = n; if n > a.peak: a.peak = n
+        else: p = a.take(free_list, nbytes)
+    and to free: `a.live -= free_list.size; free_list.free.append(p)`, or `a.give_back_later(p, free_list, streams)` when streams other than
+    the free list's own have used the block.
 
     Attributes (bytes): `live` handed out, by size class; `peak`; `reserved` from the source; `peak_reserved`; `limbo_bytes` freed but
     waited for; `limit` on `reserved`, or None. `large`: address -> (bytes, code, instruction) of live blocks of 1 MiB and more.
@@ -65,13 +65,13 @@ class CachingAllocator:
         self.several = False
         self.caching = os.environ.get("TRITENSOR_NO_MEMORY_CACHING", "0") in ("", "0")
         self.large: dict[int, tuple[int, CodeType, int]] = {}
-        self.by_request: dict[tuple[int, int], Shelf] = {}
+        self.by_request: dict[tuple[int, int], FreeList] = {}
         self._lock = threading.RLock()
-        self._shelves: dict[tuple[int, int, int | None], Shelf] = {}
+        self._free_lists: dict[tuple[int, int, int | None], FreeList] = {}
         self._slabs: dict[int, Slab] = {}
         self._open: dict[tuple[int, int | None], list[Slab]] = {}  # slabs with room left
         self._limbo: deque[Limbo] = deque()
-        self._deferred: deque[tuple[int, Shelf, tuple[int, ...]]] = deque()  # given back while a graph was captured
+        self._deferred: deque[tuple[int, FreeList, tuple[int, ...]]] = deque()  # given back while a graph was captured
         self._routes: dict[int, int] = {}  # capturing stream: private pool that serves it
         self._pools: dict[int, int] = {}  # private pool: graphs that use it
         self._dying: list[int] = []  # pools released while a graph was captured
@@ -79,8 +79,8 @@ class CachingAllocator:
         self._streams: set[int] = set()
 
     # handing out
-    def shelf(self, nbytes: int, stream: int, pool: int | None = None) -> Shelf:
-        """The shelf that serves requests of `nbytes` on a stream; from a private pool where one is named or the stream captures into one."""
+    def free_list(self, nbytes: int, stream: int, pool: int | None = None) -> FreeList:
+        """The free list that serves requests of `nbytes` on a stream; from a private pool where one is named or the stream captures into one."""
         if not pool:
             known = self.by_request.get((nbytes, stream))
             if known is not None:
@@ -90,9 +90,9 @@ class CachingAllocator:
             if pool is None:
                 pool = self._routes.get(stream)
             size = size_class(nbytes) if self.caching else max(nbytes, 1)
-            found = self._shelves.get((size, stream, pool))
+            found = self._free_lists.get((size, stream, pool))
             if found is None:
-                found = self._shelves[size, stream, pool] = Shelf(self, size, stream, pool)
+                found = self._free_lists[size, stream, pool] = FreeList(self, size, stream, pool)
                 self.note(stream)
             if asked is None:
                 if len(self.by_request) >= _REMEMBERED:
@@ -105,11 +105,11 @@ class CachingAllocator:
         self._streams.add(stream)
         self.several = len(self._streams) > 1
 
-    def take(self, shelf: Shelf, nbytes: int = 0) -> int:
-        """A block of a shelf: one that was returned, a piece of a slab, or fresh from the source.
+    def take(self, free_list: FreeList, nbytes: int = 0) -> int:
+        """A block of a free list: one that was returned, a piece of a slab, or fresh from the source.
 
         Args:
-            shelf: where the block will go back to.
+            free_list: where the block will go back to.
             nbytes: the bytes asked for, where known; only the error text shows them.
 
         Raises:
@@ -117,43 +117,43 @@ class CachingAllocator:
             Exception: whatever else the source raises; nothing has changed then.
         """
         try:
-            pointer = self._take(shelf)
+            pointer = self._take(free_list)
         except _Full:
             gc.collect()  # tensors in reference cycles, such as a caught exception's traceback, may be all that fills the device
             try:
-                pointer = self._take(shelf)
+                pointer = self._take(free_list)
             except _Full:
                 from tritensor.cuda.memory.report import out_of_memory
 
                 self.ooms += 1
-                raise OutOfMemoryError(out_of_memory(self, nbytes or shelf.size, bool(self._routes))) from None
-        live = self.live + shelf.size
+                raise OutOfMemoryError(out_of_memory(self, nbytes or free_list.size, bool(self._routes))) from None
+        live = self.live + free_list.size
         self.live = live
         if live > self.peak:
             self.peak = live
-        if shelf.size >= LARGE:
-            self.large[pointer] = (shelf.size, *user_instruction())
+        if free_list.size >= LARGE:
+            self.large[pointer] = (free_list.size, *user_instruction())
         return pointer
 
-    def _take(self, shelf: Shelf) -> int:
+    def _take(self, free_list: FreeList) -> int:
         with self._lock:
             if self._limbo and not self._routes:
                 self._poll()
             try:
-                return shelf.kept.pop()
+                return free_list.kept.pop()
             except IndexError:
-                pointer = self._ask(shelf.size, shelf) if shelf.size >= LARGE or not self.caching else self._cut(shelf)
-            self._shelves[shelf.size, shelf.stream, shelf.pool].made += 1  # the shelf itself, or the one it has joined
+                pointer = self._ask(free_list.size, free_list) if free_list.size >= LARGE or not self.caching else self._cut(free_list)
+            self._free_lists[free_list.size, free_list.stream, free_list.pool].made += 1  # the free list itself, or the one it has joined
             return pointer
 
-    def _cut(self, shelf: Shelf) -> int:
+    def _cut(self, free_list: FreeList) -> int:
         """A new small block, from the youngest slab that has room for it."""
-        size = shelf.size
-        slabs = self._open.get((shelf.stream, shelf.pool), ())
+        size = free_list.size
+        slabs = self._open.get((free_list.stream, free_list.pool), ())
         slab = next((s for s in reversed(slabs) if s.cut + size <= SLAB), None)
         if slab is None:
-            base = self._ask(SLAB, shelf)
-            slab = self._slabs[base] = Slab(base, shelf.stream, shelf.pool)
+            base = self._ask(SLAB, free_list)
+            slab = self._slabs[base] = Slab(base, free_list.stream, free_list.pool)
             self._open.setdefault((slab.stream, slab.pool), []).append(slab)
         pointer = slab.base + slab.cut
         slab.cut += size
@@ -161,14 +161,14 @@ class CachingAllocator:
             self._open[slab.stream, slab.pool].remove(slab)
         return pointer
 
-    def _ask(self, nbytes: int, shelf: Shelf) -> int:
+    def _ask(self, nbytes: int, free_list: FreeList) -> int:
         """Fresh memory from the source, after giving it the cache back if need be; raises _Full."""
-        pointer = self._ask_once(nbytes, shelf)
+        pointer = self._ask_once(nbytes, free_list)
         if not pointer and not self._routes:  # a capture forbids to wait and to free
             self.retries += 1
             self._wait_limbo()
             self.empty_cache()
-            pointer = self._ask_once(nbytes, shelf)
+            pointer = self._ask_once(nbytes, free_list)
         if not pointer:
             raise _Full
         self.source_allocations += 1
@@ -178,30 +178,30 @@ class CachingAllocator:
             self.peak_reserved = reserved
         return pointer
 
-    def _ask_once(self, nbytes: int, shelf: Shelf) -> int:
+    def _ask_once(self, nbytes: int, free_list: FreeList) -> int:
         if self.limit is not None and self.reserved + nbytes > self.limit:
             return 0
-        if shelf.pool is not None and self._routes:
+        if free_list.pool is not None and self._routes:
             return self.source.allocate_for_capture(nbytes)
-        return self.source.allocate(nbytes, shelf.stream)
+        return self.source.allocate(nbytes, free_list.stream)
 
     # blocks that other streams have used
-    def give_back_later(self, pointer: int, shelf: Shelf, streams: Iterable[int]) -> None:
-        """Free a block that `streams`, besides the shelf's own, have used: it is handed out again when their work so far is done.
+    def give_back_later(self, pointer: int, free_list: FreeList, streams: Iterable[int]) -> None:
+        """Free a block that `streams`, besides the free list's own, have used: it is handed out again when their work so far is done.
 
         Raises what recording an event raises; the block is then kept back until the whole device has been waited for.
         """
         with self._lock:
-            self.live -= shelf.size
+            self.live -= free_list.size
             self.large.pop(pointer, None)
-            self.limbo_bytes += shelf.size
+            self.limbo_bytes += free_list.size
             if self._routes:  # an event recorded now would become part of the graph
-                self._deferred.append((pointer, shelf, tuple(streams)))
+                self._deferred.append((pointer, free_list, tuple(streams)))
             else:
-                self._to_limbo(pointer, shelf, streams)
+                self._to_limbo(pointer, free_list, streams)
 
-    def _to_limbo(self, pointer: int, shelf: Shelf, streams: Iterable[int]) -> None:
-        entry = Limbo(pointer, shelf)
+    def _to_limbo(self, pointer: int, free_list: FreeList, streams: Iterable[int]) -> None:
+        entry = Limbo(pointer, free_list)
         try:
             for stream in streams:
                 entry.events.append(self.source.record(stream))
@@ -212,7 +212,7 @@ class CachingAllocator:
             self._limbo.append(entry)
 
     def _poll(self) -> None:
-        """Put blocks whose events have passed back on their shelves; stops at the fourth that is still in use."""
+        """Put blocks whose events have passed back on their free lists; stops at the fourth that is still in use."""
         still: list[Limbo] = []
         try:
             while self._limbo and len(still) < _PATIENCE:
@@ -227,8 +227,8 @@ class CachingAllocator:
             self._limbo.extendleft(reversed(still))
 
     def _settle(self, entry: Limbo) -> None:
-        self.limbo_bytes -= entry.shelf.size
-        entry.shelf.kept.append(entry.pointer)
+        self.limbo_bytes -= entry.free_list.size
+        entry.free_list.kept.append(entry.pointer)
 
     def _wait_limbo(self) -> None:
         """Wait until nothing is in limbo."""
@@ -259,9 +259,9 @@ class CachingAllocator:
                 return
             self._release_dying()
             self._poll()
-            for shelf in tuple(self._shelves.values()):
-                if shelf.size >= LARGE and shelf.pool is None:
-                    self._return_blocks(shelf)
+            for free_list in tuple(self._free_lists.values()):
+                if free_list.size >= LARGE and free_list.pool is None:
+                    self._return_blocks(free_list)
             self._dissolve()
             for slab in tuple(self._slabs.values()):
                 if not slab.cut and slab.pool is None:
@@ -272,23 +272,23 @@ class CachingAllocator:
             self.source.synchronize()
             self.source.trim()
 
-    def give_up(self, pointer: int, shelf: Shelf) -> None:
+    def give_up(self, pointer: int, free_list: FreeList) -> None:
         """Return a freed block to the source at once, for an allocator that does not cache."""
         with self._lock:
-            shelf.kept.append(pointer)
+            free_list.kept.append(pointer)
             if not self._routes:
-                self._return_blocks(shelf)
+                self._return_blocks(free_list)
 
-    def _return_blocks(self, shelf: Shelf) -> None:
-        while shelf.kept:
-            pointer = shelf.kept.pop()
+    def _return_blocks(self, free_list: FreeList) -> None:
+        while free_list.kept:
+            pointer = free_list.kept.pop()
             try:
-                self.source.free(pointer, shelf.stream)
+                self.source.free(pointer, free_list.stream)
             except BaseException:
-                shelf.kept.append(pointer)
+                free_list.kept.append(pointer)
                 raise
-            shelf.made -= 1
-            self._returned(shelf.size)
+            free_list.made -= 1
+            self._returned(free_list.size)
 
     def _returned(self, nbytes: int) -> None:
         self.reserved -= nbytes
@@ -297,22 +297,22 @@ class CachingAllocator:
     def _dissolve(self) -> None:
         """Make slabs of which every block is free uncut again."""
         bases = sorted(s.base for s in self._slabs.values() if s.pool is None)
-        held: list[tuple[Shelf, list[int]]] = []
+        held: list[tuple[FreeList, list[int]]] = []
         covered = dict.fromkeys(bases, 0)
-        for shelf in tuple(self._shelves.values()):
-            if shelf.size >= LARGE or shelf.pool is not None or not shelf.kept:
+        for free_list in tuple(self._free_lists.values()):
+            if free_list.size >= LARGE or free_list.pool is not None or not free_list.kept:
                 continue
             ours: list[int] = []
-            held.append((shelf, ours))
-            while shelf.kept:
-                pointer = shelf.kept.pop()
+            held.append((free_list, ours))
+            while free_list.kept:
+                pointer = free_list.kept.pop()
                 ours.append(pointer)
-                covered[bases[bisect_right(bases, pointer) - 1]] += shelf.size
+                covered[bases[bisect_right(bases, pointer) - 1]] += free_list.size
         whole = {base for base in bases if covered[base] == self._slabs[base].cut}
-        for shelf, ours in held:
+        for free_list, ours in held:
             stay = [p for p in reversed(ours) if bases[bisect_right(bases, p) - 1] not in whole]
-            shelf.made -= len(ours) - len(stay)
-            shelf.kept.extend(stay)
+            free_list.made -= len(ours) - len(stay)
+            free_list.kept.extend(stay)
         for base in whole:
             self._slabs[base].cut = 0
         self._reopen()
@@ -327,12 +327,12 @@ class CachingAllocator:
         return self.source.info()
 
     def rows(self) -> list[Row]:
-        """One row per shelf that has blocks."""
+        """One row per free list that has blocks."""
         with self._lock:
-            waiting = Counter([id(entry.shelf.kept) for entry in tuple(self._limbo)])
-            waiting.update([id(shelf.kept) for _, shelf, _ in tuple(self._deferred)])
-            shelves = [s for s in tuple(self._shelves.values()) if s.made]
-            return [Row(s.size, s.stream, s.pool, s.made, len(s.kept), waiting[id(s.kept)]) for s in shelves]
+            waiting = Counter([id(entry.free_list.kept) for entry in tuple(self._limbo)])
+            waiting.update([id(free_list.kept) for _, free_list, _ in tuple(self._deferred)])
+            free_lists = [s for s in tuple(self._free_lists.values()) if s.made]
+            return [Row(s.size, s.stream, s.pool, s.made, len(s.kept), waiting[id(s.kept)]) for s in free_lists]
 
     def uncut_bytes(self) -> int:
         """Bytes of slabs that no block has been cut from."""
@@ -374,12 +374,12 @@ class CachingAllocator:
                 return
             failed: Exception | None = None
             for _ in range(len(self._deferred)):
-                pointer, shelf, streams = self._deferred.popleft()
-                if shelf.pool is not None:  # within the graph nothing orders the other stream before the block's next use
-                    self._deferred.append((pointer, shelf, streams))
+                pointer, free_list, streams = self._deferred.popleft()
+                if free_list.pool is not None:  # within the graph nothing orders the other stream before the block's next use
+                    self._deferred.append((pointer, free_list, streams))
                     continue
                 try:
-                    self._to_limbo(pointer, shelf, streams)
+                    self._to_limbo(pointer, free_list, streams)
                 except Exception as error:
                     failed = error
             if failed is not None:
@@ -408,15 +408,15 @@ class CachingAllocator:
         while self._dying:
             pool = self._dying.pop()
             for _ in range(len(self._deferred)):
-                pointer, shelf, streams = self._deferred.popleft()
-                if shelf.pool == pool:
-                    self.limbo_bytes -= shelf.size
-                    shelf.kept.append(pointer)
+                pointer, free_list, streams = self._deferred.popleft()
+                if free_list.pool == pool:
+                    self.limbo_bytes -= free_list.size
+                    free_list.kept.append(pointer)
                 else:
-                    self._deferred.append((pointer, shelf, streams))
-            for shelf in tuple(self._shelves.values()):
-                if shelf.pool == pool:
-                    self._join(shelf)
+                    self._deferred.append((pointer, free_list, streams))
+            for free_list in tuple(self._free_lists.values()):
+                if free_list.pool == pool:
+                    self._join(free_list)
             for slab in tuple(self._slabs.values()):
                 if slab.pool == pool:
                     slab.pool = None
@@ -429,18 +429,18 @@ class CachingAllocator:
             if slab.cut < SLAB:
                 self._open.setdefault((slab.stream, slab.pool), []).append(slab)
 
-    def _join(self, shelf: Shelf) -> None:
-        """Join a shelf of a pool that is gone to the general one; its live blocks come back there, too."""
-        del self._shelves[shelf.size, shelf.stream, shelf.pool]
-        shelf.pool = None
-        into = self._shelves.setdefault((shelf.size, shelf.stream, None), shelf)
-        if into is shelf:
+    def _join(self, free_list: FreeList) -> None:
+        """Join a free list of a pool that is gone to the general one; its live blocks come back there, too."""
+        del self._free_lists[free_list.size, free_list.stream, free_list.pool]
+        free_list.pool = None
+        into = self._free_lists.setdefault((free_list.size, free_list.stream, None), free_list)
+        if into is free_list:
             return
-        old = shelf.kept
-        shelf.kept = into.kept
-        if shelf.size < LARGE:
-            shelf.free = into.free
+        old = free_list.kept
+        free_list.kept = into.kept
+        if free_list.size < LARGE:
+            free_list.free = into.free
         while old:
             into.kept.append(old.pop())
-        into.made += shelf.made
-        shelf.made = 0
+        into.made += free_list.made
+        free_list.made = 0

@@ -58,7 +58,7 @@ class _Waiting:
 
 
 class PinnedCache:
-    """Pinned blocks by size class (bytes, as `shelves.size_class` rounds them, 4 KiB at least).
+    """Pinned blocks by size class (bytes, as `size_classes.size_class` rounds them, 4 KiB at least).
 
     Counts in bytes: `live` in arrays, `peak`, `reserved` pinned, `peak_reserved`. `returned` holds dead blocks not looked at yet.
     """

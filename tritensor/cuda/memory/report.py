@@ -86,7 +86,7 @@ def holdings(accounts: Accounts) -> list[Holding]:
 
 
 def free_bytes(accounts: Accounts) -> int:
-    """Bytes of blocks that lie on shelves."""
+    """Bytes of blocks that lie on free lists."""
     return sum([r.size * r.free for r in accounts.rows()])
 
 

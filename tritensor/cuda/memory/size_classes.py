@@ -1,4 +1,4 @@
-"""What the caching allocator is made of: the source of memory, size classes, shelves of free blocks, slabs, blocks in limbo."""
+"""What the caching allocator is made of: the source of memory, size classes, their free lists, slabs, blocks in limbo."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes // step) * step
 
 
-class Shelf:
+class FreeList:
     """The free blocks of one size class on one stream. `free` is a list of addresses, the last returned taken first.
 
     For blocks of 1 MiB and more `free` looks empty always and passes what is appended on to `kept`, so that each of them is
@@ -63,31 +63,31 @@ class Shelf:
         self.size = size
         self.stream = stream
         self.pool = pool
-        self.made = 0  # blocks of this shelf that exist: live, free and in limbo
+        self.made = 0  # blocks of this free list that exist: live, free and in limbo
         self.kept: list[int] = []
         self.free: list[int] = _Returns(self) if size >= LARGE or not allocator.caching else self.kept
 
 
 class _Returns(list[int]):
-    """The `free` list of a shelf of large blocks: always empty; what is appended is forgotten as live and kept."""
+    """The `free` of a free list of large blocks: always empty; what is appended is forgotten as live and kept."""
 
-    __slots__ = ("shelf",)
+    __slots__ = ("free_list",)
 
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
+    def __init__(self, free_list: FreeList) -> None:
+        self.free_list = free_list
 
     def append(self, pointer: int) -> None:
-        shelf = self.shelf
-        a = shelf.allocator
+        free_list = self.free_list
+        a = free_list.allocator
         a.large.pop(pointer, None)
-        if a.caching or shelf.pool is not None:
-            shelf.kept.append(pointer)
+        if a.caching or free_list.pool is not None:
+            free_list.kept.append(pointer)
         else:
-            a.give_up(pointer, shelf)
+            a.give_up(pointer, free_list)
 
 
 class Row(NamedTuple):
-    """The blocks of one shelf in numbers; `made` of them exist, of which `free` lie on the shelf and `limbo` wait for other streams."""
+    """The blocks of one free list in numbers; `made` of them exist, of which `free` lie on it and `limbo` wait for other streams."""
 
     size: int
     stream: int
@@ -116,9 +116,9 @@ class Slab:
 class Limbo:
     """A block that waits for events on other streams. An event None stands for one that could not be recorded."""
 
-    __slots__ = ("events", "pointer", "shelf")
+    __slots__ = ("events", "free_list", "pointer")
 
-    def __init__(self, pointer: int, shelf: Shelf) -> None:
+    def __init__(self, pointer: int, free_list: FreeList) -> None:
         self.pointer = pointer
-        self.shelf = shelf
+        self.free_list = free_list
         self.events: list[Any] = []
