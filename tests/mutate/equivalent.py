@@ -59,6 +59,17 @@ def masked_lane(fault: Fault, source: bytes) -> str:
     return "the lane is not stored, and no element meets another" if alone else ""
 
 
+def masked_row(fault: Fault, source: bytes) -> str:
+    """What a load gives for the rows outside of the array, in a kernel that stores by the rows inside and sums along rows alone."""
+    load = re.search(r"load\(.*mask=inside, other=-?$", source[: fault.start].rpartition(b"\n")[2].decode())
+    node = next((n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef) and n.name == fault.function), None)
+    if fault.kind != "constant" or load is None or node is None:
+        return ""
+    lines = ast.unparse(node).splitlines()
+    stored = all("inside" in line or "lanes" in line for line in lines if "store(" in line)
+    return "the row is not stored, and no row meets another" if stored and not any("axis=0" in line for line in lines) else ""
+
+
 def zero_added(fault: Fault, source: bytes) -> str:
     """`sum(s * n for ... if s > 0)`: what is 0 adds nothing on either side."""
     begin = source.rfind(b"\n", 0, fault.start) + 1
@@ -151,6 +162,7 @@ def reason(fault: Fault, source: bytes) -> str:
         or unknown_size(fault, source)
         or zero_added(fault, source)
         or masked_lane(fault, source)
+        or masked_row(fault, source)
         or speed(fault, source)
         or cut(fault, source)
         or attribute_default(fault, source)

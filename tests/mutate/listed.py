@@ -267,6 +267,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/convolution/conv2d/cpu.py": {
         (
+            "input_gradient",
+            "if s.kh == s.kw == s.sh == s.sw == 1 and not (s.ph or s.pw):",
+            "if False:",
+        ): "a short cut: the general way gives the same",
+        (
             "weight_gradient",
             "merged = taps.shape[1] == 1 and high - low > 1",
             "merged = taps.shape[1] == 1 and (high - low >= 1)",
@@ -278,6 +283,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
         ): "one row merged with no other is that row",
     },
     "kernels/elementwise/powers.py": {
+        (
+            "_remainder",
+            "return maths.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)",
+            "return maths.where((r != 0) & ((r < 0) != ((b <= 0))), r + b, r)",
+        ): "of a division by 0 the remainder is NaN either way",
         (
             "_integer_floor_divide",
             "return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1, q)",

@@ -130,6 +130,20 @@ def test_what_a_kernel_cannot_show_is_not_planted(source: str, why: str) -> None
     assert all(why in said and bool(said) == bool(why) for said in found), found
 
 
+ROWS = """def kernel(x, y, inside):
+    m = tl.load(x, mask=inside, other=0.0)
+    tl.store(y, m + tl.sum(m, axis={axis}), mask={mask})
+"""
+
+
+@pytest.mark.parametrize(("axis", "mask", "excused"), [(1, "inside", True), (1, "lanes", True), (0, "inside", False), (1, "every", False)])
+def test_what_a_load_has_for_rows_outside(axis: int, mask: str, excused: bool) -> None:
+    source = ROWS.format(axis=axis, mask=mask).encode()
+    found = [reason(f, source) for f in faults("a.py", source) if source[f.start : f.end] == b"0.0"]
+    assert found
+    assert all(("not stored" in said) is excused for said in found)
+
+
 def test_sizes_that_a_launch_rule_is_free_to_choose_are_not_planted() -> None:
     path = "kernels/parts/launch_rules.py"
     source = (ROOT / path).read_bytes()

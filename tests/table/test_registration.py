@@ -133,3 +133,25 @@ def test_a_third_party_op_runs_and_differentiates() -> None:
     finally:
         del registry[record.name]
         ops.__dict__.pop(record.name, None)
+
+
+def test_the_rule_of_an_op_with_two_outputs_serves_numpy_as_well() -> None:
+    import tritensor as tt
+
+    def rule(g):
+        double, triple = g
+        parts = [factor * v for factor, v in ((2, double), (3, triple)) if v is not None]
+        return sum(parts[1:], parts[0])
+
+    record = op(
+        "registration_test", lambda x: (x * 2, x * 3), shape=lambda x: (Spec(x.shape, x.dtype),) * 2, forward=lambda x: (x, x), rule=rule,
+        backward=lambda g: g[0], outputs=("double", "triple"), samples=lambda rng: [Sample(rng.standard_normal(3))],
+    )  # fmt: skip
+    try:
+        x = tt.tensor([1.0, 2.0], requires_grad=True)
+        double, triple = ops.registration_test(x)
+        found = [tt.autograd.grad(y.sum(), x, retain_graph=True)[0].tolist() for y in (double, triple, double * triple)]
+        assert found == [[2.0, 2.0], [3.0, 3.0], [12.0, 24.0]]
+    finally:
+        del registry[record.name]
+        ops.__dict__.pop(record.name, None)

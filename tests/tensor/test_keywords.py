@@ -261,6 +261,13 @@ def test_grad_and_backward_take_all_that_pytorchs_do() -> None:
     assert g.tolist() == tt.full((2, 3), 2.0).tolist()
     tt.autograd.backward(tensors=x * 3, grad_variables=tt.ones(2, 3), inputs=x)
     assert x.grad.tolist() == tt.full((2, 3), 3.0).tolist()
+    for name, given in (
+        ("tensors", {"tensors": 3}),
+        ("grad_tensors", {"tensors": x, "grad_tensors": 3}),
+        ("inputs", {"tensors": x, "inputs": 3}),
+    ):
+        with pytest.raises(TypeError, match=rf"^backward: {name} is 3; give a tensor"):
+            tt.autograd.backward(**given)
     with pytest.raises(TypeError, match="backward: grad_tensors and grad_variables are two names for one argument"):
         tt.autograd.backward(x * 3, tt.ones(2, 3), grad_variables=tt.ones(2, 3))
     y = tt.ones(2, dtype=tt.float64, requires_grad=True)

@@ -161,6 +161,13 @@ def test_refusals(x, w, attrs, message):
         ops.conv2d(Tensor.wrap(np.ones(x, np.float32)), Tensor.wrap(np.ones(w, np.float32)), None, **(PLAIN | attrs))
 
 
+@pytest.mark.parametrize("bias", [(3,), (1,), (4, 1), ()])
+def test_a_bias_is_one_number_for_each_output_channel(bias):
+    x, w = Tensor.wrap(np.ones((2, 3, 5, 5), np.float32)), Tensor.wrap(np.ones((4, 3, 3, 3), np.float32))
+    with pytest.raises(ShapeError, match=rf"conv2d: .*bias \({', '.join(map(str, bias))},?\)"):
+        ops.conv2d(x, w, Tensor.wrap(np.ones(bias, np.float32)), **PLAIN)
+
+
 def test_types_must_agree():
     with pytest.raises(DTypeError, match=r"conv2d: x is float32, weight float64; cast one so that both are the same"):
         ops.conv2d(Tensor.wrap(np.ones((1, 1, 3, 3), np.float32)), Tensor.wrap(np.ones((1, 1, 2, 2))), None, **PLAIN)
