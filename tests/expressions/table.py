@@ -191,6 +191,7 @@ NETWORKS = [
     "F.relu(x)", "F.sigmoid(x)", "F.tanh(x)", "F.silu(x)", "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.elu(x)", "F.elu(x, 0.5)", "F.leaky_relu(x)", "F.leaky_relu(x, 0.3)", "F.softplus(x)", "F.softplus(x, 2, 1)", "F.softmax(x, 1)", "F.log_softmax(x, 0)",
     "F.mse_loss(x, y)", "F.mse_loss(x, y, reduction='sum')", "F.mse_loss(x, y, reduction='none')", "F.mse_loss(x, y, reduction='most')", "F.l1_loss(x, y)", "F.mse_loss(x, v)", "F.l1_loss(x, v)", "F.l1_loss(x, y, reduction='none')", "F.binary_cross_entropy_with_logits(x, y / 9)",
     "F.binary_cross_entropy_with_logits(x, y / 9, weight=v.detach(), pos_weight=v.detach().abs())", "F.binary_cross_entropy_with_logits(x, y / 9, reduction='sum')", "F.cross_entropy(x, n[:2])", "F.cross_entropy(x, n[:2], reduction='none')",
+    "F.softmax(x.sum(), 0)", "F.log_softmax(x.sum(), -1)", "F.log_softmax(x.sum().half(), 0)", "F.softmax(x.sum(), 1)", "F.layer_norm(x, (3,), v[:2])", "F.layer_norm(x, (3,), v, m)",
     "F.cross_entropy(x[:, :1], x[:, :1] * 0 + 1)", "F.cross_entropy(x[:, :1], n[:2] * 0)", "F.cross_entropy(x[:, :1], y[:, :1], reduction='sum')",
     "F.cross_entropy(x, n[:2], reduction='sum')", "F.cross_entropy(x.float(), n[:2], reduction='sum')", "F.cross_entropy(x.float(), n[:2])",
     "F.cross_entropy(x, n[:2], reduction='sum', label_smoothing=0.2)", "F.cross_entropy(x, n[:2], weight=v.detach().abs())", "F.cross_entropy(x, n[:2], weight=v.detach().abs(), label_smoothing=0.1)", "F.cross_entropy(x, n[:2], ignore_index=0)",

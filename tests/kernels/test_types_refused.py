@@ -96,6 +96,16 @@ def test_sizes_that_no_convolution_gives(on: str) -> None:
 
 
 @both_devices
+@pytest.mark.parametrize("label", ["weight", "bias"])
+def test_scales_of_a_layer_norm_have_the_normalised_shape(on: str, label: str) -> None:
+    given = {"weight": tt.ones(4, device=on), "bias": tt.ones(4, device=on), label: tt.ones(3, device=on)}
+    with pytest.raises(
+        tt.ShapeError, match=rf"^layer_norm: x \(2, 4\) with {label} \(3,\): {label} must have the normalised shape \(4,\)$"
+    ):
+        tt.ops.layer_norm(tt.ones(2, 4, device=on), given["weight"], given["bias"])
+
+
+@both_devices
 def test_memory_formats_have_a_number_of_dimensions(on: str) -> None:
     with pytest.raises(tt.ShapeError, match="channels_last orders 4 dimensions"):
         tt.ops.copy(tt.ones(2, 3, 4, device=on), memory_format=tt.channels_last)

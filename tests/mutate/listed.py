@@ -308,4 +308,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
         ): "the larger product has the same factor, only slower",
     },
+    "kernels/parts/cpu/summation.py": {
+        (
+            "_sum_strided",
+            "if x.strides[dims[-1]] == x.itemsize or not kept:",
+            "if x.strides[dims[-1]] == x.itemsize or (kept):",
+        ): "either way adds pairwise: which is quicker depends on the strides",
+    },
 }
