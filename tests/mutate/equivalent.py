@@ -119,10 +119,11 @@ SIZES = {
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
     "kernels/convolution/conv2d/cpu.py": ("_gathered",),
     "kernels/parts/cpu/blocks.py": ("_evaluate",),
+    "kernels/parts/gemm.py": ("gemm",),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = "
 )
 
 

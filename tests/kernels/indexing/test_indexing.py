@@ -265,6 +265,15 @@ def test_functions_by_index(on: str) -> None:
     assert x.masked_scatter(mask, tt.arange(-10.0, 0.0, device=on)).tolist() == [[0, 1, 2, 3], [4, 5, 6, -10], [-9, -8, -7, -6]]
 
 
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_whole_numbers_are_added_as_such(on: str) -> None:
+    large = 2**60 + 1
+    found = tt.zeros(3, dtype=tt.int64, device=on).index_add(0, tt.tensor([0, 2, 0], device=on), tt.tensor([large, 5, 1], device=on))
+    assert found.tolist() == [large + 1, 0, 5]
+    found = tt.zeros(3, dtype=tt.int64, device=on).scatter_add(0, tt.tensor([0, 2, 0], device=on), tt.tensor([large, 5, 1], device=on))
+    assert found.tolist() == [large + 1, 0, 5]
+
+
 def test_a_long_run_of_one_key_keeps_its_digits_on_the_cpu() -> None:
     """300,000 rows of tenths onto one row: added one after the other in float32 they are off by a thousandth."""
     source = np.full((1, 300_000, 3), 0.1, np.float32)
