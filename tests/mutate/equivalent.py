@@ -123,7 +123,7 @@ SIZES = {
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = "
 )
 
 
@@ -131,7 +131,11 @@ def cut(fault: Fault, source: bytes) -> str:
     """A comparison or a number by which a launch rule, or a loop over blocks, picks one of several allowed sizes."""
     begin, end = source.rfind(b"\n", 0, fault.start) + 1, source.find(b"\n", fault.end)
     line = source[begin:end].decode()
-    if fault.kind in ("constant", "comparison", "arithmetic") and fault.function in SIZES.get(fault.path, ()) and CUTS.search(line):
+    if (
+        fault.kind in ("constant", "comparison", "arithmetic", "arguments swapped")
+        and fault.function in SIZES.get(fault.path, ())
+        and CUTS.search(line)
+    ):
         return "it picks one of several sizes that all give this answer"
     return ""
 

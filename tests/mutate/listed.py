@@ -246,6 +246,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/pooling/pooling_cpu.py": {
         (
+            "apart",
+            "return self.sh > (self.kh - 1) * self.dh and self.sw > (self.kw - 1) * self.dw",
+            "return self.sh > ((self.kh + 1)) * self.dh and self.sw > (self.kw - 1) * self.dw",
+        ): "a short cut that is taken less often",
+        (
             "quarters",
             "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 0, 0, 1, 1) and (",
             "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 1, 0, 1, 1) and (",
@@ -314,5 +319,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.strides[dims[-1]] == x.itemsize or not kept:",
             "if x.strides[dims[-1]] == x.itemsize or (kept):",
         ): "either way adds pairwise: which is quicker depends on the strides",
+    },
+    "kernels/parts/rows/row_softmax.py": {
+        (
+            "rest",
+            'return x - tl.where(m == float("-inf"), 0.0, m)',
+            'return x - tl.where(m == float("-inf"), 1.0, m)',
+        ): "of -inf any number less is -inf",
     },
 }
