@@ -36,6 +36,29 @@ def test_bit_equal_on_both_devices(name: str, dtype: tt.dtype) -> None:
         np.testing.assert_array_equal(bits(here), bits(there))
 
 
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_an_empty_range_is_refused_by_the_op_as_well(where: str) -> None:
+    given = {"shape": (2,), "seed": 0, "offset": 0, "dtype": np.dtype(np.int64), "device": as_device(where)}
+    for low, high in ((3, 3), (4, 3)):
+        with pytest.raises(ValueError, match=rf"^randint: low {low} is not below high {high}$"):
+            tt.ops.randint(low=low, high=high, **given)
+    with pytest.raises(ValueError, match=r"^randint: 0 to 255 does not fit int8; choose a wider dtype$"):
+        tt.ops.randint(low=0, high=256, **given | {"dtype": np.dtype(np.int8)})
+
+
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
+def test_normals_take_whole_pairs_of_words(dtype: tt.dtype) -> None:
+    """Numbers drawn one call after the other are those of one call, where calls end with a block."""
+    per_block = 4 if dtype is tt.float32 else 2
+    whole = tt.randn(6 * per_block, dtype=dtype, generator=Generator().manual_seed(5))
+    for first in range(1, 2 * per_block + 1):
+        generator = Generator().manual_seed(5)
+        parts = [tt.randn(first, dtype=dtype, generator=generator), tt.randn(per_block, dtype=dtype, generator=generator)]
+        used = -(-first // per_block) * per_block
+        assert parts[0].tolist() == whole[:first].tolist()
+        assert parts[1].tolist() == whole[used : used + per_block].tolist()
+
+
 def test_integers_and_permutations_equal_on_both_devices() -> None:
     for low, high in ((0, 10), (-5, 2**40), (-(2**63), 2**63 - 1)):
         here, there = (tt.randint(low, high, (1500,), device=d, generator=Generator().manual_seed(2)) for d in ("cpu", "cuda"))

@@ -37,8 +37,7 @@ def _uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Gen
 
 
 def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    n = math.prod(shape)
-    seed, offset = _place(generators.blocks_used(n + n % 2, 64 if dtype == np.float64 else 32), generator)
+    seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
