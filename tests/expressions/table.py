@@ -162,6 +162,7 @@ SHAPES = [
     "b.clone().swapaxes_(0, 1)", "b.clone().swapdims_(0, 2)", "T.positive(k)",
 ]  # fmt: skip
 PARTS = [
+    "T.stack([x])", "T.stack([x], 2)", "T.cat([x])", "T.cat([x], 1)", "T.hstack([x])", "T.vstack([v])", "T.stack([o])", "T.cat([e])",
     "T.cat((x, y))", "T.cat([x, y], 1)", "T.cat((x, i), dim=-1)", "T.cat((x, v))", "T.cat((x, e))", "T.cat(())", "T.concat((x, y))", "T.concatenate((x, y), axis=1)", "T.stack((v, v * 2))",
     "T.stack([x, y], 1)", "T.stack([x, y], -1)", "T.stack([x, v])", "T.stack([x, y], 4)", "T.hstack((x, y))", "T.hstack((v, v))", "T.hstack((x,))", "T.hstack((o, o))", "T.vstack((v,))", "T.dstack((x,))", "T.column_stack((v,))", "T.vstack((v, v))", "T.vstack((x, v))", "T.row_stack((v, v))", "T.dstack((x, y))",
     "T.dstack((v, v))", "T.column_stack((v, x.t()))", "T.split(x, 2, 1)", "T.split(x, [1, 2], dim=1)", "x.split(4, 1)", "T.split(x, [1, 1], dim=1)", "x.split_with_sizes([2, 1], 1)",
