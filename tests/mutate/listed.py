@@ -327,4 +327,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             'return x - tl.where(m == float("-inf"), 1.0, m)',
         ): "of -inf any number less is -inf",
     },
+    "tritensor/tensor/aliasing/inplace.py": {
+        (
+            "own_cells",
+            "reach = 0  # of the elements along the dimensions behind",
+            "reach = 1  # of the elements along the dimensions behind",
+        ): "what is not seen at once is looked at closely",
+    },
 }

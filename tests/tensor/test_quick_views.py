@@ -289,6 +289,15 @@ def test_the_dead_among_many_views_are_forgotten() -> None:
     assert all(v.grad_fn is not None and v.grad_fn.next_functions[0][0] is base.grad_fn for v in kept)
 
 
+def test_the_living_among_many_views_are_not_forgotten() -> None:
+    base = tt.zeros(4, requires_grad=True) * 1
+    views = [base[k % 4] for k in range(100)]
+    del views[::3]
+    views += [base[k % 3 :] for k in range(100)]
+    base.mul_(2)
+    assert all(v.grad_fn is not None and v.grad_fn.next_functions[0][0] is base.grad_fn for v in views)
+
+
 def test_what_is_noted_of_one_call_does_not_let_another_through() -> None:
     x = tt.zeros(2, 3)
     x.transpose(1, 0)
