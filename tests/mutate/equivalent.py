@@ -11,7 +11,7 @@ from tests.mutate.listed import EQUIVALENT
 # Functions of two arguments that may be exchanged: numpy's, Triton's, Python's and the ops' of these names.
 COMMUTING = (
     "add", "mul", "multiply", "maximum", "minimum", "max", "min", "equal", "not_equal", "eq", "ne", "logical_and", "logical_or", "logical_xor",
-    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "hypot", "_times", "_words", "blocks_used",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "hypot", "_times", "broadcast_shapes",
 )  # fmt: skip
 # What a launch may be given in any number: it changes the speed alone.
 SPEED = ("num_warps", "num_stages", "warps", "stages", "group", "GROUP")
