@@ -310,6 +310,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
         (
             "nuclear_norm",
             "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
+            "if False:  # the smaller product x^T x",
+        ): "the larger product has the same factor, only slower",
+        (
+            "nuclear_norm",
+            "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
             "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
         ): "the larger product has the same factor, only slower",
     },
