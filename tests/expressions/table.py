@@ -237,8 +237,9 @@ TYPES = [
     *[form.format(a, b) for form in ("{} + {}", "{} * {}", "{} / {}", "{} ** {}", "{} == {}", "T.where(k, {}, {})") for a in _FIRST for b in _SECOND if a != b],
     *[form.format(a, b) for form in ("{} // {}", "{} % {}", "T.fmod({}, {})") for a in _FIRST for b in _NOT_ZERO],
     *[form.format(a, b) for form in ("T.maximum({}, {})", "T.atan2({}, {})", "T.clamp({}, {})") for a in _FIRST[:3] for b in _SECOND[:10] if a != b],
-    *[form.format(a, b) for form in ("T.isclose({}, {})", "T.cat([{}, {}])", "T.stack([{}, {}])") for a in _FIRST for b in _SECOND[:6] if a != b],
+    *[form.format(a, b) for form in ("T.cat([{}, {}])", "T.stack([{}, {}])") for a in _FIRST for b in _SECOND[:6] if a != b],
     *[f"{a}.clone().add_({b})" for a in _FIRST for b in _SECOND if a != b], "T.where(k, o, f[0])", "T.where(k, 1.5, 2)", "T.where(k, True, 2)", "T.where(k, f[0], i)",
+    "T.isclose(x, x.float())", "T.isclose(i, i.float() + 1e-7)",
 ]  # fmt: skip
 FAMILIES = {
     "pointwise": POINTWISE, "reductions": REDUCTIONS, "shapes": SHAPES, "parts": PARTS, "products": PRODUCTS, "networks": NETWORKS, "making": MAKING,
@@ -253,6 +254,7 @@ MEANT: dict[str, str] = {
     **dict.fromkeys(
         (f"x.clone().{f}(y)" for f in ("logical_and_", "logical_or_", "logical_xor_")), "0, not the gradient of what was there before"
     ),
+    **dict.fromkeys(("T.isclose(x, x.float())", "T.isclose(i, i.float() + 1e-7)"), "types promote as everywhere else"),
     "k ** True": "a power of truths is refused",
     **dict.fromkeys(
         ("T.atan2(x.float(), u)", "T.atan2(u, x.float())", "T.atan2(u, y)", "T.atan2(x.float(), x.detach().half())"),

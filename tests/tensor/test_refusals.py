@@ -25,6 +25,7 @@ def test_whole_numbers_that_are_close() -> None:
     a, b = tt.tensor([100, -100, 3, 7]), tt.tensor([101, -101, -3, 7])
     assert tt.isclose(a, b, rtol=0.01).tolist() == [True, True, False, True]
     assert tt.isclose(a, b, rtol=0, atol=0.5).tolist() == [False, False, False, True]
+    assert tt.isclose(a, b.double() - 0.25, rtol=0, atol=0.5).tolist() == [False, False, False, True]
 
 
 @pytest.mark.parametrize(

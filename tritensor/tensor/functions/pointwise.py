@@ -12,7 +12,6 @@ from tritensor import dtypes
 from tritensor.array import to_host
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
-from tritensor.table.shape_rules import refuse_mixed
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
@@ -210,13 +209,18 @@ def minimum(x: Tensor, other: Operand) -> Tensor:
 
 
 # -- selection
+def _common(name: str, *values: Any) -> list[Any]:
+    """Tensors among the values cast to the type that all of them promote to."""
+    common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
+    return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
+
+
 @function(method=False, out=True)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`."""
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in (input, other)], "where")
-    a, b = [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in (input, other)]
+    a, b = _common("where", input, other)
     return ops.where(condition, a, b)
 
 
@@ -335,13 +339,8 @@ def rad2deg(x: Tensor) -> Tensor:
 # -- comparing whole tensors
 @function
 def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`.
-
-    Raises DTypeError for tensors of two types.
-    """
-    a, b = x, other
-    if isinstance(other, Tensor):
-        refuse_mixed("isclose", ("input", x.array), ("other", other.array))
+    """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
+    a, b = _common("isclose", x, other)
     close = ops.eq(a, b)
     if a.dtype.is_floating_point:
         gap = ops.abs(a - b)
