@@ -7,6 +7,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import strides
+from tritensor.array import settled
 from tritensor.nn import functional as F
 
 DEVICES = ("cpu", "cuda")
@@ -102,3 +103,15 @@ def test_order_of_undecided_dimensions() -> None:
 def test_flipped_memory_counts_by_the_size_of_its_steps() -> None:
     x = tt.from_numpy(np.arange(6.0).reshape(2, 3)[::-1, ::-1])
     assert (x + x).stride() == x.exp().stride() == (3, 1)
+
+
+@pytest.mark.parametrize("shape", [(64, 6, 28, 28), (3, 5, 700), (512, 40), (5000, 2), (2, 5000), (1, 5000), (70, 3, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8])
+def test_what_lies_with_its_first_dimension_innermost_is_laid_in_c_order(shape: tuple[int, ...], dtype: type) -> None:
+    """Copied by tiles where it is large, as results of convolutions are."""
+    memory = np.random.default_rng(0).integers(0, 100, (*shape[1:], shape[0])).astype(dtype)
+    x = memory.transpose(-1, *range(len(shape) - 1))
+    for rule in (strides.CONTIGUOUS, strides.ELEMENTWISE, *([strides.IMAGES] if len(shape) == 4 else [])):
+        y = settled(rule, x, (np.empty(shape, dtype),))
+        assert y.flags.c_contiguous
+        np.testing.assert_array_equal(y, x)
