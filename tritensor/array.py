@@ -285,15 +285,15 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     if rule == OWN or x.ndim < 2:
         return x
     if rule == CONTIGUOUS or 0 in x.shape:
-        return x if x.flags.c_contiguous else _turned(x) if _lies_turned(x) else np.array(x, order="C")
+        return x if x.flags.c_contiguous else _in_c_order(x)
     given = [a for a in arrays if isinstance(a, np.ndarray)]
     if x.flags.c_contiguous and all([a.flags.c_contiguous for a in given]):
         return x
     strides = (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given]))
     if all([n == 1 or have == step * x.itemsize for n, have, step in zip(x.shape, x.strides, strides, strict=True)]):
         return x
-    if strides == contiguous_strides(x.shape) and _lies_turned(x):
-        return _turned(x)
+    if strides == contiguous_strides(x.shape):
+        return _in_c_order(x)
     y = empty(x.shape, x.dtype, cpu, strides)
     np.copyto(y, x)
     return y
@@ -302,15 +302,13 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
 _MANY = 4096  # elements from which on a copy by tiles pays
 
 
-def _lies_turned(x: np.ndarray) -> bool:
-    """Whether the first dimension of an array lies innermost, and the others before it in C order: how convolutions compute."""
-    return x.size >= _MANY and x.strides[0] == x.itemsize and x.transpose(*range(1, x.ndim), 0).flags.c_contiguous
-
-
-def _turned(x: np.ndarray) -> np.ndarray:
-    """Such an array in C order, copied in tiles that stay in the cache, which numpy's copy does not do."""
+def _in_c_order(x: np.ndarray) -> np.ndarray:
+    """A copy in C order. Where the first dimension lies innermost and the others before it, as convolutions compute, in tiles that stay in
+    the cache, which numpy's copy does not do."""
+    if x.size < _MANY or x.strides[0] != x.itemsize or not (last := x.transpose(*range(1, x.ndim), 0)).flags.c_contiguous:
+        return np.array(x, order="C")
     n = x.shape[0]
-    rows, y = x.transpose(*range(1, x.ndim), 0).reshape(-1, n), np.empty(x.shape, x.dtype)
+    rows, y = last.reshape(-1, n), np.empty(x.shape, x.dtype)
     columns = y.reshape(n, -1)
     step = max(8192 // n, 16)
     for start in range(0, len(rows), step):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.kernels.parts.cpu import special
 from tritensor.table import ops
 
 
@@ -55,24 +56,10 @@ def _numpy_log(x: Any) -> Any:
     return _log_of_number(x) if type(x) is float or type(x) is int else np.log(x)
 
 
-def numpy_erf(x: Any) -> Any:
-    """Error function of an array (looked up when called: its module stands on this one's floor)."""
-    from tritensor.kernels.parts.cpu.special import erf as evaluate
-
-    return evaluate(x)
-
-
-def numpy_normal_cdf(x: Any) -> Any:
-    """Distribution function of the standard normal of an array."""
-    from tritensor.kernels.parts.cpu.special import normal_cdf as evaluate
-
-    return evaluate(x)
-
-
 on_numpy = types.SimpleNamespace(
     exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=np.log1p, sin=np.sin, cos=np.cos,
     tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh,
-    acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=numpy_erf, normal_cdf=numpy_normal_cdf,
+    acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=special.erf, normal_cdf=special.normal_cdf,
     pow=np.power, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
     rint=np.rint, fmod=np.fmod, maximum=np.maximum, minimum=np.minimum, neg=np.negative, zeros=np.zeros_like, ones=lambda x: 1.0, where=_numpy_where,
     sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
