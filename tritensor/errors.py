@@ -17,6 +17,10 @@ class OutOfRangeError(IndexError, RuntimeError):
     """A position beyond the elements that there are."""
 
 
+class DivisionByZeroError(ZeroDivisionError, RuntimeError):
+    """Integers divided by a 0."""
+
+
 class DTypeError(TypeError, RuntimeError):
     """An element type that an op does not take, or two that have no common type."""
 

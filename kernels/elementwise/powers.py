@@ -11,7 +11,7 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError
+from tritensor.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
@@ -325,7 +325,7 @@ def _checked(name: str, ufunc: Callable[..., Any]) -> Callable[..., Any]:
     def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
         array = a if isinstance(a, np.ndarray) else b
         if array.dtype.kind in "iu" and not np.all(b):
-            raise ZeroDivisionError(f"{name}: integer division by zero; b holds a 0")
+            raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0")
         return compute(a, b, out=out)
 
     return reference

@@ -99,6 +99,8 @@ def lean_recipe(runtime: Any, recorder: Any, result: Any) -> Recipe | None:
     fresh = type(result) is Window and result.source == plan.inputs and result.delta == 0
     if fresh and len(plan.steps) == 1 and len(plan.sizes) == 1 and plan.sizes[0] and not plan.derived:
         return _one_launch(plan, result)
+    if type(result) is Given and len(plan.steps) == 1 and not plan.sizes and not plan.derived:
+        return _into_given(plan, result.source)
     return _any(plan)
 
 
@@ -171,6 +173,24 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
         y.storage, y.pointer, y.known_layout = storage, pointer, layout
         y.shape, y.strides, y.dtype = shape, strides, dtype
         return y
+
+    return recipe
+
+
+def _into_given(plan: _Plan, source: int) -> Recipe:
+    """The recipe of a write into one of the arrays that a call is given (x.mul_(2.0), out=): one launch, no block."""
+    runtime, index, launch, pick = plan.runtime, plan.index, plan.steps[0].launch, plan.steps[0].pick
+    bound: Any = _NOWHERE
+
+    def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
+        nonlocal bound
+        place = bound
+        if here.place is not place:
+            bound = place = runtime.place(index)
+        if place.allocator.several:
+            runtime.mark(arrays, place)
+        launch.fire(pick([x.pointer for x in arrays]), place.stream)
+        return arrays[source]
 
     return recipe
 

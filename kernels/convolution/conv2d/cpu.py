@@ -57,7 +57,7 @@ def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return held[:size].view(dtype).reshape(shape)
 
 
-def batch_last(x: np.ndarray) -> np.ndarray:
+def _batch_last(x: np.ndarray) -> np.ndarray:
     """x (N, C, H, W) as a dense (C, H, W, N); no copy where it lies so already, as this file's own results do."""
     return np.require(x.transpose(1, 2, 3, 0), requirements="C")
 
@@ -65,7 +65,7 @@ def batch_last(x: np.ndarray) -> np.ndarray:
 def _padded(x: np.ndarray, s: Geometry) -> np.ndarray:
     """x (N, C, H, W) as (C, H + 2 ph, W + 2 pw, N) with zeros around."""
     if not (s.ph or s.pw):
-        return batch_last(x)
+        return _batch_last(x)
     out = scratch("padded", (s.channels, s.height + 2 * s.ph, s.width + 2 * s.pw, s.batch), x.dtype)
     out[:, : s.ph] = 0
     out[:, s.ph + s.height :] = 0
@@ -145,7 +145,7 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
 
 def weight_gradient(x: np.ndarray, g: np.ndarray, s: Geometry) -> np.ndarray:
     """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw]."""
-    g = batch_last(g)
+    g = _batch_last(g)
     total = np.zeros((s.groups, s.out // s.groups, s.taps), x.dtype)
     if g.size == 0:
         return np.zeros((s.out, s.channels // s.groups, s.kh, s.kw), x.dtype)
@@ -167,7 +167,7 @@ def input_gradient(g: np.ndarray, w: np.ndarray, s: Geometry) -> np.ndarray:
     """dx[n, c, h, v] = sum of g[n, o, r, q] w[o, c, i, j] over h = sh r + dh i - ph, v = sw q + dw j - pw; returns (N, C, H, W), batch innermost."""
     if g.size == 0:
         return np.zeros((s.batch, s.channels, s.height, s.width), g.dtype)
-    g = batch_last(g).reshape(s.groups, s.out // s.groups, s.rows, s.cols * s.batch)
+    g = _batch_last(g).reshape(s.groups, s.out // s.groups, s.rows, s.cols * s.batch)
     weights = np.ascontiguousarray(_weights(w, s).transpose(0, 2, 1))  # (G, taps, O / G)
     per_group = s.channels // s.groups
     run = s.cols * s.batch

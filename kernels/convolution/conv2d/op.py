@@ -140,8 +140,8 @@ def reference_backward_weight(
 
 
 def reference_backward_bias(g: np.ndarray) -> np.ndarray:
-    rows = cpu.batch_last(_upcast(g)).reshape(g.shape[1], g.shape[0] * g.shape[2] * g.shape[3])
-    return np.asarray(rows.sum(1).astype(g.dtype, copy=False))
+    images = _upcast(g).reshape(g.shape[0], g.shape[1], g.shape[2] * g.shape[3]).sum(2)
+    return np.asarray(np.ascontiguousarray(images.T).sum(1).astype(g.dtype, copy=False))  # numpy sums in pairs along memory
 
 
 # ---------------------------------------------------------------- its gradients, which are ops themselves

@@ -217,8 +217,9 @@ def test_division_follows_the_sign_of_the_divisor(x: int, y: int, quotient: int,
 def test_integers_divided_by_zero_raise() -> None:
     a = tt.tensor([1, 2])
     for f in (lambda: a // 0, lambda: a % 0, lambda: a // tt.tensor([1, 0]), lambda: tt.fmod(a, 0)):
-        with pytest.raises(ZeroDivisionError, match="integer division by zero"):
-            f()
+        for error in (ZeroDivisionError, RuntimeError):  # Python's, and PyTorch's
+            with pytest.raises(error, match="integer division by zero"):
+                f()
 
 
 def test_types_that_an_op_does_not_take_are_named() -> None:

@@ -67,21 +67,18 @@ def _direct(name: str, count: int) -> Op | None:
 
 def own_cells(a: Array) -> bool:
     """Whether each element of an array has a cell of its own."""
-    if type(a) is np.ndarray and a.flags.c_contiguous:
+    if type(a) is np.ndarray:
+        return a.flags.c_contiguous or _apart(a.shape, element_strides(a))
+    return _apart(a.shape, a.strides)
+
+
+@functools.lru_cache(4096)
+def _apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """own_cells of an array of that shape and those strides, in elements."""
+    if 0 in shape:
         return True
-    reach = 0  # of the elements along the dimensions behind
-    for n, stride in zip(reversed(a.shape), reversed(a.strides), strict=True):
-        if n != 1:
-            if stride <= reach:
-                return not a.size or _apart(a)
-            reach += stride * (n - 1)
-    return True
-
-
-def _apart(a: Array) -> bool:
-    """own_cells of an array in any order of dimensions."""
-    steps = sorted([(abs(stride), n) for n, stride in zip(a.shape, element_strides(a), strict=True) if n != 1])
-    reach = 0
+    steps = sorted([(abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n != 1])
+    reach = 0  # of the elements along the dimensions with smaller strides
     for stride, n in steps:
         if stride <= reach:
             break

@@ -151,7 +151,7 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
         rounding_mode: None (integers give floats), "floor" or "trunc" (the type stays; the gradient is 0).
 
     Raises:
-        ZeroDivisionError: integers on the CPU divided by 0 with a rounding mode.
+        DivisionByZeroError: integers on the CPU divided by 0 with a rounding mode.
     """
     if rounding_mode is None:
         return ops.div(x, other)
@@ -172,7 +172,7 @@ def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | N
 
 
 _BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise ZeroDivisionError.", ()),
+    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError.", ()),
     "remainder": ("x - floor(x / other) * other: it has the sign of other.", ()),
     "fmod": ("x - trunc(x / other) * other: it has the sign of x.", ()),
     "atan2": ("The angle of the point (other, x), in (-pi, pi].", ("arctan2",)),
