@@ -27,13 +27,17 @@ from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
 from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from tritensor.device import device as device
 from tritensor.dtypes import DType as dtype
+from tritensor.errors import ArgumentError as ArgumentError
 from tritensor.errors import CaptureError as CaptureError
 from tritensor.errors import CheckpointError as CheckpointError
 from tritensor.errors import DeviceError as DeviceError
+from tritensor.errors import DivisionByZeroError as DivisionByZeroError
 from tritensor.errors import DTypeError as DTypeError
+from tritensor.errors import EmptyError as EmptyError
 from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
+from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
 from tritensor.errors import ShapeError as ShapeError
 from tritensor.io import load as load

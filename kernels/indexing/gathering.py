@@ -245,7 +245,7 @@ def _scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec
     if len(source.shape) != len(index.shape) or any(m > n for m, n in zip(index.shape, source.shape, strict=True)):
         raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than source {tuple(source.shape)}")
     if source.dtype != x.dtype:
-        raise ShapeError(f"{name}: source is {dtypes.of(source.dtype).name}, x is {dtypes.of(x.dtype).name}; cast one of them")
+        raise DTypeError(f"{name}: source is {dtypes.of(source.dtype).name}, x is {dtypes.of(x.dtype).name}; cast one of them")
     if name == "scatter_add" and is_float8(x.dtype):
         raise DTypeError(f"scatter_add: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")
     return Spec(tuple(x.shape), x.dtype)

@@ -93,3 +93,19 @@ def test_requires_grad_inside_a_list_is_read_as_a_value() -> None:
     y = tt.tensor([tt.tensor(1.0, requires_grad=True) * 2, 3.0])
     assert y.tolist() == [2, 3]
     assert not y.requires_grad
+
+
+def test_integers_beyond_64_bits() -> None:
+    huge = 2**70
+    assert tt.tensor([huge], dtype=tt.float64).tolist() == [float(huge)]
+    assert tt.tensor(huge, dtype=tt.float32).item() == float(huge)
+    assert tt.tensor([huge, 1.5]).dtype == tt.float32
+    assert tt.tensor([[huge], [1j]]).tolist() == [[complex(huge)], [1j]]
+    assert tt.tensor([huge], dtype=tt.complex128).dtype == tt.complex128
+    for kind, named in ((None, "int64"), (tt.int64, "int64"), (tt.int32, "int32"), (tt.bool, "bool")):
+        with pytest.raises(RuntimeError, match=f"tensor: an integer does not fit {named}; give dtype=tritensor.float64, or smaller numbers"):
+            tt.tensor([huge], dtype=kind)
+    with pytest.raises(ValueError, match="tensor: an integer is beyond what float64 holds; give smaller numbers"):
+        tt.tensor([10**400], dtype=tt.float64)
+    with pytest.raises(tt.DTypeError, match="does not hold numbers"):
+        tt.tensor([huge, None])

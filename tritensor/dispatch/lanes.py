@@ -286,7 +286,14 @@ def takes_floats(op: Op) -> bool:
 
 
 def bind(op: Op) -> Callable[..., Any]:
-    """The callable that `ops.<name>` gives."""
+    """The callable that `ops.<name>` gives, under the op's name."""
+    call = _fastest(op)
+    call.__name__ = call.__qualname__ = op.name
+    return call
+
+
+def _fastest(op: Op) -> Callable[..., Any]:
+    """The lane that serves an op, or the road."""
     if len(op.inputs) == 2 and op.broadcasts and op.promote is not None and not op.attrs and takes_floats(op):
         return binary_lane(op, lambda a, b: apply(op, a, b))
     if len(op.inputs) == 1 and not op.variadic and not op.mutates and len(op.outputs) == 1:

@@ -117,11 +117,11 @@ def randint(
 ) -> Tensor:
     """Uniform integers of [low, high): `randint(high, size)` or `randint(low, high, size)`."""
     if size is None:
+        if not isinstance(high, tuple | list):
+            raise TypeError("randint: give high and size, or low, high and size")
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
-    if size is None or high is None:
-        raise TypeError("randint: give high and size, or low, high and size")
     kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
     first, last = _whole("randint", low, high)
     _need_room("randint", first, last, kind)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import to_host
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -32,7 +32,7 @@ def values_of(name: str, data: Any, dtype: Any) -> np.ndarray:
     else:
         kinds.add(type(data))
     plain = kinds <= _NUMBERS
-    found = _numeric(name, _joined(name, data, kinds), data)
+    found = _numeric(name, _joined(name, data, kinds, wanted), data)
     if wanted is None:
         return _cast(found, _default(found) if plain or not isinstance(data, _SEQUENCES) else _common(kinds, found))
     if plain:
@@ -55,17 +55,27 @@ def _collect(data: Any, kinds: set[Any]) -> None:
             kinds.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
 
 
-def _joined(name: str, data: Any, kinds: set[Any]) -> np.ndarray:
+def _joined(name: str, data: Any, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
     """Nested lists as one numpy array, in whatever type numpy makes of them."""
     tensors = [k for k in kinds if isinstance(k, tuple)]
     if isinstance(data, _SEQUENCES) and not kinds <= _NUMBERS:
         data = _for_numpy(data, all(one for _, one in tensors))
     try:
-        return np.asarray(data)
+        found = np.asarray(data)
     except ValueError:
         raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
+    return _huge(name, found, kinds, wanted) if found.dtype == object and kinds <= _NUMBERS else found
+
+
+def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+    """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
+    inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
+    if not inexact:
+        raise ArgumentError(f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers")
+    try:
+        return found.astype(np.complex128 if complex in kinds else np.float64)
     except OverflowError:
-        raise ShapeError(f"{name}: an integer does not fit int64; give dtype=tritensor.float64, or smaller numbers") from None
+        raise ArgumentError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
 
 
 def _for_numpy(data: Any, numbers: bool) -> Any:
