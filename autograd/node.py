@@ -254,13 +254,6 @@ class Branch(Node):
         super().__init__(node.op, (node,), None, None, None, None)
         self.index = index
 
-    def name(self) -> str:
-        return self.edges[0].name()
-
-    @property
-    def next_functions(self) -> tuple[tuple[Any, int], ...]:
-        return self.edges[0].next_functions
-
 
 def branch(node: Node, index: int) -> Branch:
     """The branch of an output made anew (for a saved output that a rule differentiates)."""

@@ -12,7 +12,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assign_into, assigned, dense
+from tritensor.kernels.parts.copying import assigned, dense, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch
@@ -297,7 +297,7 @@ def _index_assign_forward(x: CudaArray, value: CudaArray, *indices: CudaArray, d
     if permuted.is_contiguous() and value.storage is not x.storage:
         _put(permuted.reshape(p.rows), value, indices, p, add=False, watching=watching)
     else:
-        assign_into(x, _put_in_copy(x, value, indices, dims, front, False, watching))
+        write(x, _put_in_copy(x, value, indices, dims, front, False, watching))
 
 
 def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:

@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.optimizers.steps import check_rate, step_numbers
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.copying import assign_into, dense
+from tritensor.kernels.parts.copying import dense, write
 from tritensor.table import Sample, Spec, Work, op, refuse_kind
 
 BLOCK = 128
@@ -63,7 +63,7 @@ def forward(
     launch(_kernel, grid, *updated, rate, counts.size, number(lr), number(beta1), number(beta2), number(decay), BLOCK=BLOCK)
     for x, y in zip(written, updated, strict=True):
         if y is not x:
-            assign_into(x, y)
+            write(x, y)
 
 
 def shape(counts: Any, scalars: Any, rate: Any = None, *, beta1: float, beta2: float, lr: float = 0.0, decay: float = 0.0) -> Spec:

@@ -19,7 +19,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.copying import assign_into, dense
+from tritensor.kernels.parts.copying import dense, write
 from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 BLOCK = 1024
@@ -133,7 +133,7 @@ def _dense(written: tuple[CudaArray | None, ...]) -> list[CudaArray | None]:
 def _write_back(written: tuple[CudaArray | None, ...], updated: list[CudaArray | None]) -> None:
     for x, y in zip(written, updated, strict=True):
         if x is not None and y is not None and y is not x:
-            assign_into(x, y)
+            write(x, y)
 
 
 def sgd_forward(

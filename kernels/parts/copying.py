@@ -79,14 +79,7 @@ def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
     return y if out.is_contiguous() else assigned(out, y)
 
 
-def assign_into(target: CudaArray, source: CudaArray) -> None:
-    """target[...] = source, cast to target's type; source broadcasts. Memory that both share is copied first."""
-    if source.storage is target.storage:
-        source = assigned(allocate(source.shape, source.dtype, source.device), source)
-    write(target, source)
-
-
 def assigned(target: CudaArray, source: CudaArray) -> CudaArray:
-    """`target`, which is new memory, after the same."""
+    """`target`, which is new memory, after write."""
     write(target, source)
     return target

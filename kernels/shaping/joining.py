@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.array import Array, CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assign_into
+from tritensor.kernels.parts.copying import write
 from tritensor.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
@@ -49,7 +49,7 @@ def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
     y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
     start = 0
     for x in xs:
-        assign_into(y[_at(dim, start, start + x.shape[dim])], x)
+        write(y[_at(dim, start, start + x.shape[dim])], x)
         start += x.shape[dim]
     return y
 
@@ -103,7 +103,7 @@ def _stack_forward(*xs: CudaArray, dim: int) -> CudaArray:
     """One launch per tensor."""
     y = allocate(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
     for k, x in enumerate(xs):
-        assign_into(y[(*(slice(None),) * dim, k)], x)
+        write(y[(*(slice(None),) * dim, k)], x)
     return y
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.kernels.parts.allocation import allocate, allocate_result
-from tritensor.kernels.parts.copying import assign_into, assigned
+from tritensor.kernels.parts.copying import assigned, write
 from tritensor.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
@@ -72,8 +72,8 @@ def _roll_forward(x: CudaArray, *, shifts: tuple[int, ...], dims: tuple[int, ...
         k = shift % n if n else 0
         y = allocate(x.shape, x.dtype, x.device)
         lead = (slice(None),) * dim
-        assign_into(y[(*lead, slice(k, None))], x[(*lead, slice(0, n - k))])
-        assign_into(y[(*lead, slice(0, k))], x[(*lead, slice(n - k, None))])
+        write(y[(*lead, slice(k, None))], x[(*lead, slice(0, n - k))])
+        write(y[(*lead, slice(0, k))], x[(*lead, slice(n - k, None))])
         x = y
     return x if dims else assigned(allocate(x.shape, x.dtype, x.device), x)
 

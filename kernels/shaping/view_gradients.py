@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.array import Array, CudaArray
 from tritensor.errors import ShapeError
-from tritensor.kernels.parts.copying import assign_into
+from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.shaping.views import diagonal_shape, diagonal_view, indexed_shape
 from tritensor.table import Sample, Spec, op, ops
@@ -31,7 +31,7 @@ def _pad_view_shape(x: Any, *, shape: tuple[int, ...], index: tuple[Any, ...]) -
 
 def _pad_view_forward(x: CudaArray, *, shape: tuple[int, ...], index: tuple[Any, ...]) -> CudaArray:
     y = filled(shape, x.dtype, x.device, 0)
-    assign_into(y[index], x)
+    write(y[index], x)
     return y
 
 
@@ -75,7 +75,7 @@ def _pad_diagonal_shape(x: Any, *, shape: tuple[int, ...], offset: int, dim1: in
 
 def _pad_diagonal_forward(x: CudaArray, *, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> CudaArray:
     y = filled(shape, x.dtype, x.device, 0)
-    assign_into(cast(CudaArray, diagonal_view(y, offset, dim1, dim2)), x)
+    write(cast(CudaArray, diagonal_view(y, offset, dim1, dim2)), x)
     return y
 
 

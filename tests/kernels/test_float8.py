@@ -137,3 +137,25 @@ def test_ops_that_compute_refuse_them_on_both_devices(name: str, on: str, kind: 
     LOADED[name](x.clone(), index)
     with pytest.raises(tt.DTypeError, match=rf"{name}: \w.* is {kind.name}; {name} takes .*types; cast it"):
         LOADED[name](x.to(kind), index)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize(("kind", "other"), [(tt.float8_e4m3fn, tt.float8_e5m2), (tt.float8_e5m2, tt.float8_e4m3fn)])
+def test_from_one_float8_to_the_other(kind: tt.dtype, other: tt.dtype, on: str) -> None:
+    every = np.arange(256, dtype=np.uint8)
+    x = tt.tensor(every.view(kind.numpy), device=on)
+    want = x.cpu().float().to(other).float().numpy()
+    np.testing.assert_array_equal(x.to(other).cpu().float().numpy(), want)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("kind", [tt.float8_e4m3fn, tt.float8_e5m2])
+def test_moved_into_memory_that_is_there(kind: tt.dtype, on: str) -> None:
+    x = tt.tensor([[1.0, 2.0], [3.0, -4.0]], device=on).to(kind)
+    out = tt.zeros(2, 2, device=on).to(kind)
+    out.copy_(x)
+    assert out.float().tolist() == [[1.0, 2.0], [3.0, -4.0]]
+    out[0] = x[1]
+    assert out.float().tolist() == [[3.0, -4.0]] * 2
+    out.masked_fill_(tt.tensor([[True, False], [False, True]], device=on), 0.5)
+    assert out.float().tolist() == [[0.5, -4.0], [3.0, 0.5]]

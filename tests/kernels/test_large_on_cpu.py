@@ -36,7 +36,7 @@ def test_blocks_agree_with_rows(name: str, laid: str, kind: tt.dtype) -> None:
 
 
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize(("rows", "classes"), [(6000, 11), (40, 3000), (1, 5), (1, 1), (3000, 70)])
+@pytest.mark.parametrize(("rows", "classes"), [(6000, 11), (40, 3000), (1, 5), (1, 1), (3000, 70), (20, 50)])
 def test_cross_entropy_of_many_rows_and_classes(rows: int, classes: int, reduction: str) -> None:
     rng = np.random.default_rng(1)
     x = tt.tensor(rng.standard_normal((rows, classes)).astype(np.float32), requires_grad=True)
@@ -51,3 +51,61 @@ def test_cross_entropy_of_many_rows_and_classes(rows: int, classes: int, reducti
     np.testing.assert_allclose(loss.detach().numpy(), want, rtol=2e-5, atol=1e-6)
     share[np.arange(rows), labels] -= 1
     np.testing.assert_allclose(x.grad.numpy(), share / (rows if reduction == "mean" else 1), rtol=2e-4, atol=1e-7)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_cross_entropy_of_a_logit_that_is_no_number(value: float) -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((8, 40)).astype(np.float32)
+    rows[3, 7] = value
+    labels = rng.integers(0, 40, 8)
+    each = F.cross_entropy(tt.tensor(rows), tt.tensor(labels), reduction="none")
+    alone = [F.cross_entropy(tt.tensor(rows[i]), tt.tensor(labels[i])).item() for i in range(8)]
+    np.testing.assert_allclose(each.numpy(), alone, rtol=1e-6)
+    whole = F.cross_entropy(tt.tensor(rows), tt.tensor(labels), reduction="sum").item()
+    np.testing.assert_allclose(whole, np.sum(alone), rtol=1e-6)
+    assert np.isfinite(each.numpy()).sum() == (8 if value < 0 else 7)
+
+
+@pytest.mark.parametrize("kind", [tt.float32, tt.float64, tt.bfloat16, tt.int64])
+@pytest.mark.parametrize("columns", [1, 2, 3, 15, 16, 17, 31, 32, 33, 64])
+def test_extremes_of_many_short_rows(columns: int, kind: tt.dtype) -> None:
+    x = tt.tensor(np.random.default_rng(columns).integers(-60, 60, (300, columns)) / (1 if kind is tt.int64 else 4)).to(kind)
+    wide = x.double().numpy()
+    assert x.amax(1).double().numpy().tolist() == wide.max(1).tolist()
+    assert x.amin(-1, keepdim=True).double().numpy().tolist() == wide.min(1, keepdims=True).tolist()
+    assert x.reshape(30, 10, columns).amax(2).double().numpy().tolist() == wide.max(1).reshape(30, 10).tolist()
+    if kind is not tt.int64:
+        x[7, columns // 2] = float("nan")
+        found = x.amax(1).isnan().tolist()
+        assert [i for i, no_number in enumerate(found) if no_number] == [7]
+
+
+@pytest.mark.parametrize("kind", [tt.float32, tt.float64, tt.bfloat16])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_softmax_in_blocks_of_rows(dim: int, kind: tt.dtype) -> None:
+    x = tt.tensor(np.random.default_rng(dim).standard_normal((70, 11, 130)) * 4).to(kind).requires_grad_()
+    wide = x.detach().double().numpy()
+    share = np.exp(wide - wide.max(dim, keepdims=True))
+    share /= share.sum(dim, keepdims=True)
+    eps = {tt.float32: 4e-6, tt.float64: 1e-13, tt.bfloat16: 1e-2}[kind]
+    y, log = x.softmax(dim), x.log_softmax(dim)
+    np.testing.assert_allclose(y.detach().double().numpy(), share, rtol=eps, atol=1e-12)
+    np.testing.assert_allclose(log.detach().double().numpy(), np.log(share), rtol=eps, atol=eps)
+    (y * y).sum().backward()
+    want = share * (2 * share - 2 * (share * share).sum(dim, keepdims=True))
+    np.testing.assert_allclose(x.grad.double().numpy(), want, rtol=20 * eps, atol=2 * eps)
+
+
+@pytest.mark.parametrize("kind", [tt.float32, tt.float64, tt.bfloat16])
+@pytest.mark.parametrize("rows", [511, 512, 513, 1024, 1025, 5000])
+def test_sums_down_many_rows(rows: int, kind: tt.dtype) -> None:
+    """However numpy cuts them: error at most 8 eps of the sum of sizes, one rounding of the result."""
+    for columns in (1, 3, 64, 200):
+        x = tt.tensor(np.random.default_rng(rows + columns).standard_normal((rows, columns))).to(kind)
+        wide = x.double().numpy()
+        eps = {tt.float32: 2.0**-23, tt.float64: 2.0**-52, tt.bfloat16: 2.0**-23}[kind]
+        allowed = 8 * eps * np.abs(wide).sum(0) + (2.0**-8 * np.abs(wide.sum(0)) if kind is tt.bfloat16 else 0)
+        assert (np.abs(x.sum(0).double().numpy() - wide.sum(0)) <= allowed).all()
+        assert (np.abs(x.t().contiguous().t().sum(0).double().numpy() - wide.sum(0)) <= allowed).all()
+        assert (np.abs(x.reshape(1, rows, columns).sum(1).double().numpy() - wide.sum(0)) <= allowed).all()

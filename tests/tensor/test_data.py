@@ -103,7 +103,9 @@ def test_integers_beyond_64_bits() -> None:
     assert tt.tensor([[huge], [1j]]).tolist() == [[complex(huge)], [1j]]
     assert tt.tensor([huge], dtype=tt.complex128).dtype == tt.complex128
     for kind, named in ((None, "int64"), (tt.int64, "int64"), (tt.int32, "int32"), (tt.bool, "bool")):
-        with pytest.raises(RuntimeError, match=f"tensor: an integer does not fit {named}; give dtype=tritensor.float64, or smaller numbers"):
+        with pytest.raises(
+            RuntimeError, match=f"tensor: an integer does not fit {named}; give dtype=tritensor.float64, or smaller numbers"
+        ):
             tt.tensor([huge], dtype=kind)
     with pytest.raises(ValueError, match="tensor: an integer is beyond what float64 holds; give smaller numbers"):
         tt.tensor([10**400], dtype=tt.float64)

@@ -31,32 +31,24 @@ def widened(x: Any) -> Any:
     return x.astype(_WIDE) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
 
 
-def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...], out: np.ndarray | None = None) -> np.ndarray:
+def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarray:
     """function(*arrays) for an elementwise function of arrays and numbers, the first of them an array of the result's shape and type.
 
     Small float32 and float64 arrays go straight through; larger ones block by block; 16-bit floats in float32, rounded once.
     """
     with SILENT():
-        return _evaluate(function, arrays, out)
+        return _evaluate(function, arrays)
 
 
-def _evaluate(function: Callable[..., Any], arrays: tuple[Any, ...], out: np.ndarray | None) -> np.ndarray:
+def _evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarray:
     first = arrays[0]
     narrow = is_narrow(first.dtype)
     if not narrow and first.size <= 2 * BLOCK:
-        result = function(*arrays)
-        if out is None:
-            return result
-        out[...] = result
-        return out
-    if first.size <= 2 * BLOCK or not _contiguous_alike(arrays, first.shape) or (out is not None and not out.flags.c_contiguous):
+        return function(*arrays)
+    if first.size <= 2 * BLOCK or not _contiguous_alike(arrays, first.shape):
         result = function(*[widened(x) for x in arrays]) if narrow else function(*arrays)
-        if out is None:
-            return np.asarray(result).astype(first.dtype, copy=False)
-        out[...] = result
-        return out
-    if out is None:
-        out = np.empty(first.shape, first.dtype)
+        return np.asarray(result).astype(first.dtype, copy=False)
+    out = np.empty(first.shape, first.dtype)
     flat = out.reshape(-1)
     lanes = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
     for start in range(0, first.size, BLOCK):

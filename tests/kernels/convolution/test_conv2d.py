@@ -58,6 +58,18 @@ def test_the_three_ops_are_adjoint(attrs, batch):
     np.testing.assert_allclose((conv2d.weight_reference(x, g, kernel_size=(3, 2), **attrs) * w).sum(), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_windows_side_by_side(size):
+    """Kernels as wide as their stride, of which those of one element have a way of their own."""
+    attrs = PLAIN | {"stride": (size, size)}
+    x, w = rng.standard_normal((2, 3, 6, 12)), rng.standard_normal((4, 3, size, size))
+    y = direct(x, w, **attrs)
+    g = rng.standard_normal(y.shape)
+    np.testing.assert_allclose(conv2d.reference(x, w, **attrs), y, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose((conv2d.input_reference(g, w, size=(6, 12), **attrs) * x).sum(), (g * y).sum(), rtol=1e-9)
+    np.testing.assert_allclose((conv2d.weight_reference(x, g, kernel_size=(size, size), **attrs) * w).sum(), (g * y).sum(), rtol=1e-9)
+
+
 @pytest.mark.parametrize("axes", [(0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1), (3, 1, 0, 2)])
 def test_the_layout_in_memory_does_not_matter(axes):
     x, w = rng.standard_normal((7, 3, 8, 20)), rng.standard_normal((4, 3, 3, 3))

@@ -96,3 +96,17 @@ def test_the_gradient_of_class_weights_where_no_row_counts(where: str) -> None:
 def test_the_ignored_label_is_an_integer() -> None:
     with pytest.raises(TypeError, match=r"^cross_entropy: ignore_index is a float; give an int$"):
         F.cross_entropy(tt.zeros(2, 3), tt.tensor([0, 1]), ignore_index=0.5)
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_cross_entropy_of_one_class(where: str, smoothing: float, probabilities: bool) -> None:
+    """Its share is 1 whatever the logit is: no loss, and no gradient."""
+    x = tt.tensor([[3.0], [-2.0], [0.0]], device=where, requires_grad=True)
+    target = tt.ones(3, 1, device=where) if probabilities else tt.zeros(3, dtype=tt.int64, device=where)
+    loss = F.cross_entropy(x, target, label_smoothing=smoothing)
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.0]] * 3

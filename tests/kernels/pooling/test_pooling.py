@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-import tritensor.kernels  # noqa: F401  (fills the table)
+import tritensor as tt
+import tritensor.kernels
 from tritensor.array import from_host, to_host
 from tritensor.device import device
 from tritensor.errors import DTypeError, ShapeError
@@ -126,3 +127,14 @@ def test_integers_are_refused():
             ceil_mode=False,
             count_include_pad=True,
         )
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_rows_of_windows_that_all_lie_outside(on):
+    """Of dilated windows the first and last row lie in the padding for every window: the middle one alone is looked at."""
+    x = tt.tensor(np.random.default_rng(3).standard_normal((1, 2, 3, 4)), device=on, requires_grad=True)
+    y = tt.nn.functional.max_pool2d(x, (3, 1), stride=1, padding=(1, 0), dilation=(2, 1))
+    assert y.tolist() == x[:, :, 1:2].tolist()
+    y.sum().backward()
+    assert x.grad.sum((0, 1, 3)).tolist() == [0.0, 8.0, 0.0]
+    assert x.grad[:, :, 1].eq(1).all()

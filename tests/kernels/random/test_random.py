@@ -12,8 +12,10 @@ from scipy import stats
 import tritensor as tt
 from tritensor.device import as_device
 from tritensor.kernels.parts.random_words.philox import numpy_words
+from tritensor.kernels.random import sampling
 from tritensor.kernels.random.sampling import drawn_blocks
 from tritensor.random import Generator
+from tritensor.table import registry
 
 FLOATS = [tt.float32, tt.float64, tt.float16, tt.bfloat16]
 
@@ -211,3 +213,9 @@ def _integers(low: int, high: int, n: int = 2, dtype: type = np.uint8, on: str =
 def test_refused(call: object, says: str) -> None:
     with pytest.raises((ValueError, TypeError), match=says):
         call()  # type: ignore[operator]
+
+
+def test_a_permutation_of_equal_words_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two numbers that draw the same word keep their order, as they do on a GPU."""
+    monkeypatch.setattr(sampling, "numpy_words", lambda seed, offset, n: np.array([5, 0, 3, 0, 5, 0, 3, 0, 1, 0, 5, 0], np.uint32))
+    assert registry["randperm"].reference(n=6, seed=0, offset=0, dtype=np.dtype(np.int64), device=None).tolist() == [4, 1, 3, 0, 2, 5]

@@ -71,7 +71,9 @@ def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | 
     """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
     inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
     if not inexact:
-        raise ArgumentError(f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers")
+        raise ArgumentError(
+            f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers"
+        )
     try:
         return found.astype(np.complex128 if complex in kinds else np.float64)
     except OverflowError:

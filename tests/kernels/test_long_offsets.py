@@ -1,0 +1,53 @@
+"""Kernels in the form that they take for arrays of more than 2^31 elements, run on small ones: the numbers are the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor.kernels  # noqa: F401  (fills the table)
+from tests.harness.cases import Case, samples
+from tests.harness.questions import backward_is_rule, forward
+from tritensor.device import device
+from tritensor.kernels.convolution.conv2d import gpu as conv2d
+from tritensor.kernels.parts import elementwise, reduction
+from tritensor.kernels.pooling import average_pooling, max_pooling
+from tritensor.table import registry
+
+GPU = device("cuda", 0)
+PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, by which function, and for which ops
+    "max pooling": (max_pooling, "long_offsets", ("max_pool2d", "max_pool2d_scatter", "max_pool2d_gather")),
+    "average pooling": (average_pooling, "long_offsets", ("avg_pool2d", "avg_pool2d_spread")),
+    "convolution": (conv2d, "_long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
+    "elementwise": (elementwise, "_plan", ("add", "where", "clamp")),
+    "reduction": (reduction, "layout", ("sum", "max_dim", "prod")),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    module, decides, names = PLACES[place]
+    rule: Callable[..., Any] = getattr(module, decides)
+    asked = []
+
+    def long(*args: Any, **given: Any) -> Any:
+        asked.append(found := rule(*args, **given))
+        return True if isinstance(found, bool) else found._replace(long_offsets=True)
+
+    monkeypatch.setattr(module, decides, long)
+    found = []
+    for name in names:
+        op = registry[name]
+        for corner in (op.forward, *(op.backward if isinstance(op.backward, tuple) else (op.backward,))):
+            if hasattr(corner, "forget"):
+                corner.forget()
+        for index, sample in enumerate(samples(op)):
+            if all(x.dtype != np.float64 for x in sample.inputs if isinstance(x, np.ndarray)):
+                continue
+            case = Case(op, index, sample, "float32", "plain", GPU)
+            found += forward(case) + backward_is_rule(case)
+    assert found == []
+    assert asked

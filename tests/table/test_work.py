@@ -1,0 +1,55 @@
+"""What ops say that they compute and move, which every benchmark's roofline rests on: counted by hand for small arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tritensor.kernels  # noqa: F401  (fills the table)
+from tritensor.table import Work, registry
+
+F32, I64 = np.float32, np.int64
+CONV: dict[str, Any] = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+POOL: dict[str, Any] = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
+
+
+def a(*shape: int, dtype: Any = F32) -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+# op: inputs, attributes, operations, bytes
+COUNTED: list[tuple[str, tuple[Any, ...], dict[str, Any], int, int]] = [
+    ("conv2d", (a(1, 2, 5, 5), a(3, 2, 3, 3)), CONV, 2 * (3 * 3 * 3) * (2 * 3 * 3), 4 * (50 + 54 + 27)),
+    ("embedding", (a(10, 4), a(3, dtype=I64)), {}, 0, 3 * 8 + 2 * 12 * 4),
+    ("cross_entropy", (a(2, 3), a(2, dtype=I64)), {}, 30, 24),
+    ("mse_loss", (a(6), a(6)), {}, 18, 48),
+    ("layer_norm", (a(2, 3),), {"axes": 1}, 48, 48),
+    ("softmax", (a(2, 3),), {"dim": 1}, 30, 48),
+    ("log_softmax", (a(2, 3),), {"dim": 1}, 30, 48),
+    ("adam_count", (a(4), a(4, 3)), {"beta1": 0.9, "beta2": 0.9}, 400, 5 * 16),
+    ("sgd_step", (a(6), a(6)), {"lr": 0.1}, 24, 3 * 24),
+    ("sgd_step", (a(6), a(6), a(6)), {"lr": 0.1}, 24, 5 * 24),
+    ("adam_step", (a(6), a(6), a(6), a(6)), {"lr": 0.1}, 84, 7 * 24),
+    ("adam_step", (a(6), a(6), a(6), a(6), a(6)), {"lr": 0.1}, 84, 9 * 24),
+    ("matmul", (a(2, 3), a(3, 4)), {}, 48, 4 * (6 + 12 + 8)),
+    ("matmul", (a(5, 2, 3), a(3, 4)), {}, 240, 4 * (30 + 12 + 40)),
+    ("linear", (a(2, 3), a(4, 3)), {}, 48, 4 * (6 + 12 + 8)),
+    ("linear", (a(2, 3), a(4, 3), a(4)), {}, 56, 4 * (6 + 12 + 8)),
+    ("dropout", (a(6),), {"p": 0.5, "seed": 0, "offset": 0}, 12, 48),
+    ("sum", (a(2, 3),), {"dim": None}, 6, 24),
+    ("mean", (a(2, 3),), {"dim": None}, 6, 24),
+    ("max_pool2d", (a(1, 2, 4, 4),), POOL | {"dilation": (1, 1)}, 8 * 4, 4 * (32 + 8)),
+    ("max_pool2d", (a(1, 1, 5, 5),), POOL | {"stride": (1, 1), "dilation": (2, 2)}, 9 * 4, 4 * (25 + 9)),
+    ("avg_pool2d", (a(1, 2, 4, 6),), POOL | {"count_include_pad": True}, 12 * 4, 4 * (48 + 12)),
+    ("add", (a(2, 3), a(2, 3)), {}, 6, 3 * 24),
+    ("exp", (a(2, 3, dtype=np.float64),), {}, 6, 2 * 48),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "inputs", "attrs", "operations", "moved"), COUNTED, ids=[f"{r[0]}-{k}" for k, r in enumerate(COUNTED)])
+def test_work(name: str, inputs: tuple[Any, ...], attrs: dict[str, Any], operations: int, moved: int) -> None:
+    work = registry[name].work
+    assert work is not None
+    assert work(*inputs, **attrs) == Work(operations, moved)
