@@ -287,3 +287,22 @@ def test_two_arrays_of_the_device_stay_in_their_lane(monkeypatch: pytest.MonkeyP
         tt.ops.mul(x, y)
     monkeypatch.setattr(lanes, "apply", lambda op, *_, **__: pytest.fail(f"{op.name} left its lane"))
     assert tt.ops.mul(x, y).tolist() == [3.0, 10.0]
+
+
+FOREIGN: dict[str, tuple[Callable[[tt.Tensor], Any], str]] = {
+    "a word": (lambda x: tt.ops.add(x, "a"), "add: other is a str, not a tensor"),
+    "a word beside one of numpy's numbers": (lambda x: tt.ops.add(np.float32(2), "b"), "add: other is a str, not a tensor"),
+    "a list": (lambda x: tt.ops.where(x > 0, x, [1]), "where: other is a list, not a tensor"),
+    "an optional one": (lambda x: tt.ops.clamp(x, [1], None), "clamp: low is a list, not a tensor"),
+    "a number where none broadcasts": (lambda x: tt.ops.matmul(x, 2.0), "matmul: other is a float, not a tensor"),
+    "one of numpy's there": (lambda x: tt.ops.matmul(x, np.float64(2)), "matmul: other is a float, not a tensor"),
+    "anything": (lambda x: tt.ops.hypot(x, object()), "hypot: other is a object, not a tensor"),
+}
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_no_operand_is_named(name: str, on: str) -> None:
+    call, says = FOREIGN[name]
+    with pytest.raises(TypeError, match=f"^{says}; wrap it with tritensor.tensor"):
+        call(tt.ones(2, device=on))

@@ -80,6 +80,23 @@ def test_every_tiled_launch_asks_the_hook() -> None:
     assert asked == set(CONFIGS)
 
 
+def test_a_reduction_in_two_launches_asks_twice() -> None:
+    """First for the parts, then for what joins them."""
+    asked: list[str] = []
+
+    def noting(name: str, blocks: Blocks) -> Callable[[Any, Any], Any]:
+        def chosen(key: Any, default: Any) -> Any:
+            asked.append(name)
+            return blocks
+
+        return chosen
+
+    x = from_host(np.arange(90, dtype=np.float32), GPU)
+    with forced(reduction=noting("reduction", Blocks(1, 16, 3)), reduction_join=noting("reduction_join", Blocks(1, 16))):
+        assert to_host(registry["sum"].forward(x, dim=None, keepdim=False)) == 4005.0  # type: ignore[misc]
+    assert asked == ["reduction", "reduction_join"]
+
+
 # Products: 9 to 12 rows of tiles, at least 3 columns, in groups, split, ragged
 @pytest.mark.parametrize("group", [1, 3, 8])
 @pytest.mark.parametrize("rows", [9, 12])

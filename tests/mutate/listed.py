@@ -73,6 +73,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "share = tl.where(inside, 1.0, 0.0)",
             "share = tl.where(inside, 1.0, 1.0)",
         ): "the rows outside are not stored",
+        (
+            "_backward_kernel",
+            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)",
+            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 1.0, T_UNIT)",
+        ): "the lane is left out of the sum, and not stored",
+        (
+            "backward_rows",
+            "on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
+            "on.rows, on.columns, a.strides, (0, 1, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
+        ): "without probabilities their strides are not used",
     },
     "kernels/optimizers/steps.py": {
         (
@@ -85,6 +95,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "update(s[:n], t[:n], *blocks, *numbers)",
             "(update(t[:n], s[:n], *blocks, *numbers))",
         ): "s and t are scratch, one like the other",
+        (
+            "_in_blocks",
+            "first = arrays[0]",
+            "first = arrays[1]",
+        ): "parameter and gradient are of one shape and type",
     },
     "kernels/parts/axes.py": {
         (
@@ -97,6 +112,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "tile_rows = min(next_power_of_2(rows), tile // tile_columns)",
             "tile_rows = min(next_power_of_2(rows), (tile * tile_columns))",
         ): "tiles of any size give the same answer",
+        (
+            "along_host",
+            "if math.prod(shape) <= 1024:",
+            "if False:",
+        ): "a view of the same values instead of a copy",
     },
     "kernels/parts/elementwise.py": {
         (
@@ -104,6 +124,16 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if len(numbers) and len(arrays):  # the kernel sees arrays first",
             "if (len(numbers) or len(arrays)):  # the kernel sees arrays first",
         ): "of one kind alone every operand keeps its place",
+        (
+            "numpy_gradient",
+            "if one_rounding and len(names) == 1:",
+            "if (one_rounding or len(names) == 1):",
+        ): "of one rounding either way, and no formula of the gradient alone rounds more than once",
+        (
+            "_plan",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
+        ): "the shape of a tile, of which any is right",
     },
     "kernels/parts/indices/keyed_rows.py": {
         (
@@ -191,6 +221,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & (i < j))",
             "stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & ((i <= j)))",
         ): "two elements are never at one place",
+        (
+            "_edge",
+            "return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)",
+            "return int(np.iinfo(dtype).min if sign < 1 else np.iinfo(dtype).max)",
+        ): "a sign is -1 or 1",
     },
     "tritensor/dispatch/lanes.py": {
         (
@@ -298,6 +333,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1, q)",
             "return tl.where((r != 0) & ((r < 1) != (b < 0)), q - 1, q)",
         ): "a remainder is whole, and not 0 here",
+        (
+            "_integer_remainder",
+            "return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)",
+            "return tl.where((r != 0) & (((r <= 0)) != (b < 0)), r + b, r)",
+        ): "a remainder of 0 is left alone before",
     },
     "tritensor/dispatch/road.py": {
         (
@@ -332,11 +372,25 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             'return x - tl.where(m == float("-inf"), 1.0, m)',
         ): "of -inf any number less is -inf",
     },
-    "tritensor/tensor/aliasing/inplace.py": {
+    "kernels/elementwise/selection.py": {
         (
-            "own_cells",
-            "reach = 0  # of the elements along the dimensions behind",
-            "reach = 1  # of the elements along the dimensions behind",
-        ): "what is not seen at once is looked at closely",
+            "_larger",
+            "return maths.where(a == b, 0.5 * g, maths.where(a < b, maths.zeros(g), g))",
+            "return maths.where(a == b, 0.5 * g, maths.where((a <= b), maths.zeros(g), g))",
+        ): "equal ones are looked at before",
+    },
+    "kernels/shaping/views.py": {
+        (
+            "window",
+            "if x.flags.c_contiguous:",
+            "if False:",
+        ): "as_strided makes the same view, only slower",
+    },
+    "tritensor/tensor/aliasing/quick_views.py": {
+        (
+            "attach",
+            "if kin is not None and len(fresh := kin.fresh) < 32:",
+            "if kin is not None and len(fresh := kin.fresh) < 33:",
+        ): "one view more before the dead ones are swept",
     },
 }

@@ -32,6 +32,7 @@ PLACES = (
     "bool/emulated",
 )
 DEVICE_ERRORS = "tests/cuda/test_device_errors.py"  # what kernels report of bad indices
+SHAPE_RULES = "tests/kernels/test_shape_rules.py"  # what shape rules refuse
 TILES = "tests/kernels/test_tiles.py"  # which tiles a launch takes
 REFUSED = "tests/kernels/test_types_refused.py"  # types that an op does not take
 NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
@@ -92,7 +93,10 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
     near.sort(key=lambda t: Path(t).stem != f"test_{Path(path).stem}")
-    reports = [DEVICE_ERRORS] if says(root, path, function, "errors") and DEVICE_ERRORS in texts else []
+    words = ("errors", "out_of_range", "watch", "report")
+    reports = [DEVICE_ERRORS] if any(says(root, path, function, n) for n in words) and DEVICE_ERRORS in texts else []
+    refusals = ("ShapeError", "DTypeError", "ArgumentError", "IndexError", "refuse_kind", "refuse_mixed", "check_integers")
+    reports += [SHAPE_RULES] if any(says(root, path, function, n) for n in refusals) and SHAPE_RULES in texts else []
     reports += [TILES] if says(root, path, function, "config_of") and TILES in texts and TILES not in near + naming else []
     reports += [REFUSED] if any(says(root, path, function, n) for n in ("refuse_kind", "refuse_mixed")) and REFUSED in texts else []
     own = set(ops_of(path)) or set(ops)
@@ -101,11 +105,13 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     ]
     using.sort(key=lambda t: -len(own & _said(texts[t])))
     tests = list(dict.fromkeys([*near, *naming, *reports, *using[:1]]))
+    whole = [t for t in texts if t.startswith("tests/kernels/test_") and t not in tests]  # of all kernels at once
     runs = [
         Stage("ask", quick),
         Stage("ask", [w for w in walked if w not in quick]),
         Stage("pytest", tests),
         Stage("pytest", ["tests/expressions"]),
+        Stage("pytest", whole),
     ]
     last = [f"{op}/float32/{on or 'emulated'}" for op in all_reaching(root, path, function) if op not in ops]
     return [s for s in [*runs, *(Stage("ask", last[i : i + SEVERAL]) for i in range(0, len(last), SEVERAL))] if s.what]

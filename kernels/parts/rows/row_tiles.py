@@ -99,13 +99,12 @@ def load(x, b, row, col, strides, inside, other, UNIT: tl.constexpr):
 
 @triton.jit
 def store(y, value, b, row, col, strides, inside, UNIT: tl.constexpr):
-    """A tile (rows, cols), rounded once."""
+    """A tile (rows, cols) of a C-ordered result, rounded once."""
+    tl.static_assert(UNIT == 1 or UNIT == 2, "a C-ordered result runs along its rows or its columns")
     if UNIT == 2:
         pointers = y + b * strides[0] + (row * strides[1])[:, None] + col[None, :]
-    elif UNIT == 1:
-        pointers = y + b * strides[0] + row[:, None] + (col.to(tl.int64) * strides[2])[None, :]
     else:
-        pointers = y + b * strides[0] + (row * strides[1])[:, None] + (col.to(tl.int64) * strides[2])[None, :]
+        pointers = y + b * strides[0] + row[:, None] + (col.to(tl.int64) * strides[2])[None, :]
     tl.store(pointers, value.to(y.dtype.element_ty), mask=inside)
 
 

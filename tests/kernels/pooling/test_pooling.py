@@ -138,3 +138,18 @@ def test_rows_of_windows_that_all_lie_outside(on):
     y.sum().backward()
     assert x.grad.sum((0, 1, 3)).tolist() == [0.0, 8.0, 0.0]
     assert x.grad[:, :, 1].eq(1).all()
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "dilation"), [(3, 1, 1, 1), (3, 2, 1, 2), (4, 3, 2, 2), (5, 1, 2, 1), (2, 2, 0, 1)]
+)
+def test_where_nothing_is_larger_the_first_cell_is_chosen(on, kernel, stride, padding, dilation):
+    """Of windows of -infinities alone: their first cell inside the image, row by row."""
+    x = tt.full((1, 1, 9, 8), -np.inf, device=on)
+    y, index = tt.nn.functional.max_pool2d(x, kernel, stride, padding, dilation, return_indices=True)
+    first = [
+        [next(c for c in (s * stride - padding + k * dilation for k in range(kernel)) if c >= 0) for s in range(n)] for n in y.shape[2:]
+    ]
+    assert index[0, 0].tolist() == [[8 * r + q for q in first[1]] for r in first[0]]
+    assert (y == -np.inf).all()

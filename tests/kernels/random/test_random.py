@@ -219,3 +219,15 @@ def test_a_permutation_of_equal_words_is_one(monkeypatch: pytest.MonkeyPatch) ->
     """Two numbers that draw the same word keep their order, as they do on a GPU."""
     monkeypatch.setattr(sampling, "numpy_words", lambda seed, offset, n: np.array([5, 0, 3, 0, 5, 0, 3, 0, 1, 0, 5, 0], np.uint32))
     assert registry["randperm"].reference(n=6, seed=0, offset=0, dtype=np.dtype(np.int64), device=None).tolist() == [4, 1, 3, 0, 2, 5]
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_dropout_keeps_what_draws_the_threshold_itself(on: str) -> None:
+    """Elements whose word lies below p * 2^32 are dropped: not the one whose word that is."""
+    words = numpy_words(3, 0, 64)
+    at = 17
+    x = tt.ones(64, device=on)
+    y = tt.ops.dropout(x, p=float(words[at]) / 2**32, seed=3, offset=0)
+    kept = (y != 0).tolist()
+    assert kept == (words >= words[at]).tolist()
+    assert kept[at]

@@ -107,3 +107,29 @@ def test_a_result_has_the_type_asked_for(where: str, name: str, dtype: tt.dtype)
 @pytest.mark.parametrize("where", DEVICES)
 def test_nan_is_left_out_before_the_type_changes(where: str) -> None:
     assert tt.tensor([NAN, 3.0], device=where).nansum(dtype=tt.int64).item() == 3
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("shape", [(3, 1, 4), (1,), (1, 1)])
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "amax", "amin", "logsumexp", "any", "all", "count_nonzero", "nansum"])
+def test_over_a_dim_of_one_element(name: str, shape: tuple[int, ...], where: str) -> None:
+    """What is reduced is that element."""
+    x = tt.tensor(np.random.default_rng(0).uniform(1.0, 2.0, shape).astype(np.float32), device=where)
+    dim = 1 if len(shape) > 1 else 0
+    y = getattr(tt, name)(x, dim=dim)
+    want = x.squeeze(dim).bool() if y.dtype is tt.bool else x.squeeze(dim)
+    if name == "count_nonzero":
+        want = tt.ones_like(y)
+    assert tt.allclose(y.double(), want.double(), rtol=1e-6)
+    assert y.shape == want.shape
+    assert getattr(tt, name)(x[..., :0], dim=-1).shape == shape[:-1] if name not in ("amax", "amin") else True
+
+
+@pytest.mark.parametrize("where", DEVICES)
+def test_the_extreme_of_one_element_and_where_it_stands(where: str) -> None:
+    x = tt.tensor([[[5, -7]]], device=where)
+    for name in ("max", "min"):
+        values, indices = getattr(x, name)(1)
+        assert (values.tolist(), indices.tolist()) == ([[5, -7]], [[0, 0]])
+    assert (x.argmax(1).tolist(), x.argmin(0).tolist()) == ([[0, 0]], [[0, 0]])
+    assert x.cumsum(1).tolist() == x.tolist()
