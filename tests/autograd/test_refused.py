@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.autograd import Function, gradcheck
+from tritensor.autograd import Function, engine, gradcheck
 from tritensor.autograd.function import once_differentiable
+from tritensor.table import registry
 
 
 def test_gradcheck_of_nothing() -> None:
@@ -72,6 +74,14 @@ def test_functions_half_written() -> None:
         _Forward.apply(x).sum().backward()
     with pytest.raises(tt.GradError, match="_ElsewhereBackward: backward returned a gradient on cuda:0 for input 0 on cpu; move it"):
         _Elsewhere.apply(x).sum().backward()
+
+
+@pytest.mark.parametrize(("op", "i", "named"), [("index_put", 1, "value"), ("index_put", 3, r"indices\[1\]"), ("cat", 2, r"xs\[2\]")])
+def test_a_rule_that_gives_another_shape(op: str, i: int, named: str) -> None:
+    """An op that does not broadcast has gradients of its inputs' shapes; the message names the input."""
+    node: Any = SimpleNamespace(op=registry[op], meta=(((2, 3), np.float32),) * 5)
+    with pytest.raises(tt.ShapeError, match=rf"backward: {op} returned a gradient of shape \(3, 2\) for {named} of shape \(2, 3\)"):
+        engine._undo_broadcast(node, i, np.ones((3, 2)))
 
 
 def test_what_a_function_node_does_not_have() -> None:

@@ -298,3 +298,17 @@ def test_a_view_of_a_written_base_may_be_asked_for_gradients() -> None:
     assert view.requires_grad
     (view * 3).sum().backward()
     assert w.grad.tolist() == [6.0, 6.0, 6.0]
+
+
+@pytest.mark.parametrize("place", ["tracked", "node"])
+def test_a_stale_view_takes_its_place_before_it_is_given_another(place: str) -> None:
+    """Its base was written: whatever is set on it, it knows the base's node of now first."""
+    x = tt.ones(4, 3, requires_grad=True) * 1
+    view = x[1:]
+    x.mul_(2)
+    assert type(view) is not tt.Tensor, "it waits to be asked"
+    setattr(view, place, getattr(x, place))
+    assert type(view) is tt.Tensor
+    assert getattr(view, place) is getattr(x, place)
+    assert view.node is (x.node if place == "node" else view.grad_fn)
+    assert view.grad_fn is not None

@@ -98,3 +98,12 @@ def test_out_of_another_shape_than_the_operands(on: str) -> None:
     with pytest.raises(RuntimeError, match="does not fit"):
         row.add_(column)
     assert row.tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("value", [2.0, tt.tensor(2.0), tt.tensor([2.0], device="cuda")], ids=["number", "from the CPU", "from the GPU"])
+@pytest.mark.parametrize("mask_on", ["cpu", "cuda"])
+def test_a_mask_from_either_device(mask_on: str, value: Any) -> None:
+    x = tt.zeros(3, device="cuda")
+    x[tt.tensor([True, False, True], device=mask_on)] = value
+    assert x.tolist() == [2.0, 0.0, 2.0]
+    assert x.is_cuda
