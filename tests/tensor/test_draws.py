@@ -94,3 +94,24 @@ def test_normal_has_the_means_type() -> None:
         (tt.zeros(2, dtype=tt.float16), 1, tt.float16),
     ]:
         assert tt.normal(mean, std).dtype is dtype
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (0.0, 2.0), (1.0, 2.0), (-3.0, 1.0), (0.0, 0.5), (2.0, 2.0)])
+def test_uniform_numbers_fill_their_range(a: float, b: float, on: str) -> None:
+    tt.manual_seed(0)
+    x = tt.empty(4000, device=on).uniform_(a, b)
+    assert x.min().item() >= a
+    assert x.max().item() <= b
+    assert x.min().item() == pytest.approx(a, abs=0.01 * (b - a))
+    assert x.max().item() == pytest.approx(b, abs=0.01 * (b - a))
+    assert x.mean().item() == pytest.approx((a + b) / 2, abs=0.03 * (b - a))
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.0, 2.0), (1.0, 1.0), (-3.0, 0.5), (2.0, 0.0)])
+def test_normal_numbers_have_their_mean_and_deviation(mean: float, std: float, on: str) -> None:
+    tt.manual_seed(0)
+    for x in (tt.empty(4000, device=on).normal_(mean, std), tt.normal(mean, std, (4000,), device=on)):
+        assert x.mean().item() == pytest.approx(mean, abs=0.06 * std)
+        assert x.std().item() == pytest.approx(std, rel=0.06)

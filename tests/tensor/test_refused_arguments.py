@@ -31,6 +31,8 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "masked_select by numbers": (lambda x: x.masked_select(x), TypeError, "masked_select: mask is float32; it takes bool, such as mask != 0"),
     "masked_scatter's source": (lambda x: x.masked_scatter(x > 0, x[0]), RuntimeError, "masked_scatter: source has 3 elements for 6 that the mask names"),
     "masked_fill by numbers": (lambda x: x.masked_fill(x, 0.0), TypeError, "masked_fill: mask is float32, not bool; compare it, as in mask != 0"),
+    "expand by -2": (lambda x: x.expand(-2, 3), RuntimeError, r"expand: \(-2, 3\) for x \(2, 3\): -1 keeps the size of a dimension that x has"),
+    "expand by a new -1": (lambda x: x.expand(-1, 2, 3), RuntimeError, r"expand: \(-1, 2, 3\) for x \(2, 3\): -1 keeps the size"),
     "select of a number": (lambda x: x.sum().select(0, 0), IndexError, "select: "),
     "split into nothing": (lambda x: x.split(0), RuntimeError, "split: a size of 0 does not split dim 0 of size 2; give a positive one"),
     "split into less": (lambda x: x.split(-1, dim=1), RuntimeError, "split: a size of -1 does not split dim 1 of size 3"),

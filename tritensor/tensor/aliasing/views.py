@@ -268,7 +268,6 @@ class _WriteOp:
     name = "copy_slices"
     inputs = ("base", "value")
     outputs = ("y",)
-    public = 1
     broadcasts = False
 
 

@@ -114,7 +114,6 @@ class _WindowOp:
     name = "as_strided"
     inputs = ("x",)
     outputs = ("y",)
-    public = 1
     broadcasts = False
 
 
