@@ -312,3 +312,19 @@ def test_a_stale_view_takes_its_place_before_it_is_given_another(place: str) -> 
     assert getattr(view, place) is getattr(x, place)
     assert view.node is (x.node if place == "node" else view.grad_fn)
     assert view.grad_fn is not None
+
+
+@pytest.mark.parametrize("make", [lambda x: x[1:], lambda x: x.t(), lambda x: x.as_strided((2,), (1,)), lambda x: x.unfold(0, 2, 1)])
+def test_views_that_are_gone_are_forgotten(make: Callable[[tt.Tensor], tt.Tensor]) -> None:
+    """A base that thousands of views were made of holds places for the living, and for no more dead than it swept last."""
+    base = tt.ones(4, 3, requires_grad=True) * 1
+    living = [make(base) for _ in range(40)]
+    for _ in range(3000):
+        make(base)
+    assert len(base.extra.kin.fresh) <= 128
+    base.mul_(2)
+    assert all(view.grad_fn is not None for view in living)
+    for _ in range(300):
+        make(base)
+        base.mul_(1)
+    assert len(base.extra.kin.stale) <= 200

@@ -125,10 +125,12 @@ SIZES = {
     "kernels/convolution/conv2d/cpu.py": ("_gathered",),
     "kernels/parts/cpu/blocks.py": ("_evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
+    "kernels/normalization/layer_norm.py": ("weight_gradients",),
+    "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks"
 )
 
 

@@ -93,7 +93,7 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
     near.sort(key=lambda t: Path(t).stem != f"test_{Path(path).stem}")
-    words = ("errors", "out_of_range", "watch", "report")
+    words = ("errors", "out_of_range", "watch", "report", "check_range", "_check_indices")
     reports = [DEVICE_ERRORS] if any(says(root, path, function, n) for n in words) and DEVICE_ERRORS in texts else []
     refusals = ("ShapeError", "DTypeError", "ArgumentError", "IndexError", "refuse_kind", "refuse_mixed", "check_integers")
     reports += [SHAPE_RULES] if any(says(root, path, function, n) for n in refusals) and SHAPE_RULES in texts else []

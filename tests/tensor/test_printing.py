@@ -110,3 +110,18 @@ def test_only_the_edges_leave_the_device(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sys.modules["tritensor.tensor.printing"], "to_host", counted)
     assert repr(x) == expected
     assert sum(copied) == 3 * 6 * 6
+
+
+def test_notes_go_to_a_line_of_their_own_where_they_do_not_fit() -> None:
+    """A line may be as long as linewidth, and not a letter longer."""
+    x = tt.tensor([1.0, 2.0, 3.0], dtype=tt.float64)
+    one_line = "tensor([1., 2., 3.], dtype=torch.float64)".replace("torch", "tritensor")
+    try:
+        tt.set_printoptions(linewidth=len(one_line) + 1)
+        wide = repr(x)
+        tt.set_printoptions(linewidth=len(one_line) - 1)
+        narrow = repr(x)
+    finally:
+        tt.set_printoptions(linewidth=80)
+    assert wide == one_line
+    assert narrow == "tensor([1., 2., 3.],\n       dtype=tritensor.float64)"

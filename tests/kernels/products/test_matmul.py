@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-import tritensor.kernels  # noqa: F401  (fills the table)
+import tritensor as tt
+import tritensor.kernels
 from tritensor import matmul_precision
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.device import device
@@ -130,3 +131,25 @@ def test_a_sum_of_integers_just_above_2_to_53_is_exact() -> None:
     a, b = np.full((64, 64), 1 << 24), np.full((64, 2), 11863283)
     a[0, 0] -= 1
     assert matmul.blas(a, b)[0, 0] == 64 * (1 << 24) * 11863283 - 11863283
+
+
+@pytest.mark.parametrize("side", ["rows of a", "columns of a", "rows of b", "columns of b"])
+def test_operands_of_every_second_element(side: str) -> None:
+    """A step of 2 in memory along any of the four directions."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((5, 7)), rng.standard_normal((7, 6))
+    left, right = tt.tensor(a, device="cuda"), tt.tensor(b, device="cuda")
+
+    def spaced(x: tt.Tensor, across: bool) -> tt.Tensor:
+        m, n = x.shape
+        room = tt.zeros(n, 2 * m, device="cuda", dtype=tt.float64) if across else tt.zeros(m, 2 * n, device="cuda", dtype=tt.float64)
+        window = room[:, ::2].t() if across else room[:, ::2]
+        window.copy_(x)
+        assert 2 in window.stride()
+        return window
+
+    if side.endswith("a"):
+        left = spaced(left, side.startswith("rows"))
+    else:
+        right = spaced(right, side.startswith("rows"))
+    np.testing.assert_allclose((left @ right).cpu().numpy(), a @ b, rtol=1e-12)
