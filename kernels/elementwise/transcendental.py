@@ -356,7 +356,7 @@ _TURN = Domain(-3.0, 3.0)
 _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
 
-elementwise("exp", _exp, _exp_grad, np.exp, one_rounding=True)
+elementwise("exp", _exp, _exp_grad, np.exp)
 elementwise("exp2", _exp2, _exp2_grad, np.exp2)
 elementwise("expm1", _expm1, _expm1_grad, np.expm1)
 elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)

@@ -117,6 +117,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if math.prod(shape) <= 1024:",
             "if False:",
         ): "a view of the same values instead of a copy",
+        (
+            "layout",
+            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[0] for _ in strides])",
+            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[1] for _ in strides])",
+        ): "of one element no step is taken",
     },
     "kernels/parts/elementwise.py": {
         (
@@ -134,6 +139,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
             "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
         ): "the shape of a tile, of which any is right",
+        (
+            "_kernel",
+            "if (top + ROWS <= rows) & (left + COLS <= cols):",
+            "if (top + ROWS <= rows) & ((left + COLS < cols)):",
+        ): "the last whole tile is written under its mask",
     },
     "kernels/parts/indices/keyed_rows.py": {
         (
@@ -254,6 +264,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "step = max(CACHE // max(x.shape[1], 1), 1)",
             "step = max(CACHE // max(x.shape[1], 1), 2)",
         ): "blocks of any number of rows give the same answer",
+        (
+            "_powers",
+            "if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:",
+            "if not 0 < rows.size <= CACHE or (rows.shape[1] >= _FEW) or not rows.flags.c_contiguous:",
+        ): "a short cut that is taken less often",
     },
     "kernels/parts/cpu/special.py": {
         (
@@ -338,6 +353,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)",
             "return tl.where((r != 0) & (((r <= 0)) != (b < 0)), r + b, r)",
         ): "a remainder of 0 is left alone before",
+        (
+            "_pow_a_backward",
+            "return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)",
+            "return _square_a_kernel(g, a) if (type(b) not in (int, float)) and b == 2 else _pow_a_kernel(g, a, b)",
+        ): "the general gradient of a square, only slower",
     },
     "tritensor/dispatch/road.py": {
         (
@@ -364,6 +384,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.strides[dims[-1]] == x.itemsize or not kept:",
             "if x.strides[dims[-1]] == x.itemsize or (kept):",
         ): "either way adds pairwise: which is quicker depends on the strides",
+        (
+            "few",
+            "return out.reshape((1,) * x.ndim) if keepdim else out",
+            "return None",
+        ): "the caller then sums the long way",
     },
     "kernels/parts/rows/row_softmax.py": {
         (
@@ -392,5 +417,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if kin is not None and len(fresh := kin.fresh) < 32:",
             "if kin is not None and len(fresh := kin.fresh) < 33:",
         ): "one view more before the dead ones are swept",
+    },
+    "kernels/normalization/layer_norm.py": {
+        (
+            "_backward",
+            "if not (needs[1] or needs[2]):",
+            "if False:",
+        ): "what nobody needs is worked out and left",
+    },
+    "kernels/normalization/softmax.py": {
+        (
+            "_backward_kernel",
+            "out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)",
+            "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
+        ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
 }
