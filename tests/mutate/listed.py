@@ -236,6 +236,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)",
             "return int(np.iinfo(dtype).min if sign < 1 else np.iinfo(dtype).max)",
         ): "a sign is -1 or 1",
+        (
+            "_extreme",
+            "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or not x.flags.c_contiguous:",
+            "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or (x.flags.c_contiguous):",
+        ): "either way finds the extreme, of memory in any order",
     },
     "tritensor/dispatch/lanes.py": {
         (
@@ -243,6 +248,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):",
             "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous))):",
         ): "settled leaves what lies as it should",
+        (
+            "_has_plain",
+            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3",
+            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 4",
+        ): "no op of four inputs has a plain lane",
     },
     "tritensor/tensor/aliasing/views.py": {
         (
@@ -417,6 +427,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if kin is not None and len(fresh := kin.fresh) < 32:",
             "if kin is not None and len(fresh := kin.fresh) < 33:",
         ): "one view more before the dead ones are swept",
+        (
+            "attach",
+            "if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already",
+            "if False:  # what became_view_of does where the base has views already",
+        ): "became_view_of does it",
     },
     "kernels/normalization/layer_norm.py": {
         (
@@ -431,5 +446,19 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)",
             "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
+    },
+    "kernels/parts/spellings.py": {
+        (
+            "tame",
+            "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)",
+            "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 1.0, y)",
+        ): "any finite number is multiplied by 0",
+    },
+    "kernels/reductions/sums.py": {
+        (
+            "_sum",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
     },
 }

@@ -133,3 +133,13 @@ def test_the_extreme_of_one_element_and_where_it_stands(where: str) -> None:
         assert (values.tolist(), indices.tolist()) == ([[5, -7]], [[0, 0]])
     assert (x.argmax(1).tolist(), x.argmin(0).tolist()) == ([[0, 0]], [[0, 0]])
     assert x.cumsum(1).tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_the_variance_of_neighbours_as_far_from_zero_as_whole_numbers_go(where: str, dim: int) -> None:
+    """2^23, 2^23 + 1, ... are float32's last neighbours one apart: their distances from the first are exact, sums with it are not."""
+    x = tt.tensor([[2.0**23 + (3 * k) % 8 for k in range(8)]], device=where)
+    y = x if dim else x.t()
+    assert tt.var(y, dim, correction=0).tolist() == [5.25]
+    assert tt.var(y, dim, correction=1).tolist() == [6.0]
