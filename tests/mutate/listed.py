@@ -460,5 +460,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if dims and (small := few(x, dims, keepdim)) is not None:",
             "if False:",
         ): "small arrays are then summed as large ones are",
+        (
+            "_mean",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
     },
 }
