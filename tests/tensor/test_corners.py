@@ -212,3 +212,24 @@ def test_softmax_of_rows_without_a_finite_score(n: int, device: str) -> None:
         np.testing.assert_allclose(y[1, :2], filled, rtol=1e-6)
         assert (y[1, 2:] == (0 if f is tt.softmax else -INF)).all()
         np.testing.assert_allclose(y[2], 1 / n if f is tt.softmax else -math.log(n), rtol=1e-5)
+
+
+@pytest.mark.parametrize("equation", ["iii->i", "iii->", "iij->j", "iij->ij", "iji->j", "jii->j", "jii->ij", "iij,j->i", "iji,i->j"])
+def test_einsum_with_a_letter_twice_in_one_term(equation: str) -> None:
+    """numpy's, whose definition is the same: the diagonal."""
+    x, y = np.arange(27.0).reshape(3, 3, 3), np.array([2.0, -1.0, 3.0])
+    operands = (x, y) if "," in equation else (x,)
+    found = tt.einsum(equation, *map(tt.tensor, operands))
+    assert found.tolist() == np.einsum(equation, *operands).tolist()
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_as_tensor_copies_only_for_another_type_or_device(on: str) -> None:
+    x = tt.ones(2, device=on)
+    other = "cpu" if on == "cuda" else "cuda"
+    assert tt.as_tensor(x) is x
+    assert tt.as_tensor(x, dtype=tt.float32).data_ptr() == x.data_ptr()
+    assert tt.as_tensor(x, dtype=tt.float64).dtype == tt.float64
+    assert tt.as_tensor(x, device=other).device.type == other
+    both = tt.as_tensor(x, dtype=tt.int64, device=other)
+    assert (both.dtype, both.device.type) == (tt.int64, other)
