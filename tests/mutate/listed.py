@@ -471,4 +471,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if False:",
         ): "small arrays are then summed as large ones are",
     },
+    "tritensor/tensor/reading/index.py": {
+        (
+            "advanced_index",
+            "d, at, left = d + left, at + left, 0",
+            "d, at, left = d + left, at + left, 1",
+        ): "a second Ellipsis is refused before",
+    },
 }

@@ -360,3 +360,17 @@ def test_set_submodule():
     assert isinstance(net[1][0], nn.Tanh)
     with pytest.raises(AttributeError, match="has no attribute `7`"):
         net.set_submodule("7", nn.Tanh(), strict=True)
+
+
+def test_a_copied_parameter_keeps_what_was_put_on_it() -> None:
+    p = tt.nn.Parameter(tt.ones(2))
+    p.group = "slow"
+    q = copy.copy(p)
+    assert type(q) is tt.nn.Parameter
+    assert q.group == "slow"
+    assert q.requires_grad
+    q.group = "fast"
+    assert p.group == "slow", "the dictionaries are two"
+    with tt.no_grad():
+        q.add_(1)
+    assert p.tolist() == [2.0, 2.0], "the memory is one"

@@ -113,7 +113,7 @@ def test_only_the_edges_leave_the_device(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_notes_go_to_a_line_of_their_own_where_they_do_not_fit() -> None:
-    """A line may be as long as linewidth, and not a letter longer."""
+    """As in PyTorch, whose lines leave one letter of linewidth free."""
     x = tt.tensor([1.0, 2.0, 3.0], dtype=tt.float64)
     one_line = "tensor([1., 2., 3.], dtype=torch.float64)".replace("torch", "tritensor")
     try:

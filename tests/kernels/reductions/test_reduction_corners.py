@@ -143,3 +143,20 @@ def test_the_variance_of_neighbours_as_far_from_zero_as_whole_numbers_go(where: 
     y = x if dim else x.t()
     assert tt.var(y, dim, correction=0).tolist() == [5.25]
     assert tt.var(y, dim, correction=1).tolist() == [6.0]
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_sums_and_means_of_what_is_a_number(where: str, keepdim: bool) -> None:
+    x = np.array([[1.0, NAN, 3.0], [NAN, NAN, NAN], [-2.0, 4.0, 10.0]], np.float32)
+    t = tt.tensor(x, device=where)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(t.nansum(1, keepdim).cpu().numpy(), np.nansum(x, 1, keepdims=keepdim))
+        np.testing.assert_allclose(t.nansum(0, keepdim).cpu().numpy(), np.nansum(x, 0, keepdims=keepdim))
+        np.testing.assert_allclose(t.nanmean(1, keepdim).cpu().numpy(), np.nanmean(x, 1, keepdims=keepdim))
+        np.testing.assert_allclose(t.nanmean(0, keepdim).cpu().numpy(), np.nanmean(x, 0, keepdims=keepdim), rtol=1e-6)
+    assert t.nanmean().item() == pytest.approx(3.2)
+    t.requires_grad_()
+    t.nanmean(1)[0].backward()
+    assert t.grad is not None
+    assert t.grad[0].tolist() == [0.5, 0.0, 0.5]
