@@ -32,6 +32,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
             "if out is None and value == 0 and not (type(value) is float and math.copysign(2.0, value) < 0):",
         ): "the sign alone is asked of copysign",
+        (
+            "_full",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
+            "if out is None and value == 0 and not (type(value) is float and (math.copysign(1.0, value) <= 0)):",
+        ): "copysign is 1 or -1: every number between splits them",
     },
     "kernels/elementwise/activations.py": {
         (
@@ -267,6 +272,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str, str], str]] = {
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
             "if (n := len(fresh)) >= 32 and (n & n - 1 != 0):  # forget the dead at each doubling",
         ): "how often the dead are forgotten changes the speed alone",
+        (
+            "became_view_of",
+            "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
+            "if (n := len(fresh)) >= 32 and n & (n - 1) == 1:  # forget the dead at each doubling",
+        ): "a dead view's entry is a few bytes that the next view at its address takes over",
     },
     "kernels/losses/cross_entropy/cpu.py": {
         (

@@ -42,6 +42,8 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "narrow beyond the end": (lambda x: x.narrow(1, 2, 2), RuntimeError, "narrow: "),
     "einsum with a letter twice": (lambda x: tt.einsum("ij->ii", x), RuntimeError, "einsum: "),
     "einsum with a letter of nowhere": (lambda x: tt.einsum("ij->k", x), RuntimeError, "einsum: "),
+    "no equal parts": (lambda x: x.hsplit(2), RuntimeError, "hsplit: 2 equal parts of dim 1 of size 3; use tensor_split for unequal ones"),
+    "equal parts, but none": (lambda x: x.vsplit(0), RuntimeError, "vsplit: 0 equal parts of dim 0 of size 2"),
     "select of a number": (lambda x: x.sum().select(0, 0), IndexError, "select: "),
     "split into nothing": (lambda x: x.split(0), RuntimeError, "split: a size of 0 does not split dim 0 of size 2; give a positive one"),
     "split into less": (lambda x: x.split(-1, dim=1), RuntimeError, "split: a size of -1 does not split dim 1 of size 3"),
@@ -192,6 +194,7 @@ def test_what_needs_no_work(on: str) -> None:
     assert y.view(tt.float32) is not None
     assert y.view(tt.float32).data_ptr() == y.data_ptr()
     assert x.permute(1, 0).tolist() == x.transpose().tolist() == np.transpose(x.cpu().numpy()).tolist()
+    assert [part.tolist() for part in (*x.hsplit(1), *x.vsplit(1))] == [x.tolist()] * 2
     assert tt.inner(x, tt.tensor(2, device=on)).tolist() == (x * 2).tolist()
     assert tt.inner(tt.tensor(2, device=on), x).tolist() == (x * 2).tolist()
     assert tt.einsum("ij,ij->i", (y, y)).tolist() == (y * y).sum(1).tolist()

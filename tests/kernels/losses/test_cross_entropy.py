@@ -110,3 +110,13 @@ def test_cross_entropy_of_one_class(where: str, smoothing: float, probabilities:
     assert loss.item() == 0.0
     assert x.grad is not None
     assert x.grad.tolist() == [[0.0]] * 3
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+def test_cross_entropy_of_one_class_and_ignored_rows(where: str) -> None:
+    x = tt.tensor([[3.0], [-2.0], [0.0]], device=where, requires_grad=True)
+    loss = F.cross_entropy(x, tt.tensor([0, -100, 0], device=where))
+    loss.backward()
+    assert loss.item() == 0.0
+    assert x.grad is not None
+    assert x.grad.tolist() == [[0.0]] * 3
