@@ -1,0 +1,262 @@
+"""Faults that change no answer in the files of ops."""
+
+from __future__ import annotations
+
+OPS: dict[str, dict[tuple[str, str, str], str]] = {
+    "kernels/convolution/conv2d/cpu.py": {
+        (
+            "input_gradient",
+            "if s.kh == s.kw == s.sh == s.sw == 1 and not (s.ph or s.pw):",
+            "if False:",
+        ): "a short cut: the general way gives the same",
+        (
+            "weight_gradient",
+            "merged = taps.shape[1] == 1 and high - low > 1",
+            "merged = taps.shape[1] == 1 and (high - low >= 1)",
+        ): "one row merged with no other is that row",
+        (
+            "correlate",
+            "merged = taps.shape[1] == 1 and high - low > 1",
+            "merged = taps.shape[1] == 1 and (high - low >= 1)",
+        ): "one row merged with no other is that row",
+    },
+    "kernels/convolution/conv2d/op.py": {
+        (
+            "weight_reference",
+            "return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
+            "return reference_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
+        ): "how many channels there are is read off x",
+    },
+    "kernels/creation/numbers.py": {
+        (
+            "_full",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
+            "if out is None and value == 0 and not ((type(value) is float or math.copysign(1.0, value) < 0)):",
+        ): "np.full writes the zeros, too, only slower",
+        (
+            "_full",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 1):",
+        ): "copysign is 1 or -1: every number between splits them",
+        (
+            "_full",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(2.0, value) < 0):",
+        ): "the sign alone is asked of copysign",
+        (
+            "_full",
+            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
+            "if out is None and value == 0 and not (type(value) is float and (math.copysign(1.0, value) <= 0)):",
+        ): "copysign is 1 or -1: every number between splits them",
+    },
+    "kernels/elementwise/activations.py": {
+        (
+            "_softplus_forward",
+            "if beta == 1 and threshold >= 0:",
+            "if beta == 1 and threshold >= 1:",
+        ): "both formulas hold from there on; one is cheaper",
+    },
+    "kernels/elementwise/powers.py": {
+        (
+            "_remainder",
+            "return maths.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)",
+            "return maths.where((r != 0) & ((r < 0) != ((b <= 0))), r + b, r)",
+        ): "of a division by 0 the remainder is NaN either way",
+        (
+            "_integer_floor_divide",
+            "return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1, q)",
+            "return tl.where((r != 0) & ((r < 1) != (b < 0)), q - 1, q)",
+        ): "a remainder is whole, and not 0 here",
+        (
+            "_integer_remainder",
+            "return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)",
+            "return tl.where((r != 0) & (((r <= 0)) != (b < 0)), r + b, r)",
+        ): "a remainder of 0 is left alone before",
+        (
+            "_pow_a_backward",
+            "return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)",
+            "return _square_a_kernel(g, a) if (type(b) not in (int, float)) and b == 2 else _pow_a_kernel(g, a, b)",
+        ): "the general gradient of a square, only slower",
+    },
+    "kernels/elementwise/selection.py": {
+        (
+            "_larger",
+            "return maths.where(a == b, 0.5 * g, maths.where(a < b, maths.zeros(g), g))",
+            "return maths.where(a == b, 0.5 * g, maths.where((a <= b), maths.zeros(g), g))",
+        ): "equal ones are looked at before",
+    },
+    "kernels/indexing/gathering.py": {
+        (
+            "_gather_kernel",
+            "k = tl.load(index + to + along * index_step, mask=mask, other=0).to(tl.int64)",
+            "k = tl.load(index + to + along * index_step, mask=mask, other=1).to(tl.int64)",
+        ): "what a masked load has where its mask is off is not used: every use has that mask",
+        (
+            "_gather_kernel",
+            "tl.store(y + i, tl.load(x + at + k * x_step, mask=good, other=0), mask=mask)",
+            "tl.store(y + i, tl.load(x + at + k * x_step, mask=good, other=1), mask=mask)",
+        ): "what a masked load has where its mask is off is not used: every use has that mask",
+        (
+            "_scatter_add",
+            "if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide",
+            "if (not x.ndim and index.shape[dim] == 1):  # one source per line: nothing can collide",
+        ): "the general way adds them as well, only slower",
+        (
+            "_scatter_add",
+            "if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide",
+            "if False:  # one source per line: nothing can collide",
+        ): "the general way adds them as well, only slower",
+    },
+    "kernels/losses/cross_entropy/cpu.py": {
+        (
+            "_peaks",
+            "step = max(CACHE // max(x.shape[1], 1), 1)",
+            "step = max(CACHE // max(x.shape[1], 1), 2)",
+        ): "blocks of any number of rows give the same answer",
+        (
+            "_powers",
+            "if not 0 < rows.size <= CACHE or rows.shape[1] > _FEW or not rows.flags.c_contiguous:",
+            "if not 0 < rows.size <= CACHE or (rows.shape[1] >= _FEW) or not rows.flags.c_contiguous:",
+        ): "a short cut that is taken less often",
+    },
+    "kernels/losses/cross_entropy/op.py": {
+        (
+            "_label",
+            "share = tl.load(weight + label, mask=inside & known, other=0.0)",
+            "share = tl.load(weight + label, mask=inside & known, other=1.0)",
+        ): "the rows outside are not stored",
+        (
+            "_label",
+            "share = tl.where(inside, 1.0, 0.0)",
+            "share = tl.where(inside, 1.0, 1.0)",
+        ): "the rows outside are not stored",
+        (
+            "_backward_kernel",
+            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)",
+            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 1.0, T_UNIT)",
+        ): "the lane is left out of the sum, and not stored",
+        (
+            "backward_rows",
+            "on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
+            "on.rows, on.columns, a.strides, (0, 1, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
+        ): "without probabilities their strides are not used",
+    },
+    "kernels/normalization/layer_norm.py": {
+        (
+            "_backward",
+            "if not (needs[1] or needs[2]):",
+            "if False:",
+        ): "what nobody needs is worked out and left",
+    },
+    "kernels/normalization/softmax.py": {
+        (
+            "_backward_kernel",
+            "out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)",
+            "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
+        ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
+    },
+    "kernels/optimizers/steps.py": {
+        (
+            "_in_blocks",
+            "update(s[: first.size], t[: first.size], *flat, *numbers)",
+            "(update(t[:first.size], s[:first.size], *flat, *numbers))",
+        ): "s and t are scratch, one like the other",
+        (
+            "_in_blocks",
+            "update(s[:n], t[:n], *blocks, *numbers)",
+            "(update(t[:n], s[:n], *blocks, *numbers))",
+        ): "s and t are scratch, one like the other",
+        (
+            "_in_blocks",
+            "first = arrays[0]",
+            "first = arrays[1]",
+        ): "parameter and gradient are of one shape and type",
+    },
+    "kernels/pooling/pooling_cpu.py": {
+        (
+            "apart",
+            "return self.sh > (self.kh - 1) * self.dh and self.sw > (self.kw - 1) * self.dw",
+            "return self.sh > ((self.kh + 1)) * self.dh and self.sw > (self.kw - 1) * self.dw",
+        ): "a short cut that is taken less often",
+        (
+            "quarters",
+            "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 0, 0, 1, 1) and (",
+            "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 1, 0, 1, 1) and (",
+        ): "the short cut is never taken then: padded, there are more windows than the next line allows",
+    },
+    "kernels/products/matmul.py": {
+        (
+            "_product",
+            "if b.ndim == 2 and a.ndim > 2:",
+            "if b.ndim == 2 and a.ndim > 3:",
+        ): "a batch of products instead of one, which is only slower",
+        (
+            "shape",
+            "if a.shape[-1] != b.shape[-2 if len(b.shape) > 1 else 0]:",
+            "if a.shape[-1] != b.shape[-2 if len(b.shape) > 2 else 0]:",
+        ): "of a matrix the first size is the last but one",
+        (
+            "shape",
+            "rows = tuple(a.shape[-2:-1]) if len(a.shape) > 1 else ()",
+            "rows = tuple(a.shape[-2:-1]) if (len(a.shape) >= 1) else ()",
+        ): "of a vector that slice is empty",
+    },
+    "kernels/random/sampling.py": {
+        (
+            "_chunked",
+            "per_block = 128 // bits",
+            "per_block = (128 * bits)",
+        ): "pieces that are larger still hold whole blocks",
+        (
+            "_randperm_forward",
+            "_draw_integers(keys, 0, 1 << 64, seed, offset)",
+            "_draw_integers(keys, 1, 1 << 64, seed, offset)",
+        ): "keys that are all one more have the same order",
+    },
+    "kernels/reductions/extrema.py": {
+        (
+            "_extreme",
+            "while columns.shape[1] > _SHORT // 2:  # the halves may overlap: what is compared twice changes nothing",
+            "while (columns.shape[1] >= _SHORT // 2):  # the halves may overlap: what is compared twice changes nothing",
+        ): "halves of any size give the same answer",
+        (
+            "_first_larger",
+            "stays = (a > b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & (i < j))",
+            "stays = (a > b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & ((i <= j)))",
+        ): "two elements are never at one place",
+        (
+            "_first_smaller",
+            "stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & (i < j))",
+            "stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & ((i <= j)))",
+        ): "two elements are never at one place",
+        (
+            "_edge",
+            "return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)",
+            "return int(np.iinfo(dtype).min if sign < 1 else np.iinfo(dtype).max)",
+        ): "a sign is -1 or 1",
+        (
+            "_extreme",
+            "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or not x.flags.c_contiguous:",
+            "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or (x.flags.c_contiguous):",
+        ): "either way finds the extreme, of memory in any order",
+    },
+    "kernels/reductions/sums.py": {
+        (
+            "_sum",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
+        (
+            "_mean",
+            "if dims and (small := few(x, dims, keepdim)) is not None:",
+            "if False:",
+        ): "small arrays are then summed as large ones are",
+    },
+    "kernels/shaping/views.py": {
+        (
+            "window",
+            "if x.flags.c_contiguous:",
+            "if False:",
+        ): "as_strided makes the same view, only slower",
+    },
+}

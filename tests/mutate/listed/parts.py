@@ -1,0 +1,141 @@
+"""Faults that change no answer in kernels/parts."""
+
+from __future__ import annotations
+
+PARTS: dict[str, dict[tuple[str, str, str], str]] = {
+    "kernels/parts/axes.py": {
+        (
+            "blocks",
+            "if along_rows:",
+            "if False:",
+        ): "tiles of either form give the same answer",
+        (
+            "blocks",
+            "tile_rows = min(next_power_of_2(rows), tile // tile_columns)",
+            "tile_rows = min(next_power_of_2(rows), (tile * tile_columns))",
+        ): "tiles of any size give the same answer",
+        (
+            "along_host",
+            "if math.prod(shape) <= 1024:",
+            "if False:",
+        ): "a view of the same values instead of a copy",
+        (
+            "layout",
+            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[0] for _ in strides])",
+            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[1] for _ in strides])",
+        ): "of one element no step is taken",
+    },
+    "kernels/parts/cpu/special.py": {
+        (
+            "_erf_block",
+            "z = np.minimum(np.abs(x), 6.5)",
+            "z = np.minimum(np.abs(x), 7.5)",
+        ): "erf is 1 from 6 on",
+        (
+            "_mass_beyond",
+            "d -= k",
+            "pass",
+        ): "half an ulp, well inside of the four that are promised",
+    },
+    "kernels/parts/cpu/summation.py": {
+        (
+            "_sum_strided",
+            "if x.strides[dims[-1]] == x.itemsize or not kept:",
+            "if x.strides[dims[-1]] == x.itemsize or (kept):",
+        ): "either way adds pairwise: which is quicker depends on the strides",
+        (
+            "few",
+            "return out.reshape((1,) * x.ndim) if keepdim else out",
+            "return None",
+        ): "the caller then sums the long way",
+    },
+    "kernels/parts/elementwise.py": {
+        (
+            "run",
+            "if len(numbers) and len(arrays):  # the kernel sees arrays first",
+            "if (len(numbers) or len(arrays)):  # the kernel sees arrays first",
+        ): "of one kind alone every operand keeps its place",
+        (
+            "numpy_gradient",
+            "if one_rounding and len(names) == 1:",
+            "if (one_rounding or len(names) == 1):",
+        ): "of one rounding either way, and no formula of the gradient alone rounds more than once",
+        (
+            "_plan",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
+            "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
+        ): "the shape of a tile, of which any is right",
+        (
+            "_kernel",
+            "if (top + ROWS <= rows) & (left + COLS <= cols):",
+            "if (top + ROWS <= rows) & ((left + COLS < cols)):",
+        ): "the last whole tile is written under its mask",
+    },
+    "kernels/parts/indices/keyed_rows.py": {
+        (
+            "check_range",
+            "if not negative and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:",
+            "if (negative) and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:",
+        ): "a short cut for what the lines below find as well",
+        (
+            "put_rows",
+            "block_rows = max(256 // block_columns, 1)",
+            "block_rows = max((256 * block_columns), 1)",
+        ): "tiles of any size give the same answer",
+    },
+    "kernels/parts/maths.py": {
+        (
+            "maximum",
+            "return tl.where((a > b) | (a != a), a, b)",
+            "return tl.where(((a >= b)) | (a != a), a, b)",
+        ): "of two equal numbers either is the larger; which zero of two signs comes out nobody promises",
+        (
+            "minimum",
+            "return tl.where((a < b) | (a != a), a, b)",
+            "return tl.where(((a <= b)) | (a != a), a, b)",
+        ): "of two equal numbers either is the smaller",
+    },
+    "kernels/parts/random_words/normal.py": {
+        (
+            "_polar64",
+            "t = v + 0x2000000000000000",
+            "t = v + 2305843009213693953",
+        ): "its last bits are beyond those that float64 keeps of t",
+        (
+            "_polar64",
+            "x = _times(((t & 0x3FFFFFFFFFFFFFFF).to(tl.int64) - 0x2000000000000000).to(tl.float64), _TURN64)",
+            "x = _times(((t & 0x3FFFFFFFFFFFFFFF).to(tl.int64) - 2305843009213693953).to(tl.float64), _TURN64)",
+        ): "its last bits are beyond those that float64 keeps of t",
+    },
+    "kernels/parts/reduction.py": {
+        (
+            "fold",
+            "BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,",
+            "BRANCH=view.rows == 1 and (len(view.outer) != 1), LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,",
+        ): "a tile read with or without its mask: how wide the reads are the static table watches",
+        (
+            "_read",
+            "if KIND == 0:",
+            "if False:",
+        ): "of an array that does not vary along the columns every column reads the same number, which is only slower",
+        (
+            "fold",
+            "if view.rows == 0:",
+            "if False:",
+        ): "a launch of no programs does nothing",
+    },
+    "kernels/parts/rows/row_softmax.py": {
+        (
+            "rest",
+            'return x - tl.where(m == float("-inf"), 0.0, m)',
+            'return x - tl.where(m == float("-inf"), 1.0, m)',
+        ): "of -inf any number less is -inf",
+    },
+    "kernels/parts/spellings.py": {
+        (
+            "tame",
+            "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)",
+            "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 1.0, y)",
+        ): "any finite number is multiplied by 0",
+    },
+}

@@ -1,0 +1,99 @@
+"""Faults that change no answer in autograd, dispatch and the tensor's rooms."""
+
+from __future__ import annotations
+
+TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
+    "autograd/engine.py": {
+        (
+            "_deliver",
+            'and getattr(x, "storage", 0) is not getattr(g, "storage", 1)',
+            'and getattr(x, "storage", 0) is not getattr(g, "storage", 2)',
+        ): "any two defaults that differ",
+        (
+            "_walk_plain",
+            "elif place >= 0 and intact:",
+            "elif place >= 1 and intact:",
+        ): "the first input goes the general way then, which is only slower",
+    },
+    "tritensor/dispatch/lanes.py": {
+        (
+            "call",
+            "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):",
+            "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous))):",
+        ): "settled leaves what lies as it should",
+        (
+            "_has_plain",
+            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3",
+            "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 4",
+        ): "no op of four inputs has a plain lane",
+    },
+    "tritensor/dispatch/road.py": {
+        (
+            "_filled",
+            "if len(inputs) > len(op.inputs):",
+            "if (len(inputs) >= len(op.inputs)):",
+        ): "it is called where the two differ",
+    },
+    "tritensor/tensor/aliasing/quick_views.py": {
+        (
+            "attach",
+            "if kin is not None and len(fresh := kin.fresh) < 32:",
+            "if kin is not None and len(fresh := kin.fresh) < 33:",
+        ): "one view more before the dead ones are swept",
+        (
+            "attach",
+            "if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already",
+            "if False:  # what became_view_of does where the base has views already",
+        ): "became_view_of does it",
+    },
+    "tritensor/tensor/aliasing/views.py": {
+        (
+            "_like_base",
+            "laid = as_strided(empty((max(high - low + 1, 0),), g.dtype, device_of(g)), shape, self.strides, -low)",
+            "laid = as_strided(empty((max(high - low + 1, 1),), g.dtype, device_of(g)), shape, self.strides, -low)",
+        ): "of a base without elements no memory is looked at",
+    },
+    "tritensor/tensor/core.py": {
+        (
+            "became_view_of",
+            "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
+            "if (n := len(fresh)) >= 32 and (n & n - 1 != 0):  # forget the dead at each doubling",
+        ): "how often the dead are forgotten changes the speed alone",
+        (
+            "became_view_of",
+            "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
+            "if (n := len(fresh)) >= 32 and n & (n - 1) == 1:  # forget the dead at each doubling",
+        ): "a dead view's entry is a few bytes that the next view at its address takes over",
+    },
+    "tritensor/tensor/functions/indexing.py": {
+        (
+            "setitem",
+            "if all(map(is_basic, entries)):",
+            "if False:",
+        ): "the general way writes them as well, only slower",
+    },
+    "tritensor/tensor/functions/linear.py": {
+        (
+            "nuclear_norm",
+            "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
+            "if False:  # the smaller product x^T x",
+        ): "the larger product has the same factor, only slower",
+        (
+            "nuclear_norm",
+            "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
+            "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
+        ): "the larger product has the same factor, only slower",
+        (
+            "einsum",
+            "if at == len(operands) - 1 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
+            "if at == len(operands) - 2 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
+        ): "either operand of a product may come first",
+    },
+    "tritensor/tensor/reading/index.py": {
+        (
+            "advanced_index",
+            "d, at, left = d + left, at + left, 0",
+            "d, at, left = d + left, at + left, 1",
+        ): "a second Ellipsis is refused before",
+    },
+}
