@@ -306,3 +306,11 @@ def test_what_is_no_operand_is_named(name: str, on: str) -> None:
     call, says = FOREIGN[name]
     with pytest.raises(TypeError, match=f"^{says}; wrap it with tritensor.tensor"):
         call(tt.ones(2, device=on))
+
+
+def test_one_operand_too_many() -> None:
+    x, w, b = tt.ones(2, 3), tt.ones(4, 3), tt.ones(4)
+    assert ops.linear(x, w, b).tolist() == [[4.0] * 4] * 2
+    for given in ((x, w, b, b), (x.cuda(), w.cuda(), b.cuda(), b.cuda())):
+        with pytest.raises(TypeError, match="linear: takes "):
+            ops.linear(*given)

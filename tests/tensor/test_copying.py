@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -196,3 +197,15 @@ def test_broadcast_to_takes_sizes_one_by_one(device: str) -> None:
 def test_what_broadcasts_to_a_target() -> None:
     assert all(broadcasts_to(s, (2, 3)) for s in ((), (1,), (3,), (2, 3), (1, 3), (2, 1)))
     assert not any(broadcasts_to(s, (2, 3)) for s in ((2,), (3, 3), (1, 2, 3), (2, 2), (0,)))
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("laid", [lambda x: x, lambda x: x.permute(2, 0, 1), lambda x: x[1:, ::2], lambda x: x[:0], lambda x: x[0, 0, 0]])
+def test_pickled_it_is_the_same_on_the_same_device(laid: Callable[[tt.Tensor], tt.Tensor], on: str) -> None:
+    x = laid(tt.arange(24.0, device=on).reshape(2, 3, 4)).detach().requires_grad_()
+    y = pickle.loads(pickle.dumps(x))
+    assert y.tolist() == x.tolist()
+    assert (y.stride(), y.dtype, y.device, y.requires_grad) == (x.stride(), x.dtype, x.device, True)
+    with tt.no_grad():
+        y.zero_()
+    assert x.tolist() == laid(tt.arange(24.0).reshape(2, 3, 4)).tolist(), "the memory is its own"

@@ -106,6 +106,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide",
             "if False:  # one source per line: nothing can collide",
         ): "the general way adds them as well, only slower",
+        (
+            "_scatter_forward",
+            "if index.shape[dim] > FEW or x.size == 0:",
+            "if (index.shape[dim] >= FEW) or x.size == 0:",
+        ): "either of the two ways serves any count",
     },
     "kernels/losses/cross_entropy/cpu.py": {
         (
@@ -239,6 +244,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or not x.flags.c_contiguous:",
             "if x.size < _MANY or dims != (x.ndim - 1,) or not 1 < x.shape[-1] <= _SHORT or (x.flags.c_contiguous):",
         ): "either way finds the extreme, of memory in any order",
+        (
+            "plain",
+            "return out",
+            "return None",
+        ): "None says that the long way is taken",
     },
     "kernels/reductions/sums.py": {
         (
@@ -251,6 +261,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if dims and (small := few(x, dims, keepdim)) is not None:",
             "if False:",
         ): "small arrays are then summed as large ones are",
+        (
+            "_origin",
+            "if 0 in x.shape:",
+            "if False:",
+        ): "a part of nothing stretches to nothing",
     },
     "kernels/shaping/views.py": {
         (
