@@ -88,6 +88,11 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "if at == len(operands) - 1 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
             "if at == len(operands) - 2 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
         ): "either operand of a product may come first",
+        (
+            "einsum",
+            "if at == len(operands) - 1 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
+            "if at == len(operands) - 1 and (_leads(labels, other_labels, output)):  # rows before columns, and nothing is left to copy",
+        ): "either operand of a product may come first",
     },
     "tritensor/tensor/reading/index.py": {
         (
