@@ -131,10 +131,10 @@ def max_general(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
 
 def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     """dx (P, H, W, L): each cell gets the gradients of the windows that chose it."""
-    planes, inner = g.shape[0], g.shape[3]
-    dx = np.zeros((planes, s.height, s.width, inner), g.dtype)
+    count, inner = g.shape[0], g.shape[3]
+    dx = np.zeros((count, s.height, s.width, inner), g.dtype)
     if s.apart:  # no cell is chosen twice: each gradient is written to its place
-        at = index + np.arange(planes)[:, None, None, None] * (s.height * s.width)
+        at = index + np.arange(count)[:, None, None, None] * (s.height * s.width)
         dx.reshape(-1)[at if inner == 1 else at * inner + np.arange(inner)] = g
         return dx
     for out, cells, number in taps(s):

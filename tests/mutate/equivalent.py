@@ -92,14 +92,12 @@ def unknown_size(fault: Fault, source: bytes) -> str:
     return "numpy finds the size for any negative number" if size else ""
 
 
-# (file, function): what tests hold errors against, and no answer: functions given as condition=.
-SCALES = {
-    ("kernels/losses/cross_entropy/cpu.py", "gradient_scales"), ("kernels/normalization/layer_norm.py", "_gradient_scales"),
-    ("kernels/normalization/softmax.py", "_log_condition"),
-}  # fmt: skip
-
-# (file, function): what it returns picks one of two ways to the same answer.
-CHOICES = {
+_SCALE = "a scale that tests hold errors against is no answer"  # functions given as condition=
+# (file, function): why nothing that it returns changes an answer.
+FUNCTIONS = {
+    ("kernels/losses/cross_entropy/cpu.py", "gradient_scales"): _SCALE,
+    ("kernels/normalization/layer_norm.py", "_gradient_scales"): _SCALE,
+    ("kernels/normalization/softmax.py", "_log_condition"): _SCALE,
     ("tritensor/tensor/functions/linear.py", "_leads"): "either operand of a product may come first",
 }
 
@@ -166,9 +164,7 @@ def reason(fault: Fault, source: bytes) -> str:
     except SyntaxError:
         old = None
     listed = EQUIVALENT.get(fault.path, {}).get(lines(fault, source), "")
-    if (fault.path, fault.function) in SCALES:
-        return "a scale that tests hold errors against is no answer"
-    by_text = listed or CHOICES.get((fault.path, fault.function), "") or commutes(fault, old) or added_zero(fault, old)
+    by_text = listed or FUNCTIONS.get((fault.path, fault.function), "") or commutes(fault, old) or added_zero(fault, old)
     return (
         by_text
         or unknown_size(fault, source)

@@ -31,10 +31,14 @@ PLACES = (
     "int64/emulated",
     "bool/emulated",
 )
-DEVICE_ERRORS = "tests/cuda/test_device_errors.py"  # what kernels report of bad indices
-SHAPE_RULES = "tests/kernels/test_shape_rules.py"  # what shape rules refuse
-TILES = "tests/kernels/test_tiles.py"  # which tiles a launch takes
-REFUSED = "tests/kernels/test_types_refused.py"  # types that an op does not take
+_REFUSES = ("refuse_kind", "refuse_mixed")
+# Tests that are asked about a kernel file's function by the names in it.
+BY_NAMES = {
+    "tests/cuda/test_device_errors.py": ("errors", "out_of_range", "watch", "report", "check_range", "_check_indices"),  # bad indices
+    "tests/kernels/test_shape_rules.py": ("ShapeError", "DTypeError", "ArgumentError", "IndexError", "check_integers", *_REFUSES),
+    "tests/kernels/test_tiles.py": ("config_of",),  # which tiles a launch takes
+    "tests/kernels/test_types_refused.py": _REFUSES,  # types that an op does not take
+}
 NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
 SEVERAL = 12  # ops of a last walk in one run
 LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
@@ -93,12 +97,7 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
     near.sort(key=lambda t: Path(t).stem != f"test_{Path(path).stem}")
-    words = ("errors", "out_of_range", "watch", "report", "check_range", "_check_indices")
-    reports = [DEVICE_ERRORS] if any(says(root, path, function, n) for n in words) and DEVICE_ERRORS in texts else []
-    refusals = ("ShapeError", "DTypeError", "ArgumentError", "IndexError", "refuse_kind", "refuse_mixed", "check_integers")
-    reports += [SHAPE_RULES] if any(says(root, path, function, n) for n in refusals) and SHAPE_RULES in texts else []
-    reports += [TILES] if says(root, path, function, "config_of") and TILES in texts and TILES not in near + naming else []
-    reports += [REFUSED] if any(says(root, path, function, n) for n in ("refuse_kind", "refuse_mixed")) and REFUSED in texts else []
+    reports = [t for t, names in BY_NAMES.items() if t in texts and any(says(root, path, function, n) for n in names)]
     own = set(ops_of(path)) or set(ops)
     using = [
         t for t in texts if t not in near + naming + reports and t.split("/")[1] in ("tensor", "nn", "optim") and own & _said(texts[t])

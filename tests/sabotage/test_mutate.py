@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.mutate.__main__ import ROOT, chosen
-from tests.mutate.equivalent import CHOICES, SCALES, SIZES, lines, reason
+from tests.mutate.equivalent import FUNCTIONS, SIZES, lines, reason
 from tests.mutate.faults import faults, parses
 from tests.mutate.listed import EQUIVALENT
 from tests.mutate.reach import ops_reaching
@@ -186,5 +186,5 @@ def test_every_listed_fault_can_be_planted(path: str) -> None:
 
 
 def test_reasons_name_what_is_there() -> None:
-    named = [*SIZES.items(), *((path, (function,)) for path, function in (*SCALES, *CHOICES))]
+    named = [*SIZES.items(), *((path, (function,)) for path, function in FUNCTIONS)]
     assert all(f"def {function}(" in (ROOT / path).read_text() for path, functions in named for function in functions)

@@ -209,3 +209,20 @@ def test_pickled_it_is_the_same_on_the_same_device(laid: Callable[[tt.Tensor], t
     with tt.no_grad():
         y.zero_()
     assert x.tolist() == laid(tt.arange(24.0).reshape(2, 3, 4)).tolist(), "the memory is its own"
+
+
+def test_small_answers() -> None:
+    x = tt.ones(2, 3, requires_grad=True)
+    y = x * 2
+    assert complex(tt.tensor(2.5)) == 2.5 + 0j
+    assert complex(tt.tensor(1 - 2j)) == 1 - 2j
+    assert [t.output_nr for t in (x, y, *tt.var_mean(y))] == [0, 0, 0, 0]
+    assert y.max(dim=0).values.output_nr == 0
+    assert x.retain_grad() is None, "a leaf keeps its gradient anyway"
+    both = [x, x]
+    first, second = copy.deepcopy(both)
+    assert first is second
+    assert first is not x
+    assert repr(tt.strided) == "tritensor.strided"
+    assert pickle.loads(pickle.dumps(tt.strided)) is tt.strided
+    assert copy.deepcopy(tt.strided) is tt.strided

@@ -111,3 +111,9 @@ def test_integers_beyond_64_bits() -> None:
         tt.tensor([10**400], dtype=tt.float64)
     with pytest.raises(tt.DTypeError, match="does not hold numbers"):
         tt.tensor([huge, None])
+
+
+def test_shapes_of_new_tensors() -> None:
+    assert tt.Tensor(tt.Size([2, 0])).shape == (2, 0)
+    assert tt.Tensor(np.int64(2), 3).shape == (2, 3)
+    assert tt.Tensor(0).shape == (0,)

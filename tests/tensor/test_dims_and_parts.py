@@ -1,4 +1,4 @@
-"""Dims that are left empty, parts counted by tensors, products over sizes of 1, and einsum without letters."""
+"""Dims that are left empty, parts counted by tensors, products over sizes of 1, einsum without letters, and calls with nothing to do."""
 
 from __future__ import annotations
 
@@ -99,3 +99,21 @@ def test_einsum_without_letters() -> None:
     for bad in (52, -1, "i"):
         with pytest.raises(ValueError, match="is no number from 0 to 51"):
             tt.einsum(a, [0, bad])
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_what_needs_no_work(on: str) -> None:
+    x = tt.tensor([[1, 2, 3], [4, 5, 6]], device=on)
+    assert x.nan_to_num().tolist() == x.tolist()
+    assert x.nan_to_num() is not x
+    y = x.float()
+    assert y.view(tt.float32) is not None
+    assert y.view(tt.float32).data_ptr() == y.data_ptr()
+    assert x.permute(1, 0).tolist() == x.transpose().tolist() == np.transpose(x.cpu().numpy()).tolist()
+    assert [part.tolist() for part in (*x.hsplit(1), *x.vsplit(1))] == [x.tolist()] * 2
+    assert tt.inner(x, tt.tensor(2, device=on)).tolist() == (x * 2).tolist()
+    assert tt.inner(tt.tensor(2, device=on), x).tolist() == (x * 2).tolist()
+    assert tt.einsum("ij,ij->i", (y, y)).tolist() == (y * y).sum(1).tolist()
+    assert tt.einsum("ij,ij->i", [y, y]).tolist() == (y * y).sum(1).tolist()
+    assert tt.logsumexp(x, 1).dtype == tt.float32
+    assert tt.logsumexp(x, 1).tolist() == pytest.approx(np.log(np.exp(np.array([[1, 2, 3], [4, 5, 6]])).sum(1)).tolist())

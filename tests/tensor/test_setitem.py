@@ -107,3 +107,14 @@ def test_a_mask_from_either_device(mask_on: str, value: Any) -> None:
     x[tt.tensor([True, False, True], device=mask_on)] = value
     assert x.tolist() == [2.0, 0.0, 2.0]
     assert x.is_cuda
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_setitem_by_one_number_of_another_device(on: str) -> None:
+    x = tt.zeros(2, 3, device=on)
+    x[0] = tt.tensor(2.0, device="cpu" if on == "cuda" else "cuda")
+    assert x.tolist() == [[2.0] * 3, [0.0] * 3]
+    x[[1]] = tt.tensor(3.0, device="cpu" if on == "cuda" else "cuda")
+    assert x.tolist() == [[2.0] * 3, [3.0] * 3]
+    x[1] = np.arange(3.0)
+    assert x.tolist() == [[2.0] * 3, [0.0, 1.0, 2.0]]
