@@ -15,8 +15,8 @@ from tritensor.nn.reduction import named, reduced
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.random import dropout as _dropout
-from tritensor.tensor.functions.shaping import no_view
+from tritensor.tensor.functions.creation.random import dropout as _dropout
+from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.arguments import told
 from tritensor.tensor.publishing.publish import checked
 

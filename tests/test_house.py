@@ -359,7 +359,7 @@ def test_every_op_is_used() -> None:
     from tritensor.table import registry
 
     reachable = called_ops() | set(tritensor.__all__) | set(dir(tritensor.Tensor))
-    reachable |= {"max_dim", "min_dim"}  # tensor/functions/reductions.py puts these names together
+    reachable |= {"max_dim", "min_dim"}  # tensor/functions/reductions/reductions.py puts these names together
     lost = sorted(set(registry) - reachable)
     assert not lost, f"ops that no public name reaches: {lost}"
 

@@ -12,7 +12,7 @@ from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.errors import DTypeError, GradError, ShapeError
 from tritensor.tensor.aliasing import inplace
-from tritensor.tensor.functions import operators
+from tritensor.tensor.functions.pointwise import operators
 from tritensor.tensor.publishing import publish
 
 UNARY = [

@@ -95,7 +95,7 @@ def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
     assert "tests/kernels/test_tiles.py" in tested
     tested = [t for stage in stages(ROOT, "kernels/parts/axes.py", "blocks") if stage.do == "pytest" for t in stage.what]
     assert "tests/kernels/test_tiles.py" in tested
-    for path in ("tritensor/tensor/functions/random.py", "tritensor/tensor/core.py"):
+    for path in ("tritensor/tensor/functions/creation/random.py", "tritensor/tensor/core.py"):
         assert "tests/tensor" in {t for stage in stages(ROOT, path, "f") for t in stage.what}
     assert "tests/autograd" in {t for stage in stages(ROOT, "autograd/engine.py", "grad") for t in stage.what}
 

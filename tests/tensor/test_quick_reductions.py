@@ -11,7 +11,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.autograd import grad, gradgradcheck
-from tritensor.tensor.functions import quick_reductions
+from tritensor.tensor.functions.reductions import quick as quick_reductions
 from tritensor.tensor.publishing.publish import checked
 
 NAMES = ("sum", "amax", "amin")

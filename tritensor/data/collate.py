@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.errors import ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation import tensor
+from tritensor.tensor.functions.creation.constructors import tensor
 from tritensor.tensor.size import Size
 
 

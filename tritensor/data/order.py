@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tritensor.random import Generator
-from tritensor.tensor.functions.random import rand, randint, randperm
+from tritensor.tensor.functions.creation.random import rand, randint, randperm
 
 
 def permutation(n: int, generator: Generator | None) -> list[int]:

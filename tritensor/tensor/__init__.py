@@ -6,12 +6,8 @@ from tritensor.tensor import values as values
 from tritensor.tensor.aliasing import inplace as inplace
 from tritensor.tensor.functions import creation as creation
 from tritensor.tensor.functions import indexing as indexing
-from tritensor.tensor.functions import joining as joining
 from tritensor.tensor.functions import linear as linear
-from tritensor.tensor.functions import operators as operators
 from tritensor.tensor.functions import pointwise as pointwise
-from tritensor.tensor.functions import random as random
 from tritensor.tensor.functions import reductions as reductions
 from tritensor.tensor.functions import shaping as shaping
-from tritensor.tensor.functions import strided as strided
 from tritensor.tensor.publishing import publish as publish

@@ -65,14 +65,14 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 1:  # forget the dead at each doubling",
         ): "a dead view's entry is a few bytes that the next view at its address takes over",
     },
-    "tritensor/tensor/functions/indexing.py": {
+    "tritensor/tensor/functions/indexing/picking.py": {
         (
             "setitem",
             "if all(map(is_basic, entries)):",
             "if False:",
         ): "the general way writes them as well, only slower",
     },
-    "tritensor/tensor/functions/linear.py": {
+    "tritensor/tensor/functions/linear/products.py": {
         (
             "nuclear_norm",
             "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",

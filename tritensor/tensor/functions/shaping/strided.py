@@ -16,7 +16,7 @@ from tritensor.strides import reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
 from tritensor.tensor.core import Tensor, extra_of, new_tensor
-from tritensor.tensor.functions.shaping import reshape_to, sizes
+from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
 from tritensor.tensor.publishing.publish import function
 
 

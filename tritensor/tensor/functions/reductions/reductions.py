@@ -12,9 +12,9 @@ from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.linear import nuclear_norm
-from tritensor.tensor.functions.quick_reductions import ALL_DIMS, EACH_DIM, quick_reduction
-from tritensor.tensor.functions.shaping import no_view
+from tritensor.tensor.functions.linear.products import nuclear_norm
+from tritensor.tensor.functions.reductions.quick import ALL_DIMS, EACH_DIM, quick_reduction
+from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.publish import function
 
 Dims = int | Sequence[int] | None

@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.table import normal_dims, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
 
 

@@ -13,7 +13,7 @@ from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import as_parts
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.shaping import no_view, reshape_to, sizes, unsqueeze
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to, sizes, unsqueeze
 from tritensor.tensor.publishing.arguments import Tensors
 from tritensor.tensor.publishing.publish import function
 

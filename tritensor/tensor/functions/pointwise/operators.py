@@ -16,7 +16,7 @@ from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.moving import to
+from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.data import values_of
 

@@ -19,8 +19,8 @@ from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation import laid_like, like_options, numpy_type
-from tritensor.tensor.functions.shaping import sizes
+from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
+from tritensor.tensor.functions.shaping.reshaping import sizes
 from tritensor.tensor.publishing.publish import function
 
 for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_state"):

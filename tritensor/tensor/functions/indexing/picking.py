@@ -16,7 +16,7 @@ from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
-from tritensor.tensor.functions.shaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.index import advanced_index, basic_index, entries_of, is_basic

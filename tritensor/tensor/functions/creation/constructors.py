@@ -16,8 +16,8 @@ from tritensor.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.moving import pin_memory as to_pinned
-from tritensor.tensor.functions.shaping import sizes
+from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
+from tritensor.tensor.functions.shaping.reshaping import sizes
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.data import values_of
 

@@ -1,0 +1,3 @@
+"""Elements picked and put by position."""
+
+from tritensor.tensor.functions.indexing import picking as picking

@@ -1,0 +1,4 @@
+"""Functions of single elements, and the operators."""
+
+from tritensor.tensor.functions.pointwise import elementary as elementary
+from tritensor.tensor.functions.pointwise import operators as operators

@@ -1,0 +1,3 @@
+"""Functions over dims: sums, extremes, norms, running sums."""
+
+from tritensor.tensor.functions.reductions import reductions as reductions

@@ -1,0 +1,5 @@
+"""Views, reorderings, joining and splitting, moving between devices."""
+
+from tritensor.tensor.functions.shaping import joining as joining
+from tritensor.tensor.functions.shaping import reshaping as reshaping
+from tritensor.tensor.functions.shaping import strided as strided
