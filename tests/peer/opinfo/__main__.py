@@ -12,12 +12,12 @@ from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import torch  # noqa: E402
-from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
 
-from tests.peer.opinfo import table  # noqa: E402
-from tests.peer.opinfo.resolve import key  # noqa: E402
-from tests.peer.opinfo.walk import Found, walked  # noqa: E402
+from tests.peer.opinfo import table
+from tests.peer.opinfo.resolve import key
+from tests.peer.opinfo.walk import Found, walked
 
 
 def _one(index: int) -> tuple[str, Found, float]:

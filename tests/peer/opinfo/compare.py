@@ -11,7 +11,7 @@ from tests.peer.opinfo.freedom import TOLERANCE, WIDER
 from tests.peer.opinfo.translate import back
 
 
-class Difference(Exception):  # noqa: N818
+class Difference(Exception):
     """What differs (`kind`, without numbers: it stands in the table) and how (`detail`)."""
 
     def __init__(self, kind: str, detail: str = "") -> None:
@@ -83,7 +83,8 @@ def _close(name: str, theirs: torch.Tensor, ours: torch.Tensor) -> None:
     if bool(wrong.any()):
         places = wrong.nonzero()
         first = tuple(places[0].tolist())
-        raise Difference("values", f"{len(places)} of {theirs.numel()}, first at {first}: {theirs[first].item()!r} in PyTorch, {ours[first].item()!r} here")
+        one, other = (f"{t[first].item():.6g}" if kind in TOLERANCE else repr(t[first].item()) for t in (theirs, ours))
+        raise Difference("values", f"{len(places)} of {theirs.numel()}, first at {first}: {one} in PyTorch, {other} here")
 
 
 def strides_agree(theirs: Any, ours: Any) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 # Values drawn from a generator: PyTorch's own stream of numbers is not promised, shapes and types are compared.
 RANDOM = {
-    "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "native_dropout_backward", "nn.functional.alpha_dropout",
-    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout",
-    "nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "pca_lowrank", "rand_like",
-    "randint", "randint_like", "randn", "randn_like", "svd_lowrank", "uniform",
-} - {"native_dropout_backward", "svd_lowrank", "pca_lowrank"}  # fmt: skip
+    "bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "nn.functional.alpha_dropout", "nn.functional.dropout",
+    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.rrelu", "normal", "rand_like", "randint", "randint_like", "randn", "randn_like", "uniform",
+}  # fmt: skip
 
 # Memory that nobody wrote: shapes and types are compared.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"}

@@ -2,4 +2,35 @@
 
 from __future__ import annotations
 
-REASONS: dict[str, str] = {}
+PRIVATE = "no public name: it is called as an aten operator or under a leading underscore"
+CUDA_SOURCE = (
+    "compiles CUDA C++ given as text; a kernel of one's own is written in Triton here, and PyTorch has no samples of it without a GPU"
+)
+SPARSE = "sparse tensors are not part of the library"
+
+REASONS: dict[str, str] = {
+    "_batch_norm_with_update": PRIVATE,
+    "_chunk_cat": PRIVATE,
+    "_native_batch_norm_legit": PRIVATE,
+    "_segment_reduce": PRIVATE,
+    "_softmax_backward_data": PRIVATE,
+    "_unsafe_masked_index": PRIVATE,
+    "_unsafe_masked_index_put_accumulate": PRIVATE,
+    "_upsample_bilinear2d_aa": PRIVATE,
+    "jiterator_2inputs_2outputs": CUDA_SOURCE,
+    "jiterator_4inputs_with_extra_args": CUDA_SOURCE,
+    "jiterator_binary": CUDA_SOURCE,
+    "jiterator_binary_return_by_ref": CUDA_SOURCE,
+    "jiterator_unary": CUDA_SOURCE,
+    "max_pool2d_with_indices_backward": PRIVATE,
+    "native_dropout_backward": PRIVATE,
+    "slice": PRIVATE,
+    "sparse.mm": SPARSE,
+    "sparse.sampled_addmm": SPARSE,
+    "to_sparse": SPARSE,
+    "torch._scaled_mm": PRIVATE,
+    "torch._scaled_mm_v2": PRIVATE,
+    "torch.ops.aten._efficient_attention_forward": PRIVATE,
+    "torch.ops.aten._flash_attention_forward": PRIVATE,
+    "torch.ops.aten._safe_softmax.default": PRIVATE,
+}

@@ -40,10 +40,13 @@ def resolved(op: Any) -> tuple[Callable[..., Any] | None, str]:
             return function(f), ""
         except Untranslatable as error:
             return None, f"no {error}"
-    found = named(op.name)
-    if found is None and "." not in op.name and not hasattr(torch, op.name):
-        found = getattr(tt.Tensor, op.name, None)
-    return (found, "") if callable(found) else (None, f"no {op.name}")
+    if isinstance(f, types.MethodDescriptorType | types.WrapperDescriptorType):  # a method that is no function
+        found, name = getattr(tt.Tensor, op.name, None), f"Tensor.{op.name}"
+    else:
+        found, name = named(op.name), op.name
+        if found is None and not hasattr(torch, op.name.partition(".")[0]):
+            found = getattr(tt.Tensor, op.name, None)
+    return (found, "") if callable(found) else (None, f"no {name}")
 
 
 def variant(op: Any, theirs: Any, suffix: str) -> tuple[Callable[..., Any] | None, str]:
@@ -65,6 +68,8 @@ def missing_aliases(op: Any) -> list[str]:
         if named(alias.name) is None:
             found.append(alias.name)
         found += [
-            f"Tensor.{n}" for n in (alias.name, alias.name + "_") if getattr(torch.Tensor, n, None) is not None and not hasattr(tt.Tensor, n)
+            f"Tensor.{n}"
+            for n in (alias.name, alias.name + "_")
+            if getattr(torch.Tensor, n, None) is not None and not hasattr(tt.Tensor, n)
         ]
     return found

@@ -21,7 +21,10 @@ def line(found: Found) -> Line:
     if found.missing:
         return {"state": "missing", "why": found.missing}
     failing = _failing(found)
-    required = [f for f in failing if f[0] not in BESIDE]
+    told = (
+        BESIDE if any(c not in BESIDE and c != "errors" for c in found.counts) else ()
+    )  # of an operation on complex numbers alone those count
+    required = [f for f in failing if f[0] not in told]
     variants = {k: v for k, v in found.variants.items() if v != "no"}
     lacking = [v for v in variants.values() if v != "yes"]
     made: Line = {"state": "some" if required or lacking else "all"}
@@ -46,7 +49,7 @@ def _failing(found: Found) -> list[list[str]]:
 
 
 def _message(detail: str) -> str:
-    """The first line of a message, short, without numbers of computed values and addresses."""
+    """The first line of a message, short, without addresses."""
     text = (detail.splitlines() or [""])[0]
     return re.sub(r"0x[0-9a-f]+", "0x", text)[:110]
 
@@ -107,7 +110,9 @@ def totals(table: dict[str, Line]) -> str:
         }  # fmt: skip
         ratio = 100 * len(here) / max(1, len(part))
         parts.append(f"{title}: {len(here)} of {len(part)} entries resolved ({ratio:.1f} %), {len(resolved)} of {len(names)} names")
-        parts.append(f"  {sum(v['state'] == 'all' for v in lines)} entries pass everything required; {bare} missing or failing without a reason yet")
+        parts.append(
+            f"  {sum(v['state'] == 'all' for v in lines)} entries pass everything required; {bare} missing or failing without a reason yet"
+        )
         parts += [f"  {what}: {_sum(lines, c)}" for what, c in columns.items()]
         for what in ("method", "in-place"):
             parts.append(f"  {what}: {sum(v.get(what) == 'yes' for v in lines)} of {sum(what in v or _fails(v, what) for v in lines)}")

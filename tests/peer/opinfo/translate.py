@@ -18,7 +18,7 @@ RAW = {torch.bfloat16: (torch.int16, ml_dtypes.bfloat16)}  # types that numpy ha
 TESTING = "torch.testing."
 
 
-class Untranslatable(Exception):  # noqa: N818
+class Untranslatable(Exception):
     """A sample holds what tritensor has no type for, such as a sparse tensor."""
 
 
@@ -27,14 +27,13 @@ def fresh(t: torch.Tensor) -> torch.Tensor:
     if t.layout != torch.strided or t.is_quantized:
         return t.detach().clone().requires_grad_(t.requires_grad)
     plain = t.detach().resolve_conj().resolve_neg()
-    length = plain.storage_offset() + _reach(plain)
-    copy = torch.as_strided(plain, (length,), (1,), 0).clone().as_strided(plain.shape, plain.stride(), plain.storage_offset())
+    copy = _storage(plain).as_strided(plain.shape, plain.stride(), plain.storage_offset())
     return copy.requires_grad_(t.requires_grad)
 
 
-def _reach(t: torch.Tensor) -> int:
-    """How many elements from the first to the last that a tensor touches."""
-    return 1 + sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) if t.numel() else 0
+def _storage(t: torch.Tensor) -> torch.Tensor:
+    """A copy of all elements of a tensor's memory."""
+    return torch.as_strided(t, (t.untyped_storage().nbytes() // t.element_size(),), (1,), 0).clone()
 
 
 def tensor(t: torch.Tensor) -> tt.Tensor:
@@ -46,13 +45,10 @@ def tensor(t: torch.Tensor) -> tt.Tensor:
     if str(t.device) != "cpu":
         raise Untranslatable(f"a tensor on {t.device}")
     plain = t.detach().resolve_conj().resolve_neg()
-    offset = plain.storage_offset()
-    flat = torch.as_strided(plain, (offset + _reach(plain),), (1,), 0).clone()
+    flat = _storage(plain)
     bits, kind = RAW.get(t.dtype, (None, None))
-    host = flat.numpy() if bits is None else flat.view(bits).numpy().view(kind)
-    strides = tuple(s * host.itemsize for s in plain.stride())
-    array = np.ndarray(tuple(plain.shape), host.dtype, host, offset * host.itemsize if plain.numel() else 0, strides)
-    made = tt.Tensor.wrap(array)
+    whole = tt.Tensor.wrap(flat.numpy() if bits is None else flat.view(bits).numpy().view(kind))
+    made = whole.as_strided(tuple(plain.shape), plain.stride(), plain.storage_offset())
     return made.requires_grad_() if t.requires_grad else made
 
 
@@ -134,7 +130,9 @@ HELPERS = {"wrapper_set_seed": _set_seed}
 def function(f: Any) -> Any:
     """A function of PyTorch's test modules over tritensor: the same code, its globals and captured values ours; a public one by its name."""
     if isinstance(f, functools.partial):
-        return functools.partial(function(f.func), *(translated(a, {}) for a in f.args), **{k: translated(v, {}) for k, v in f.keywords.items()})
+        return functools.partial(
+            function(f.func), *(translated(a, {}) for a in f.args), **{k: translated(v, {}) for k, v in f.keywords.items()}
+        )
     module = getattr(f, "__module__", None) or ""
     if isinstance(f, types.FunctionType) and module.startswith(TESTING):
         return HELPERS.get(f.__name__) or _moved(f)
@@ -155,7 +153,9 @@ def _moved(f: types.FunctionType) -> Any:
     """A Python function with `torch` of its globals and cells replaced."""
     wanted = _names(f.__code__)
     space = {k: v for k, v in f.__globals__.items() if k not in wanted}
-    made = types.FunctionType(f.__code__, space, f.__name__, None, None if f.__closure__ is None else tuple(types.CellType() for _ in f.__closure__))
+    made = types.FunctionType(
+        f.__code__, space, f.__name__, None, None if f.__closure__ is None else tuple(types.CellType() for _ in f.__closure__)
+    )
     if id(f) in _moving:  # a function that calls itself
         return _moving[id(f)]
     _moving[id(f)] = made
@@ -203,4 +203,3 @@ def chains(code: types.CodeType) -> set[str]:
                 found.add(chain)
             chain = None
     return found.union(*(chains(c) for c in code.co_consts if isinstance(c, types.CodeType)))
-

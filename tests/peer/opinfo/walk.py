@@ -254,7 +254,8 @@ def _walk_variant(op: Any, theirs: Any, suffix: str, found: Found) -> None:
     if mine is None:
         found.variants[where] = why
         return
-    kind = next(str(d).removeprefix("torch.") for d in (torch.float32, torch.int64, torch.bool, *op.dtypes) if d in op.dtypes)
+    kinds = [str(d).removeprefix("torch.") for d in op.dtypes]
+    kind = next(k for k in (*FORWARD, *sorted(kinds)) if k in kinds)
     found.variants[where] = "yes"
     tried = 0
     for i, sample in enumerate(_samples(op, kind, False)):
