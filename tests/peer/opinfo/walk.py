@@ -22,7 +22,7 @@ from tests.peer.opinfo.translate import Untranslatable, copied, function, transl
 FORWARD = ("float32", "int64", "bool", "complex64")
 BACKWARD = ("float64", "complex128")
 CAP = 60  # samples of one type that are walked; of more, so many are chosen evenly
-SECONDS = 10  # for one sample in our library; after one that takes longer the rest of its type is not tried
+SECONDS = 30  # for one sample in our library; after one that takes longer the rest of its type is not tried
 VARIANTS = 3  # samples on which the method and the method in place are tried
 SLOW = "takes too long"
 
