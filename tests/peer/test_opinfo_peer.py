@@ -74,5 +74,5 @@ def test_a_test_modules_own_function_runs_over_ours(monkeypatch: pytest.MonkeyPa
 
 def test_what_takes_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walk, "SECONDS", 1)
-    monkeypatch.setattr(tt, "det", lambda x: time.sleep(60), raising=False)
-    assert ("float32", walk.SLOW) in failing("det")
+    monkeypatch.setattr(tt, "tan", lambda x: time.sleep(60))
+    assert ("float32", walk.SLOW) in failing("tan")
