@@ -22,7 +22,8 @@ def gradcheck(
 
     Args:
         func: tensors to a tensor or a tuple of them.
-        inputs: a tensor or a tuple; those that require grad are checked, and should be float64.
+        inputs: a tensor or a tuple; those that require grad are checked, and should be float64 or complex128. Complex numbers count as
+            two real ones each, the real part first.
         eps: step of the differences. atol, rtol: |analytic - numeric| <= atol + rtol * |numeric|.
         raise_exception: raise GradError naming the entry, instead of returning False.
     """
@@ -31,10 +32,10 @@ def gradcheck(
     if not checked:
         raise GradError("gradcheck: no input requires grad; call requires_grad_() on those to check")
     for i in checked:
-        if args[i].array.dtype != np.float64:
+        if args[i].array.dtype not in (np.float64, np.complex128):
             raise GradError(f"gradcheck: input {i} is {args[i].dtype.name}; differences need float64, convert with .double()")
     for o, y in enumerate(_outputs(func, args)):
-        if y.array.dtype != np.float64:
+        if y.array.dtype not in (np.float64, np.complex128):
             continue
         for i in checked:
             numeric = _numeric(func, args, i, o, eps)
@@ -65,17 +66,29 @@ def gradgradcheck(
         weights = [grad_outputs] if hasattr(grad_outputs, "array") else list(grad_outputs)
     else:
         with no_grad():
-            weights = [nodes.make_tensor(from_host(rng.standard_normal(y.array.shape), y.device)) for y in _outputs(func, args)]
+            weights = [nodes.make_tensor(from_host(_normal(rng, y.array), y.device)) for y in _outputs(func, args)]
 
     def first(*xs: Any) -> tuple[Any, ...]:
         ys = _outputs(func, xs)
         total = None
         for y, w in zip(ys, weights, strict=True):
             term = ops.sum(ops.mul(y, w), dim=tuple(range(len(y.array.shape))), keepdim=False)
+            term = ops.real(term) if term.array.dtype.kind == "c" else term
             total = term if total is None else ops.add(total, term)
         return grad(total, [xs[i] for i in checked], create_graph=True, allow_unused=True, materialize_grads=True)
 
     return gradcheck(first, args, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+
+
+def _normal(rng: np.random.Generator, like: Any) -> np.ndarray:
+    x = rng.standard_normal(like.shape)
+    return np.asarray(x + 1j * rng.standard_normal(like.shape) if like.dtype.kind == "c" else x)
+
+
+def _real_numbers(x: np.ndarray) -> np.ndarray:
+    """The elements in a row, complex ones as two each; in C order, of the memory of x where that has it."""
+    flat = x.reshape(-1)
+    return flat.view(np.float64) if x.dtype.kind == "c" else flat
 
 
 def _outputs(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -85,28 +98,29 @@ def _outputs(function: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, 
 
 def _numeric(function: Callable[..., Any], args: tuple[Any, ...], i: int, o: int, eps: float) -> np.ndarray:
     """d output o / d input i by central differences, (inputs, outputs). Runs on copies, the arguments stay as they are."""
-    base = to_host(args[i].array).copy()
+    base = np.array(to_host(args[i].array), order="C")
     columns = []
-    for k in range(base.size):
+    size = _real_numbers(base).size
+    for k in range(size):
         ends = []
         for step in (eps, -eps):
             moved = base.copy()
-            moved.reshape(-1)[k] += step
+            _real_numbers(moved)[k] += step
             leaf = nodes.make_tensor(from_host(moved, args[i].device)).requires_grad_()
             y = _outputs(function, (*args[:i], leaf, *args[i + 1 :]))[o]
-            ends.append(to_host(y.array).astype(np.float64).reshape(-1))
+            ends.append(_real_numbers(np.array(to_host(y.array), order="C")))
         columns.append((ends[0] - ends[1]) / (2 * eps))
-    return np.array(columns).reshape(base.size, -1)
+    return np.array(columns).reshape(size, -1)
 
 
 def _analytic(y: Any, x: Any) -> np.ndarray:
     """d y / d x by one backward per output entry, (inputs, outputs)."""
-    size = int(np.prod(y.array.shape))
+    size = int(np.prod(y.array.shape)) * (2 if y.array.dtype.kind == "c" else 1)
     rows = []
     for k in range(size):
-        seed = np.zeros(size, y.array.dtype)
-        seed[k] = 1
-        g = nodes.make_tensor(from_host(seed.reshape(y.array.shape), y.device))
-        (found,) = grad(y, x, g, retain_graph=True, allow_unused=True)
-        rows.append(np.zeros(int(np.prod(x.array.shape))) if found is None else to_host(found.array).reshape(-1))
+        seed = np.zeros(y.array.shape, y.array.dtype)
+        _real_numbers(seed)[k] = 1
+        (found,) = grad(y, x, nodes.make_tensor(from_host(seed, y.device)), retain_graph=True, allow_unused=True)
+        given = np.zeros(x.array.shape, x.array.dtype) if found is None else to_host(found.array)
+        rows.append(_real_numbers(np.array(given, order="C")))
     return np.array(rows).reshape(size, -1).T

@@ -268,6 +268,11 @@ def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
                 f"reduce it (.sum(), .mean()) or pass gradient= of that shape"
             )
         like = output.array
+        if like.dtype.kind == "c":
+            raise GradError(
+                f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
+                ".imag or .abs() of it, or pass gradient="
+            )
         if type(like) is CudaArray:
             array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
         else:

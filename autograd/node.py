@@ -14,7 +14,7 @@ from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad
 from tritensor.autograd.names import name_of
 from tritensor.errors import GradError
-from tritensor.table import Op, Partials
+from tritensor.table import Op, Partials, ops
 
 next_sequence = count(1).__next__
 
@@ -215,6 +215,48 @@ class Node:
             f"backward: {self.op.name} saved {what}, which {version.writer} then overwrote in place (version {version.value}); "
             f"use the out-of-place form of {version.writer}, or clone() before it"
         )
+
+
+class ComplexNode(Node):
+    """The node of an op that takes or gives complex numbers; its rule runs on tensors always.
+
+    PyTorch's convention: the gradient of a real L by z is dL/d(re z) + i dL/d(im z), so that a step against it descends. For y = f(z),
+    f differentiable in the complex sense, that is g times the conjugate of f'(z): a rule written for real numbers, g f'(z), is given
+    the conjugate of g, and its result is conjugated. The gradient of a real input is the real part of what comes out.
+    """
+
+    __slots__ = ()
+
+    def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        made = tuple([None if x is None else make_tensor(as_array(x)) for x in g]) if type(g) is tuple else make_tensor(as_array(g))
+        with no_grad():
+            return tuple([None if x is None else x.array for x in self._gradients(made, needs)])
+
+    def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        with enable_grad():
+            return self._gradients(g, needs)
+
+    def _gradients(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        rule = self.op.rule
+        assert rule is not None
+        assert self.meta is not None
+        if not self.op.holomorphic:
+            found = self._call(rule, g, needs, True)
+        else:
+            g = tuple([None if x is None else _conjugate(x) for x in g]) if type(g) is tuple else _conjugate(g)
+            found = tuple([None if x is None else _conjugate(x) for x in self._call(rule, g, needs, True)])
+        return tuple([x if x is None or m is None else _as_kind(x, m[1]) for x, m in zip(found, self.meta, strict=False)])
+
+
+def _conjugate(x: Any) -> Any:
+    return ops.conj(x) if x.array.dtype.kind == "c" else x
+
+
+def _as_kind(x: Any, dtype: np.dtype) -> Any:
+    """A gradient as that of an input of `dtype`: the real part of a complex one for a real input."""
+    if x.array.dtype.kind == "c" and dtype.kind != "c":
+        x = ops.real(x)
+    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 _make = object.__new__

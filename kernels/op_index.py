@@ -1,6 +1,7 @@
 """Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
 
 MODULES = {
+    "complex_numbers.parts": "complex conj imag real view_as_complex view_as_real",
     "convolution.conv2d.op": "conv2d conv2d_input conv2d_weight",
     "creation.numbers": "arange eye full linspace tril triu",
     "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",

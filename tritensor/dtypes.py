@@ -141,6 +141,11 @@ def is_float(dtype: np.dtype) -> bool:
     return _by_numpy[dtype].kind in ("float", "float8")
 
 
+def has_gradient(dtype: np.dtype) -> bool:
+    """Whether a numpy dtype is a floating or a complex type."""
+    return _by_numpy[dtype].kind in ("float", "float8", "complex")
+
+
 def accumulator(dtype: np.dtype) -> np.dtype:
     """The numpy dtype in which sums over `dtype` are kept: float32 for 16-bit floats, int64 for integers, else itself."""
     d = _by_numpy[dtype]

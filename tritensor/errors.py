@@ -21,7 +21,7 @@ class DivisionByZeroError(ZeroDivisionError, RuntimeError):
     """Integers divided by a 0."""
 
 
-class DTypeError(TypeError, RuntimeError):
+class DTypeError(TypeError, NotImplementedError):
     """An element type that an op does not take, or two that have no common type."""
 
 
@@ -47,6 +47,10 @@ class CaptureError(RuntimeError):
 
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device that has no room for what was asked."""
+
+
+class HostCopyWarning(UserWarning):
+    """An op without a kernel was called on a GPU: its tensors go to the host and back."""
 
 
 class CheckpointError(ValueError, RuntimeError):

@@ -148,7 +148,7 @@ elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=AN
 elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
 elementwise("neg", _neg, _negated, np.negative, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise(
-    "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES,
+    "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip
 elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
 elementwise("sqrt", _sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))

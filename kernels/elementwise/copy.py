@@ -81,6 +81,8 @@ def _cast_cuda(x: CudaArray, *, dtype: np.dtype) -> CudaArray:
 
 
 def _cast_rule(g: Any, x_dtype: np.dtype) -> Any:
+    if g.array.dtype.kind == "c" and x_dtype.kind != "c":
+        g = ops.real(g)
     return ops.cast(g, dtype=x_dtype)
 
 
@@ -89,6 +91,8 @@ def _cast_backward(g: CudaArray, x_dtype: np.dtype) -> CudaArray:
 
 
 def _cast_reference_backward(g: np.ndarray, x_dtype: np.dtype) -> np.ndarray:
+    if g.dtype.kind == "c" and x_dtype.kind != "c":
+        g = g.real
     return g if g.dtype == x_dtype else _cast(g, dtype=x_dtype)
 
 
@@ -111,5 +115,5 @@ op(
 )  # fmt: skip
 op(
     "cast", _cast, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,), reference_backward=(_cast_reference_backward,),
-    layout="elementwise", dtypes=_ANY, samples=_cast_samples, work=work,
+    layout="elementwise", holomorphic=False, dtypes=_ANY, samples=_cast_samples, work=work,
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +20,7 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import FLOATS, Sample, broadcast
+from tritensor.table import FLOATS, Sample, broadcast, ops
 
 _TYPES = (*FLOATS, "int32", "int64", "uint8")
 _REAL = ("uint", "int", "float")
@@ -176,7 +178,16 @@ def _square_a(g, a):
 
 _pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
 _pow_a_numpy, _pow_b_numpy, _square_a_numpy = (numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
-_pow_a_rule, _pow_b_rule = (spellings.twin(f, spellings.on_tensors) for f in (_pow_a, _pow_b))
+_pow_a_rule, _pow_b_real = (spellings.twin(f, spellings.on_tensors) for f in (_pow_a, _pow_b))
+
+
+def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
+    """The same for complex numbers, of whose exponent the real part decides."""
+    if g.array.dtype.kind != "c":
+        return _pow_b_real(g, y, a, b)
+    logarithm = ops.log(a) if hasattr(a, "array") else cmath.log(a) if a else complex(-math.inf)
+    flat = ops.logical_and(ops.eq(y * 0 + a, 0), ops.ge(ops.real(y * 0 + b), 0))
+    return ops.where(flat, 0.0, spellings.on_tensors.chain(g, y * logarithm))
 
 
 def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import FLOATS, Sample
+from tritensor.table import FLOATS, Sample, ops
 
 
 @triton.jit
@@ -55,7 +57,19 @@ for _name, _formula, _ufunc in (
     ("round", _round, np.rint),
 ):
     elementwise(_name, _formula, _flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
+
+
+def _sign_rule(g: Any, x: Any) -> Any:
+    """0, but of complex numbers, s = x / |x|: (g - s re(conj(s) g)) / |x|, what of g turns x; 0 at 0."""
+    if x.array.dtype.kind != "c":
+        return spellings.on_tensors.zeros(g)
+    s, size = ops.sign(x), ops.abs(x)
+    along = ops.mul(s, ops.real(ops.mul(ops.conj(s), g)))
+    return ops.where(ops.eq(size, 0.0), 0.0, ops.div(ops.sub(g, along), ops.where(ops.eq(size, 0.0), 1.0, size)))
+
+
 elementwise(
-    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("uint", "int", "float"), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
+    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
+    domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import special
 from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import Sample
+from tritensor.table import Sample, ops
 
 
 @triton.jit
@@ -212,6 +212,14 @@ def _acosh_grad(g, x):
     return maths.div(g, maths.safe(g, maths.sqrt(0.0 - maths.one_minus_square(x))))  # 0 - 0 is +0 where -0 would turn the infinity round
 
 
+_acosh_real = spellings.twin(_acosh_grad, spellings.on_tensors)
+
+
+def _acosh_rule(g: Any, x: Any) -> Any:
+    """g / sqrt(x^2 - 1); of complex numbers two roots, whose product is on the branch that acosh is on."""
+    return _acosh_real(g, x) if x.array.dtype.kind != "c" else ops.div(g, ops.mul(ops.sqrt(x - 1.0), ops.sqrt(x + 1.0)))
+
+
 @triton.jit
 def _atanh(x):
     return maths.atanh(x)
@@ -373,7 +381,7 @@ elementwise("sinh", _sinh, _sinh_grad, np.sinh)
 elementwise("cosh", _cosh, _cosh_grad, np.cosh)
 elementwise("tanh", _tanh, _tanh_grad, np.tanh)
 elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
-elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0))
+elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
 elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, blocked(_one_minus_square_block))
 elementwise("logit", _logit, _logit_grad, blocked(_logit_block), domain=Domain(0.1, 0.9), kinds=("float",))

@@ -377,6 +377,7 @@ def elementwise(
     reference_backward: Any = None,
     domain: Domain | tuple[Domain, ...] = ANYWHERE,
     scalars: bool = True,
+    holomorphic: bool = True,
     dtypes: tuple[str, ...] = FLOATS,
     extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
@@ -395,6 +396,7 @@ def elementwise(
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
         rule, backward, reference_backward, forward: corners to use in place of those made here.
         domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples.
+        holomorphic: as in `op`.
         scalars: whether a Python number may stand for an input in samples.
     """
     names = _names(formula)
@@ -418,7 +420,8 @@ def elementwise(
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
-        broadcasts=True, promote=promote, into=True, dtypes=dtypes, samples=sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
+        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes,
+        samples=sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
         work=work, tolerance=tolerance, doc=doc,
     )  # fmt: skip
 

@@ -94,16 +94,16 @@ class _OnTensors:
         return ops.logical_or(a, b)
 
     def safe(self, g: Any, d: Any) -> Any:
-        if isinstance(d, int | float):
+        if isinstance(d, int | float | complex):
             found = d if d != 0 else ops.cast(ops.eq(g, 0.0), dtype=g.array.dtype)  # of 0: 1, else 0 of d's sign
-            return -found if d == 0 and math.copysign(1.0, d) < 0 else found
+            return -found if d == 0 and not isinstance(d, complex) and math.copysign(1.0, d) < 0 else found
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.eq(d, 0.0)), 1.0, d)
 
     def chain(self, g: Any, factor: Any) -> Any:
-        return g * (factor if isinstance(factor, int | float) else self.tame(g, factor))
+        return g * (factor if isinstance(factor, int | float | complex) else self.tame(g, factor))
 
     def tame(self, g: Any, y: Any) -> Any:
-        if isinstance(g, int | float):
+        if isinstance(g, int | float | complex):
             return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)
         return ops.where(ops.logical_and(ops.eq(g, 0.0), ops.ne(y - y, 0.0)), 0.0, y)
 

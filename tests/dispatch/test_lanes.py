@@ -15,7 +15,7 @@ from tritensor.autograd import grad
 from tritensor.autograd.node import Node
 from tritensor.dispatch import apply, lanes
 from tritensor.table import ops, proven, registry
-from tritensor.tensor import reductions
+from tritensor.tensor.functions.reductions import reductions
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int64", "bool", "complex64")
 SHAPES = ((2, 3), (3,), (2, 1), (), (0, 3), (4, 2, 3), (4,))

@@ -19,6 +19,7 @@ def names(T: Any, on: str = "cpu") -> dict[str, Any]:
         return T.tensor(values, dtype=T.float64, device=on).reshape(shape).detach().requires_grad_()
 
     T.manual_seed(0)
+    parts = T.tensor(_VALUES[:12], dtype=T.float64).reshape(2, 3, 2)
     image = [_VALUES[(7 * n) % 18] + 0.01 * n for n in range(50)]
     return {
         "T": T, "F": T.nn.functional, "x": floats(_VALUES[:6], 2, 3), "y": floats([1.1, 0.7, 2.9, 3.3, 0.2, 1.6], 2, 3), "v": floats(_VALUES[6:9], 3),
@@ -27,6 +28,7 @@ def names(T: Any, on: str = "cpu") -> dict[str, Any]:
         "j": T.tensor([[2, 3, 1], [4, 1, 2]], device=on), "n": T.tensor([2, 0, 1], device=on),
         "k": T.tensor([[True, False, True], [False, True, True]], device=on), "u": T.tensor([[250, 3, 0], [1, 7, 255]], dtype=T.uint8, device=on),
         "e": T.zeros(0, dtype=T.float64, device=on), "o": T.tensor(1.5, dtype=T.float64, device=on), "f": T.tensor([1.5, -2.0], device=on), "on": on, "written": written,
+        "z": T.view_as_complex(parts).detach().requires_grad_(),
     }  # fmt: skip
 
 
@@ -59,6 +61,7 @@ def _gradients(T: Any, expression: str, given: dict[str, Any]) -> dict[str, Any]
     if not results:
         return {}
     leaves = {n: t for n, t in given.items() if isinstance(t, T.Tensor) and t.requires_grad}
+    results = [T.view_as_real(r) if r.is_complex() else r for r in results]
     parts = [(r.double().cpu() * (1 + T.arange(r.numel(), dtype=T.float64)).reshape(r.shape)).sum() for r in results]
     gradients = T.autograd.grad(parts, list(leaves.values()), allow_unused=True)
     return {n: shown(T, g)["values"] for n, g in zip(leaves, gradients, strict=True) if g is not None}

@@ -29,7 +29,7 @@ def samples(op: Op) -> list[Sample]:
     """The op's samples, the same in every process; numpy's scalars among the inputs as 0-d arrays."""
     found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
     whole = [tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in s.inputs) for s in found]
-    return [Sample(*inputs, smooth=s.smooth, **s.attrs) for inputs, s in zip(whole, found, strict=True)]
+    return [Sample(*inputs, smooth=s.smooth, in_c_order=s.in_c_order, **s.attrs) for inputs, s in zip(whole, found, strict=True)]
 
 
 def is_floating(x: Any) -> bool:
@@ -185,7 +185,7 @@ def types(op: Op) -> tuple[str, ...]:
 def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
     """Layouts worth asking for one sample: all in float32 (or the op's only type), as is and one strided elsewhere; fewer of a long one."""
     arrays = [x for x in sample.inputs if isinstance(x, np.ndarray)]
-    if not arrays:
+    if not arrays or sample.in_c_order:
         return ["plain"]
     full = dtype == "float32" or "float32" not in op.dtypes
     if any(x.size > LONG for x in arrays):
@@ -203,5 +203,10 @@ def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
 
 
 def cases(op: Op, dtype: str, on: device) -> list[Case]:
-    """All calls of an op in one type on one device."""
-    return [Case(op, i, s, dtype, layout, on) for i, s in enumerate(samples(op)) for layout in variants(op, s, dtype)]
+    """All calls of an op in one type on one device. Complex numbers, given or to come out, are there on the CPU alone."""
+    found = [Case(op, i, s, dtype, layout, on) for i, s in enumerate(samples(op)) for layout in variants(op, s, dtype)]
+    return found if on.type == "cpu" else [c for c in found if not any(x.dtype.kind == "c" for x in (*_arrays(c), *c.expected))]
+
+
+def _arrays(case: Case) -> list[np.ndarray]:
+    return [x for x in case.values if isinstance(x, np.ndarray)]

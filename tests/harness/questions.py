@@ -55,7 +55,7 @@ def forward(case: Case) -> list[str]:
     if case.on.type == "cpu":
         function, want, exact_types = op.reference, case.truth, False
     else:
-        function, want, exact_types = (op.reference if op.view else op.forward), case.expected, True
+        function, want, exact_types = (op.reference if op.view else op.forward or op.host), case.expected, True
     given = case.placed()
     got = outputs(op, function, _arrays(given), case.attrs())
     found = _compare(case, got, want, [op.mutates or op.outputs][0], exact_types)
@@ -151,8 +151,8 @@ def backward_is_rule(case: Case) -> list[str]:
     if op.rule is None or not any(case.needs) or not any(is_floating(e) for e in case.expected[: op.public]):
         return []
     corner = op.reference_backward if case.on.type == "cpu" else op.backward
-    if corner is None and (case.on.type == "cpu" or not op.view):
-        return []  # on the CPU the rule itself runs, and a view has no kernel: there its rule runs on the device
+    if corner is None and (case.on.type == "cpu" or not (op.view or op.host)):
+        return []  # on the CPU the rule itself runs; of an op without a kernel it runs on the device
     given, saved, g = _backward_inputs(case)
     wants = [case.needs]
     if sum(case.needs) > 1 and case.layout == "plain":
@@ -171,7 +171,7 @@ def _backward_inputs(case: Case) -> tuple[list[Any], list[Any], list[Any]]:
     host = case.truth
     saved = [place(t.astype(e.dtype), "plain", case.on) for t, e in zip(host, case.expected, strict=True)]
     if op.residuals:  # only the forward kernel itself knows how it left them
-        function = op.reference if case.on.type == "cpu" else op.forward
+        function = op.reference if case.on.type == "cpu" else op.forward or op.host
         made = outputs(op, function, _arrays(given), case.attrs())
         for k in range(op.public, len(made)):
             saved[k] = Placed(made[k], made[k], to_host(made[k]).copy().reshape(-1).view(np.uint8))

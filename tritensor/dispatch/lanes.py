@@ -171,6 +171,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     meta = meta and not op.broadcasts
     known = _recipes(op)
     rule, in_c_order = op.layout, op.layout == CONTIGUOUS
+    refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
     new, mode, ndarray = road._new, state, np.ndarray
@@ -198,7 +199,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
             result = bare(x)  # a ufunc without its care for 16-bit floats
             if type(result) is not ndarray:
                 result = np.asarray(result)
-        elif type(x) is not ndarray or (floats_only and x.dtype.char not in _FLOATS):
+        elif type(x) is not ndarray or (x.dtype.char not in _FLOATS if floats_only else x.dtype.char in refused):
             return apply(op, a, **attrs)
         else:
             if check is not None:
@@ -209,7 +210,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
             elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):
                 result = settled(rule, result, (x,))
         out = new(result)
-        if differentiable and a.tracked and mode.enabled and (check is None or dtypes.is_float(result.dtype)):
+        if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
             held = None
             if keep_y:
                 out.version = Version()

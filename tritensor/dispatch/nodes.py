@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor import dtypes
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Branch, Node, Version, version_of
+from tritensor.autograd.node import Branch, ComplexNode, Node, Version, version_of
 from tritensor.errors import GradError
 from tritensor.table import Op
 
@@ -31,7 +31,10 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
             saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
         else:
             saved = tuple([x if k else None for x, k in zip(inputs, kept_in, strict=True)])
-    node = Node(op, edges, saved, None, attrs, _meta(inputs) if meta_wanted else None)
+    if not op.view and _complex(inputs, arrays):
+        node: Node = ComplexNode(op, edges, saved, None, attrs, _meta(inputs))
+    else:
+        node = Node(op, edges, saved, None, attrs, _meta(inputs) if meta_wanted else None)
     if True in kept_out:
         held: list[Any] = []
         for i, k in enumerate(kept_out):
@@ -50,7 +53,7 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
         outs[0].tracked = True
     else:
         for i, out in enumerate(outs):
-            if dtypes.is_float(out.array.dtype):
+            if dtypes.has_gradient(out.array.dtype):
                 out.node = Branch(node, i)
                 out.tracked = True
     return node
@@ -60,6 +63,11 @@ def _edge(x: Any) -> Any:
     if isinstance(x, _Tensor) and x.tracked:
         return x.node if x.node is not None else x
     return None
+
+
+def _complex(inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> bool:
+    """Whether complex numbers take part. A view needs no care for them: its rule only moves them."""
+    return any([a.dtype.kind == "c" for a in arrays]) or any([isinstance(x, _Tensor) and x.array.dtype.kind == "c" for x in inputs])
 
 
 def _meta(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -72,6 +72,8 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     if cuda is None or op.view:
         op.shape(*arrays, **attrs)
         result = op.reference(*arrays, **attrs)
+    elif op.host is not None:
+        result = op.host(*arrays, **attrs)
     else:
         corner: Any = op.forward
         if op.reports:
@@ -88,7 +90,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     record = wanted and state.enabled and op.rule is not None
     if type(result) is not tuple:
         out = _new(result)
-        if record and dtypes.is_float(result.dtype):
+        if record and dtypes.has_gradient(result.dtype):
             record_node(op, inputs, attrs, (out,), (result,))
         if op.view:
             share(out, inputs[0], op, attrs)

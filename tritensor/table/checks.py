@@ -12,17 +12,26 @@ from tritensor.table.signature import EMPTY, declared
 _DTYPES = {d.name for d in dtypes.ALL}
 
 
-def problems_of(record: Any, differentiable: bool) -> list[str]:
-    """Whatever makes an Op record unfinished or contradictory, a line each."""
+def _of_kernels(record: Any) -> list[str]:
+    """What is wrong with what runs on a GPU: kernels, one function for every device, or the host."""
     problems: list[str] = []
-    if record.forward is None and not record.view:
-        problems.append("forward is missing: give the function that launches its Triton kernel, or view=True if it moves no data")
+    if record.forward is None and not record.view and not record.host:
+        problems.append(
+            "forward is missing: give the function that launches its Triton kernel, view=True if it moves no data, or host=True if no kernel "
+            "would pay"
+        )
     if record.reports and record.forward is None:
         problems.append("reports says that forward's kernel reports bad values, and there is no forward")
     if record.view and (record.forward or record.backward):
         problems.append("a view has no kernels: its reference serves every device and its rule is its backward")
     if record.view and record.public > 1:
         problems.append("a view op gives one view; make several of several calls")
+    return problems
+
+
+def problems_of(record: Any, differentiable: bool) -> list[str]:
+    """Whatever makes an Op record unfinished or contradictory, a line each."""
+    problems = _of_kernels(record)
     if record.mutates:
         for m in record.mutates:
             if m not in record.inputs:
@@ -33,7 +42,9 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
         problems.append("rule is missing: give the gradient in tritensor's own ops, or say differentiable=False")
     if not differentiable and record.rule is not None:
         problems.append("it has a rule and says differentiable=False; keep one")
-    if record.rule is not None and record.backward is None and not record.view:
+    if record.host and (record.view or record.mutates or record.backward or record.forward):
+        problems.append("host says that there is no kernel; give neither forward nor backward, and neither view nor mutates")
+    if record.rule is not None and record.backward is None and not record.view and not record.host:
         problems.append("backward is missing: a differentiable op pairs its forward kernel with a backward kernel")
     if record.rule is None and (record.backward or record.reference_backward):
         problems.append("a backward without a rule cannot be differentiated again; add rule")

@@ -31,14 +31,16 @@ class Sample:
 
     Floating arrays are drawn in float64; the test harness casts them to the type under test. `smooth=False` marks a
     point where finite differences do not exist (a kink, a tie): values are compared there, derivatives are not.
+    `in_c_order=True`: a view that other strides do not allow; it is asked of C-ordered inputs only.
     """
 
-    __slots__ = ("attrs", "inputs", "smooth")
+    __slots__ = ("attrs", "in_c_order", "inputs", "smooth")
 
-    def __init__(self, *inputs: Any, smooth: bool = True, **attrs: Any) -> None:
+    def __init__(self, *inputs: Any, smooth: bool = True, in_c_order: bool = False, **attrs: Any) -> None:
         self.inputs = inputs
         self.attrs = attrs
         self.smooth = smooth
+        self.in_c_order = in_c_order
 
     def __repr__(self) -> str:
         shown = [f"{x.dtype}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x) for x in self.inputs]
@@ -85,6 +87,8 @@ class Op:
     promote: str | None
     into: bool
     reports: bool
+    holomorphic: bool
+    host: Callable[..., Any] | None
     dtypes: tuple[str, ...]
     samples: Callable[[np.random.Generator], Sequence[Sample]]
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None

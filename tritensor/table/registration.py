@@ -13,6 +13,7 @@ from tritensor.errors import RegistrationError
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.table.checks import problems_of
+from tritensor.table.host import on_host
 from tritensor.table.lookup import registry
 from tritensor.table.record import FLOATS, Op, Partials, Sample, Work
 from tritensor.table.signature import names_of, read_signature
@@ -59,6 +60,8 @@ def op(
     promote: str | None = None,
     into: bool = False,
     reports: bool = False,
+    holomorphic: bool = True,
+    host: bool = False,
     dtypes: tuple[str, ...] = FLOATS,
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     work: Callable[..., Work] | None = None,
@@ -93,6 +96,11 @@ def op(
         promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).
         into: reference and forward take `out=`, an array to write to.
         reports: forward's kernel reports bad values through the device's error record (see kernels/parts/indices/error_reports.py).
+        holomorphic: how the rule serves complex numbers. True: it is written as for real ones, g times the derivative, and the engine
+            conjugates g before it and the gradient after it, which is right for functions that are differentiable in the complex sense.
+            False: the rule itself gives PyTorch's gradient, dL/d(re x) + i dL/d(im x), as that of |x| must.
+        host: there is no kernel and none would pay: on a GPU the arrays are copied to the host, reference runs there, and the result is
+            copied back, which a warning says once (see host.py). Such an op has no forward and no backward: its rule runs.
         dtypes: names of the types that tests walk.
         samples: `(rng) -> [Sample, ...]`, small calls that together reach every path.
         sizes: `(rng) -> [Sample, ...]`, calls worth timing; `work` counts flops and bytes of one.
@@ -118,7 +126,8 @@ def op(
         reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates,
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
-        promote=promote, into=into, reports=reports, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
+        promote=promote, into=into, reports=reports,
+        holomorphic=holomorphic, host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
         module=getattr(reference, "__module__", "") or "", public=0 if mutates else len(outputs) - len(residuals),

@@ -234,7 +234,7 @@ class Tensor(Values):
         """Ask (or stop asking) for gradients of a leaf; returns self."""
         if self.node is not None and not requires_grad:
             raise GradError("requires_grad: only a leaf can stop requiring grad; use detach() for a tensor that an op computed")
-        if requires_grad and self.dtype.kind != "float":
+        if requires_grad and self.dtype.kind not in ("float", "complex"):
             raise GradError(f"requires_grad: {self.dtype.name} has no gradient; convert with .float() first")
         self.tracked = bool(requires_grad)
         return self

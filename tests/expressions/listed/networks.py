@@ -20,5 +20,5 @@ EXPRESSIONS = [
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
-    **dict.fromkeys(('F.mse_loss(x, v)', 'F.l1_loss(x, v)'), "a loss of two shapes averages over pairs that were never meant: refused"),
+    **dict.fromkeys(("F.mse_loss(x, v)", "F.l1_loss(x, v)"), "a loss of two shapes averages over pairs that were never meant: refused"),
 }

@@ -24,5 +24,5 @@ EXPRESSIONS = [
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
-    **dict.fromkeys(('T.nonzero(i)', 'T.argwhere(k)'), "contiguous; PyTorch gives its columns one after another"),
+    **dict.fromkeys(("T.nonzero(i)", "T.argwhere(k)"), "contiguous; PyTorch gives its columns one after another"),
 }

@@ -120,5 +120,8 @@ EXPRESSIONS = [
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
     "T.hypot(i, j)": "whole numbers promote to floating ones, as in atan2",
-    **dict.fromkeys(('x.clone().logical_and_(y)', 'x.clone().logical_or_(y)', 'x.clone().logical_xor_(y)', 'x.clone().logical_not_()'), "0, not the gradient of what was there before"),
+    **dict.fromkeys(
+        ("x.clone().logical_and_(y)", "x.clone().logical_or_(y)", "x.clone().logical_xor_(y)", "x.clone().logical_not_()"),
+        "0, not the gradient of what was there before",
+    ),
 }

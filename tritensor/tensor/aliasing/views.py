@@ -302,7 +302,7 @@ class ViewWrite(Node):
         if needs[0]:
             zero = registry["full"]
             run = zero.forward if isinstance(g, CudaArray) else zero.reference
-            copy_into(inner, run(shape=inner.shape, value=0, dtype=g.dtype, device=device_of(g)))  # type: ignore[misc]
+            copy_into(inner, run(shape=inner.shape, value=0, dtype=inner.dtype, device=device_of(g)))  # type: ignore[misc]
         return (laid if needs[0] else None), value
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:

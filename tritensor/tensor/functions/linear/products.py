@@ -68,9 +68,9 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 @function(out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
-    """dot of two real vectors."""
+    """dot of two vectors, the first conjugated."""
     _dims("vdot", input=(input, 1), other=(other, 1))
-    return ops.matmul(input, other)
+    return ops.matmul(ops.conj(input) if input.is_complex() else input, other)
 
 
 @function(out=True)

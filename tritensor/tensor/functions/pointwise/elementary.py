@@ -57,7 +57,6 @@ _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "erfc": ("1 - erf(x), accurate where erf is near 1.", ()),
     "sigmoid": ("1 / (1 + exp(-x)).", ("expit",)),
     "relu": ("max(x, 0); the gradient at 0 is 0.", ()),
-    "sign": ("1, 0 or -1 by the sign of x; its gradient is 0.", ("sgn",)),
     "logical_not": ("Whether x is 0.", ()),
     "bitwise_not": ("Every bit flipped; `not` of booleans.", ("bitwise_invert",)),
 }
@@ -100,6 +99,14 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
 def frac(x: Tensor) -> Tensor:
     """x - trunc(x)."""
     return x - ops.trunc(x)
+
+
+@function(inplace=True, out=True)
+def sign(x: Tensor) -> Tensor:
+    """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
+    if x.is_complex():
+        raise DTypeError(f"sign: input is {x.dtype.name}, which has no order; use sgn, which is x / |x|")
+    return ops.sign(x)
 
 
 @function

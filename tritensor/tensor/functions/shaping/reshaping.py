@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import element_strides, empty, is_contiguous, reinterpreted, reshape_strides
-from tritensor.errors import DTypeError, GradError, ShapeError
+from tritensor.errors import GradError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
@@ -203,7 +203,7 @@ def t(x: Tensor) -> Tensor:
     return ops.permute(x, dims=(1, 0) if ndim == 2 else tuple(range(ndim)))
 
 
-@function(names=("adjoint", "matrix_transpose"))
+@function
 def matrix_transpose(x: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
     ndim = len(x.array.shape)
@@ -219,19 +219,27 @@ def _reversed(x: Tensor) -> Tensor:
     return ops.permute(x, dims=tuple(range(len(x.array.shape) - 1, -1, -1)))
 
 
+def _conjugated(x: Tensor) -> Tensor:
+    return ops.conj(x) if x.array.dtype.kind == "c" else x
+
+
+@function
+def adjoint(x: Tensor) -> Tensor:
+    """The last two dimensions exchanged, complex numbers conjugated."""
+    return _conjugated(matrix_transpose(x))
+
+
 def _adjoint(x: Tensor) -> Tensor:
-    """The transpose of a matrix (of a real one; a complex one is conjugated on the CPU by conj())."""
-    if x.is_complex():
-        raise DTypeError(f"H: {x.dtype.name} would need conjugation, which no op here does; use .T with numpy's conj")
+    """The transpose of a matrix, complex numbers conjugated."""
     if x.ndim == 1:
         raise ShapeError(f"H: x {tuple(x.array.shape)} is a vector; it takes a matrix")
-    return t(x)
+    return _conjugated(t(x))
 
 
 Tensor.T = property(_reversed)  # type: ignore[attr-defined]
 Tensor.mT = property(matrix_transpose)  # type: ignore[attr-defined]
 Tensor.H = property(_adjoint)  # type: ignore[attr-defined]
-Tensor.mH = property(matrix_transpose)  # type: ignore[attr-defined]
+Tensor.mH = property(adjoint)  # type: ignore[attr-defined]
 
 
 @function(names=("movedim", "moveaxis"))

@@ -1,0 +1,1 @@
+"""Complex numbers: their parts, conjugates and views."""

@@ -1,0 +1,115 @@
+"""Complex numbers under PyTorch's names: parts, conjugates, angles, views as pairs of real numbers. They live on the CPU."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import function
+
+
+@function
+def conj(x: Tensor) -> Tensor:
+    """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
+    return ops.conj(x) if x.is_complex() else x
+
+
+@function(inplace=True, out=True)
+def conj_physical(x: Tensor) -> Tensor:
+    """The complex conjugate in memory of its own; of a real x a copy."""
+    return ops.conj(x) if x.is_complex() else ops.copy(x)
+
+
+@function
+def resolve_conj(x: Tensor) -> Tensor:
+    """x itself: no tensor here is conjugated lazily."""
+    _ = x.array  # which only a tensor has
+    return x
+
+
+@function
+def resolve_neg(x: Tensor) -> Tensor:
+    """x itself: no tensor here is negated lazily."""
+    _ = x.array
+    return x
+
+
+@function
+def is_conj(x: Tensor) -> bool:
+    """Whether x is conjugated lazily: never, here."""
+    _ = x.array
+    return False
+
+
+@function
+def is_neg(x: Tensor) -> bool:
+    """Whether x is negated lazily: never, here."""
+    _ = x.array
+    return False
+
+
+@function(method=False)
+def real(x: Tensor) -> Tensor:
+    """The real parts: of complex numbers a view, of real ones x itself."""
+    return ops.real(x) if x.is_complex() else x
+
+
+@function(method=False)
+def imag(x: Tensor) -> Tensor:
+    """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
+    return ops.imag(x)
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self)[...] = value
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self)[...] = value
+
+
+Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
+
+
+@function
+def view_as_real(x: Tensor) -> Tensor:
+    """Complex numbers (...) as pairs of real ones (..., 2), a view."""
+    return ops.view_as_real(x)
+
+
+@function
+def view_as_complex(x: Tensor) -> Tensor:
+    """Pairs (..., 2) of float32 or float64 as complex numbers (...), a view. Raises ShapeError where the strides allow none."""
+    return ops.view_as_complex(x)
+
+
+@function(method=False, out=True)
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """real + i imag, of two tensors of float32, or of float64, that broadcast."""
+    return ops.complex(real, imag)
+
+
+@function(method=False, out=True)
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
+    return ops.complex(ops.mul(abs, ops.cos(angle)), ops.mul(abs, ops.sin(angle)))
+
+
+@function(out=True)
+def angle(x: Tensor) -> Tensor:
+    """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
+    if x.is_complex():
+        return ops.atan2(ops.imag(x), ops.real(x))
+    if not x.is_floating_point():
+        x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    return ops.add(ops.where(ops.lt(x, 0.0), math.pi, 0.0 * ops.sign(x)), ops.where(ops.isnan(x), math.nan, 0.0))
+
+
+@function(inplace=True, out=True)
+def sgn(x: Tensor) -> Tensor:
+    """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
+    return ops.sign(x)
