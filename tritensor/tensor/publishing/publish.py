@@ -18,6 +18,7 @@ from tritensor.tensor.publishing.arguments import PublicSignature, mended
 from tritensor.tensor.publishing.layout import check_layout
 
 public: dict[str, Callable[..., Any]] = {}
+namespaces: dict[str, dict[str, Callable[..., Any]]] = {}  # of the front door: {"fft": {"fft": ..., "rfft": ...}}
 Scalar = bool | int | float | complex
 
 
@@ -32,6 +33,7 @@ def function(
     also: Mapping[str, str] | None = None,
     maker: bool = False,
     quick: Callable[..., Any] | None = None,
+    namespace: str = "",
 ) -> Any:
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
 
@@ -45,14 +47,19 @@ def function(
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
         quick: the way for usual arguments, of f's parameters; f is called where it returns None.
+        namespace: publish as `tritensor.<namespace>.<name>` and not as `tritensor.<name>`, and as no method.
     """
     if f is None:
         return functools.partial(
-            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick, namespace=namespace
         )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
     call = _making(f, out) if maker else _with_out(f, quick) if out else checked(f, quick=quick)
+    if namespace:
+        call.__module__ = f"tritensor.{namespace}"
+        namespaces.setdefault(namespace, {}).update(dict.fromkeys((f.__name__, *names), call))
+        return call
     if free:
         call.__module__ = "tritensor"  # where users and pickle find it
     for name in {f.__name__: None, **dict.fromkeys(names)}:
