@@ -40,4 +40,6 @@ MODULES = {
     "shaping.reordering": "flip roll",
     "shaping.view_gradients": "pad_diagonal pad_view",
     "shaping.views": "as_strided diagonal expand index_view permute reshape unfold",
+    "spectral.fourier": "fft_c2c fft_c2r fft_r2c",
+    "spectral.overlap_add": "overlap_add",
 }

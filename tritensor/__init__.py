@@ -12,6 +12,7 @@ from tritensor import autograd as autograd
 from tritensor import cuda as cuda
 from tritensor import data as data
 from tritensor import dtypes as _dtypes
+from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
 from tritensor import nn as nn

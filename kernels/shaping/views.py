@@ -260,14 +260,10 @@ def _unfold_shape(x: Any, *, dim: int, size: int, step: int) -> Spec:
 
 
 def _unfold_rule(g: Any, x_shape: tuple[int, ...], dim: int, size: int, step: int) -> Any:
-    # Windows overlap, so positions are summed: the window axis moved beside its elements, then one scatter.
-    count = g.shape[dim]
-    read = ops.unfold(_positions(x_shape[dim], g.device), dim=0, size=size, step=step)  # (count, size)
-    index = reshaped(read, (count * size,) + (1,) * (len(x_shape) - 1 - dim))
-    order = (*range(dim + 1), len(x_shape), *range(dim + 1, len(x_shape)))
-    flat = (*x_shape[:dim], count * size, *x_shape[dim + 1 :])
-    zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
-    return ops.scatter_add(zeros, ops.expand(index, shape=flat), reshaped(ops.permute(g, dims=order), flat), dim=dim)
+    ndim = len(x_shape)  # windows overlap: put last, (..., count, size), they are added up
+    others = tuple(d for d in range(ndim) if d != dim)
+    summed = ops.overlap_add(ops.permute(g, dims=(*others, dim, ndim)), step=step, length=x_shape[dim])
+    return ops.permute(summed, dims=inverse((*others, dim)))
 
 
 def _unfold_samples(rng: np.random.Generator) -> list[Sample]:

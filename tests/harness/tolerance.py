@@ -64,6 +64,8 @@ def mismatch(
         return f"shape {got.shape}, expected {want.shape}"
     if dtype and got.dtype != want.dtype:
         return f"dtype {got.dtype}, expected {want.dtype}"
+    if dtypes.of(got.dtype).kind == "complex":
+        return _complex_mismatch(got, want)
     if dtypes.of(got.dtype).kind not in ("float", "float8"):
         return _first(got, want, got != want)
     if dtypes.of(want.dtype).kind not in ("float", "float8"):
@@ -84,6 +86,18 @@ def mismatch(
     if found is None and mean and relative:
         return biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
     return found
+
+
+def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> str | None:
+    """What differs between complex arrays: each element may be off by roundings of the largest, since they are sums of products."""
+    size = np.abs(want[np.isfinite(want)])
+    allowed = TABLE["float64" if got.dtype == np.complex128 else "float32"] * (float(size.max()) if size.size else 0.0)
+    with np.errstate(invalid="ignore"):
+        bad = ~((np.abs(got - want) <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)))
+    if not bad.any():
+        return None
+    at = tuple(int(i) for i in np.argwhere(bad)[0])
+    return f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]}, expected {want[at]} (allowed {allowed:g})"
 
 
 def biased(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dtype) -> str | None:

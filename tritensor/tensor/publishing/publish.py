@@ -51,7 +51,16 @@ def function(
     """
     if f is None:
         return functools.partial(
-            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick, namespace=namespace
+            function,
+            method=method,
+            free=free,
+            inplace=inplace,
+            out=out,
+            names=names,
+            also=also,
+            maker=maker,
+            quick=quick,
+            namespace=namespace,
         )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""Fourier transforms, and windows of a signal added up."""

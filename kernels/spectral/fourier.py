@@ -1,0 +1,126 @@
+"""Discrete Fourier transforms by numpy's pocketfft: complex to complex, real to half a spectrum, half a spectrum to real.
+
+`scale` says what a sum is divided by: "none", "ortho" (the root of the number of its terms) or "n" (that number).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ArgumentError, DTypeError
+from tritensor.table import Sample, Spec, op, ops
+
+_WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
+_REAL: dict[np.dtype, np.dtype] = {whole: real for real, whole in _WHOLE.items()}
+# What numpy calls a scale: it counts from the forward transform, which is divided by nothing unless told otherwise.
+_FORWARD: dict[str, Any] = {"none": "backward", "ortho": "ortho", "n": "forward"}
+_INVERSE: dict[str, Any] = {"none": "forward", "ortho": "ortho", "n": "backward"}
+
+
+def _refuse(name: str, x: Any, kinds: dict[Any, Any]) -> None:
+    if x.dtype not in kinds:
+        raise DTypeError(f"{name}: x is {x.dtype}; it takes {' and '.join(str(k) for k in kinds)}; cast it with .to(...)")
+
+
+# fft_c2c: y_k = sum_j x_j exp(-+ 2 pi i j k / n) over every dim of `dims`
+def _c2c(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
+    if len(dims) == 1:
+        transform: Any = np.fft.ifft if inverse else np.fft.fft
+        return transform(x, axis=dims[0], norm=(_INVERSE if inverse else _FORWARD)[scale])
+    transform = np.fft.ifftn if inverse else np.fft.fftn
+    return transform(x, axes=dims, norm=(_INVERSE if inverse else _FORWARD)[scale])
+
+
+def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) -> Spec:
+    _refuse("fft_c2c", x, _REAL)
+    return Spec(x.shape, x.dtype)
+
+
+def _c2c_rule(g: Any, dims: tuple[int, ...], scale: str, inverse: bool) -> Any:
+    """The matrix of the transform is symmetric: g times it; the engine conjugates on both sides."""
+    return ops.fft_c2c(g, dims=dims, scale=scale, inverse=inverse)
+
+
+def _numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
+
+
+def _c2c_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(_numbers(rng, 8), dims=(0,), scale="none", inverse=False),
+        Sample(_numbers(rng, 3, 5), dims=(1,), scale="n", inverse=True),
+        Sample(_numbers(rng, 3, 4, 2), dims=(1, 0), scale="ortho", inverse=False),
+        Sample(_numbers(rng, 0, 3), dims=(1,), scale="none", inverse=True),
+    ]
+
+
+# fft_r2c: the first n // 2 + 1 of y_k = sum_j x_j exp(-2 pi i j k / n); the others are their conjugates
+def _r2c(x: np.ndarray, *, dim: int, scale: str) -> np.ndarray:
+    return np.fft.rfft(x, axis=dim, norm=_FORWARD[scale])
+
+
+def _r2c_shape(x: Any, *, dim: int, scale: str) -> Spec:
+    _refuse("fft_r2c", x, _WHOLE)
+    return Spec((*x.shape[:dim], x.shape[dim] // 2 + 1, *x.shape[dim + 1 :]), _WHOLE[x.dtype])
+
+
+def _r2c_rule(g: Any, x_shape: tuple[int, ...], dim: int, scale: str) -> Any:
+    """The real part of the conjugate transform of g, the half that is not there being 0."""
+    index = (slice(None),) * dim + (slice(0, g.shape[dim]),)
+    return ops.real(ops.fft_c2c(ops.pad_view(g, shape=x_shape, index=index), dims=(dim,), scale=scale, inverse=True))
+
+
+def _r2c_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=8), dim=0, scale="none"),
+        Sample(rng.normal(size=(3, 5)), dim=1, scale="n"),
+        Sample(rng.normal(size=(4, 3, 2)), dim=0, scale="ortho"),
+        Sample(rng.normal(size=(2, 1)), dim=1, scale="none"),
+    ]
+
+
+# fft_c2r: y_j = sum_k x_k exp(2 pi i j k / n) over a spectrum of which x is the first half, the rest its conjugates; n terms
+def _c2r(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
+    return np.fft.irfft(x, n, axis=dim, norm=_INVERSE[scale])
+
+
+def _c2r_shape(x: Any, *, dim: int, n: int, scale: str) -> Spec:
+    _refuse("fft_c2r", x, _REAL)
+    if x.shape[dim] != n // 2 + 1:
+        raise ArgumentError(f"fft_c2r: {x.shape[dim]} of {n // 2 + 1} values along dim {dim} for {n} results")
+    return Spec((*x.shape[:dim], n, *x.shape[dim + 1 :]), _REAL[x.dtype])
+
+
+def _c2r_rule(g: Any, dim: int, n: int, scale: str) -> Any:
+    """The transform of g; an element that stands for its conjugate as well counts twice. Imaginary parts of those that do not are not read."""
+    weights = np.full(n // 2 + 1, 2.0)
+    weights[0] = 1.0
+    if n % 2 == 0:
+        weights[-1] = 1.0
+    shape = (weights.size,) + (1,) * (len(g.shape) - 1 - dim)
+    kept = ops.full(shape=shape, value=0, dtype=g.array.dtype, device=g.device)
+    kept.array[...] = weights.reshape(shape)
+    return ops.mul(ops.fft_r2c(g, dim=dim, scale=scale), kept)
+
+
+def _c2r_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(_numbers(rng, 5), dim=0, n=8, scale="none"),
+        Sample(_numbers(rng, 3, 3), dim=1, n=5, scale="n"),
+        Sample(_numbers(rng, 3, 2, 2), dim=0, n=4, scale="ortho"),
+        Sample(_numbers(rng, 2, 1), dim=1, n=1, scale="none"),
+    ]
+
+
+op(
+    "fft_c2c", _c2c, shape=_c2c_shape, samples=_c2c_samples, host=True, rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
+    tolerance={"complex64": (1e-5, "sums of products with rounded roots of one"), "complex128": (1e-12, "the same")},
+)  # fmt: skip
+op(
+    "fft_r2c", _r2c, shape=_r2c_shape, samples=_r2c_samples, host=True, holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
+)  # fmt: skip
+op(
+    "fft_c2r", _c2r, shape=_c2r_shape, samples=_c2r_samples, host=True, holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
+)  # fmt: skip

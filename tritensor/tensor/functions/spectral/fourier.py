@@ -1,0 +1,310 @@
+"""Fourier transforms under PyTorch's names, torch.fft in full. Spectra are complex and live on the CPU, so do the transforms.
+
+Every function takes floating and complex tensors (integers become floating), `n` or `s`: the length along each dim, to which the input
+is trimmed or filled up with zeros; `dim`; and `norm`: "backward" (the inverse transform is divided by the length, the default),
+"ortho" (both by its root) or "forward". float16 and bfloat16 are refused, as PyTorch's CPU does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import from_host
+from tritensor.device import as_device
+from tritensor.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.publishing.publish import function
+
+Size = int | None
+Sizes = Sequence[int] | int | None
+_SCALE = {
+    "forward": {"backward": "none", "ortho": "ortho", "forward": "n"},
+    "inverse": {"backward": "n", "ortho": "ortho", "forward": "none"},
+}
+
+
+def _scale(name: str, norm: str | None, way: str) -> str:
+    found = _SCALE[way].get("backward" if norm is None else norm)
+    if found is None:
+        raise ArgumentError(f"{name}: norm is {norm!r}; it is 'forward', 'backward' or 'ortho'")
+    return found
+
+
+def _prepared(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
+    """x in a type that has a transform: integers as the default floating type; complex where that is wanted."""
+    kind = x.dtype
+    if kind.kind in ("bool", "int", "uint"):
+        x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    elif kind.itemsize < 4:
+        raise DTypeError(f"{name}: input is {kind.name}, which has no transform on the CPU; cast it with .to(float32)")
+    if complex_wanted and not x.is_complex():
+        x = ops.cast(x, dtype=np.dtype(np.complex128 if x.array.dtype == np.float64 else np.complex64))
+    return x
+
+
+def _real_only(name: str, x: Tensor) -> Tensor:
+    if x.is_complex():
+        raise DTypeError(f"{name}: input is {x.dtype.name}; it takes real numbers; use fft for complex ones, or take .real")
+    return _prepared(name, x, False)
+
+
+def _dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(dims, lengths) of an n-dimensional transform, from `s` and `dim` as PyTorch has them."""
+    sizes = None if s is None else (s,) if isinstance(s, int) else tuple(s)
+    if dim is None:
+        if sizes is not None and len(sizes) > x.ndim:
+            raise ShapeError(f"{name}: s {sizes} has {len(sizes)} lengths, the input {tuple(x.shape)} has {x.ndim} dims")
+        dims = tuple(range(x.ndim)) if sizes is None else tuple(range(x.ndim - len(sizes), x.ndim))
+    else:
+        dims = tuple(normal_dim(name, d, x.ndim) for d in ((dim,) if isinstance(dim, int) else tuple(dim)))
+    if len(set(dims)) != len(dims):
+        raise ShapeError(f"{name}: dim {dim} names a dim of {tuple(x.shape)} twice; each is transformed once")
+    if sizes is not None and len(sizes) != len(dims):
+        raise ShapeError(f"{name}: s {sizes} and dim {dims} must be of one length")
+    lengths = tuple(x.shape[d] if sizes is None or sizes[i] == -1 else sizes[i] for i, d in enumerate(dims))
+    _check_lengths(name, lengths)
+    return dims, lengths
+
+
+def _check_lengths(name: str, lengths: Sequence[int]) -> None:
+    for n in lengths:
+        if n < 1:
+            raise ShapeError(f"{name}: a transform of {n} points; give n (or s) of at least 1")
+
+
+def _resized(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
+    """x trimmed or filled up with zeros at the end of each dim."""
+    shape, index = list(x.shape), [slice(None)] * x.ndim
+    wanted = list(shape)
+    for d, n in zip(dims, lengths, strict=True):
+        wanted[d] = n
+        if n < shape[d]:
+            index[d] = slice(0, n)
+    if index != [slice(None)] * x.ndim:
+        x = ops.index_view(x, index=tuple(index))
+    if list(x.shape) == wanted:
+        return x
+    return ops.pad_view(x, shape=tuple(wanted), index=tuple(slice(0, n) for n in x.shape))
+
+
+def _one(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
+    """(dim, length) of a one-dimensional transform."""
+    if not x.ndim:
+        raise OutOfRangeError(f"{name}: a 0-d tensor has no dim to transform; reshape it to (1,)")
+    d = normal_dim(name, dim, x.ndim)
+    length = x.shape[d] if n is None else int(n)
+    _check_lengths(name, (length,))
+    return d, length
+
+
+def _c2c(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+    x = _resized(_prepared(name, x, True), dims, lengths)
+    scale = _scale(name, norm, way)
+    return ops.fft_c2c(x, dims=dims, scale=scale, inverse=way == "inverse") if dims else ops.copy(x)
+
+
+_published = functools.partial(function, out=True, namespace="fft")
+
+
+@_published
+def fft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n)."""
+    d, length = _one("fft", x, n, dim)
+    return _c2c("fft", x, (d,), (length,), norm, "forward")
+
+
+@_published
+def ifft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `fft`."""
+    d, length = _one("ifft", x, n, dim)
+    return _c2c("ifft", x, (d,), (length,), norm, "inverse")
+
+
+@_published
+def fftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """The discrete Fourier transform over several dims, all unless dim names them (or s, counted from the last)."""
+    return _c2c("fftn", x, *_dims("fftn", x, s, dim), norm, "forward")
+
+
+@_published
+def ifftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """The inverse of `fftn`."""
+    return _c2c("ifftn", x, *_dims("ifftn", x, s, dim), norm, "inverse")
+
+
+@_published
+def fft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """`fftn` over the last two dims."""
+    return _c2c("fft2", x, *_dims("fft2", x, s, dim), norm, "forward")
+
+
+@_published
+def ifft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """The inverse of `fft2`."""
+    return _c2c("ifft2", x, *_dims("ifft2", x, s, dim), norm, "inverse")
+
+
+def _half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+    """Real numbers to half a spectrum: along the last of dims, then along the others. The inverse way gives the conjugates."""
+    if not dims:
+        raise ShapeError(f"{name}: there is no dim to transform; name at least one")
+    x = _resized(_real_only(name, x), dims, lengths)
+    scale = _scale(name, norm, way)
+    y = ops.fft_r2c(x, dim=dims[-1], scale=scale)
+    if way == "inverse":
+        y = ops.conj(y)
+    return ops.fft_c2c(y, dims=dims[:-1], scale=scale, inverse=way == "inverse") if len(dims) > 1 else y
+
+
+def _from_half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+    """Half a spectrum to real numbers: along the other dims first, then along the last of dims."""
+    if not dims:
+        raise ShapeError(f"{name}: there is no dim to transform; name at least one")
+    scale = _scale(name, norm, way)
+    x = _resized(_prepared(name, x, True), dims, (*lengths[:-1], lengths[-1] // 2 + 1))
+    if len(dims) > 1:
+        x = ops.fft_c2c(x, dims=dims[:-1], scale=scale, inverse=way == "inverse")
+    if way == "forward":
+        x = ops.conj(x)
+    return ops.fft_c2r(x, dim=dims[-1], n=lengths[-1], scale=scale)
+
+
+def _whole(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
+    """(dim, length of the result) of a transform to real numbers: 2 (m - 1) of m values unless n says otherwise."""
+    d, length = _one(name, x, None, dim)
+    length = 2 * (length - 1) if n is None else int(n)
+    _check_lengths(name, (length,))
+    return d, length
+
+
+def _whole_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    dims, lengths = _dims(name, x, s, dim)
+    given = None if s is None else (s,) if isinstance(s, int) else tuple(s)
+    if dims and (given is None or given[-1] == -1):
+        lengths = (*lengths[:-1], 2 * (x.shape[dims[-1]] - 1))
+        _check_lengths(name, lengths)
+    return dims, lengths
+
+
+@_published
+def rfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """`fft` of real numbers: the first n // 2 + 1 values, of which the others are the conjugates."""
+    d, length = _one("rfft", x, n, dim)
+    return _half("rfft", x, (d,), (length,), norm, "forward")
+
+
+@_published
+def irfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `rfft`, real; n is the length of the result, 2 (m - 1) of m values unless given."""
+    d, length = _whole("irfft", x, n, dim)
+    return _from_half("irfft", x, (d,), (length,), norm, "inverse")
+
+
+@_published
+def hfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """`fft` of a signal that is the conjugate of itself reversed, given by its first half: real."""
+    d, length = _whole("hfft", x, n, dim)
+    return _from_half("hfft", x, (d,), (length,), norm, "forward")
+
+
+@_published
+def ihfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of `hfft`."""
+    d, length = _one("ihfft", x, n, dim)
+    return _half("ihfft", x, (d,), (length,), norm, "inverse")
+
+
+@_published
+def rfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """`fftn` of real numbers, half of it along the last dim."""
+    return _half("rfftn", x, *_dims("rfftn", x, s, dim), norm, "forward")
+
+
+@_published
+def irfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """The inverse of `rfftn`, real."""
+    return _from_half("irfftn", x, *_whole_dims("irfftn", x, s, dim), norm, "inverse")
+
+
+@_published
+def hfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """`hfft` along the last dim, `fft` along the others: real."""
+    return _from_half("hfftn", x, *_whole_dims("hfftn", x, s, dim), norm, "forward")
+
+
+@_published
+def ihfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """The inverse of `hfftn`."""
+    return _half("ihfftn", x, *_dims("ihfftn", x, s, dim), norm, "inverse")
+
+
+@_published
+def rfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """`rfftn` over the last two dims."""
+    return _half("rfft2", x, *_dims("rfft2", x, s, dim), norm, "forward")
+
+
+@_published
+def irfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """The inverse of `rfft2`, real."""
+    return _from_half("irfft2", x, *_whole_dims("irfft2", x, s, dim), norm, "inverse")
+
+
+@_published
+def hfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """`hfftn` over the last two dims."""
+    return _from_half("hfft2", x, *_whole_dims("hfft2", x, s, dim), norm, "forward")
+
+
+@_published
+def ihfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """The inverse of `hfft2`."""
+    return _half("ihfft2", x, *_dims("ihfft2", x, s, dim), norm, "inverse")
+
+
+# -- frequencies, and their order
+def _shifted(name: str, x: Tensor, dim: Any, way: int) -> Tensor:
+    dims = (
+        tuple(range(x.ndim))
+        if dim is None
+        else tuple(normal_dim(name, d, x.ndim) for d in ((dim,) if isinstance(dim, int) else tuple(dim)))
+    )
+    return x.roll(tuple(x.shape[d] // 2 if way > 0 else (x.shape[d] + 1) // 2 for d in dims), dims) if dims else ops.copy(x)
+
+
+@function(namespace="fft")
+def fftshift(x: Tensor, dim: Any = None) -> Tensor:
+    """x with the zero frequency in the middle of dim (of all, or several)."""
+    return _shifted("fftshift", x, dim, 1)
+
+
+@function(namespace="fft")
+def ifftshift(x: Tensor, dim: Any = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted("ifftshift", x, dim, -1)
+
+
+def _frequencies(name: str, n: int, d: float, half: bool, dtype: Any, where: Any) -> Tensor:
+    if n < 0 or d == 0:
+        raise ArgumentError(f"{name}: n is {n} and d is {d}; n must not be negative, nor d be 0")
+    kind = dtypes.default_float().numpy if dtype is None else dtypes.as_dtype(dtype).numpy
+    k = np.arange(n // 2 + 1) if half else np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)])
+    return new_tensor(from_host((k * (1.0 / (n * d)) if n else k).astype(kind), as_device(where)))
+
+
+@function(namespace="fft", maker=True, out=True)
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `fft` of n points `d` apart, in cycles per unit of d: 0, 1, ..., then the negative ones, over n d."""
+    return _frequencies("fftfreq", n, d, False, dtype, device)
+
+
+@function(namespace="fft", maker=True, out=True)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `rfft` of n points `d` apart: 0, 1, ..., n // 2, over n d."""
+    return _frequencies("rfftfreq", n, d, True, dtype, device)
