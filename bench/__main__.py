@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-OWN_ARGUMENTS = {"host", "static", "gpu", "table"}  # these read the rest of the command line themselves
+OWN_ARGUMENTS = {"host", "ops", "static", "gpu", "table"}  # these read the rest of the command line themselves
 
 
 def main() -> None:
@@ -14,7 +14,7 @@ def main() -> None:
     parser.add_argument(
         "what",
         choices=["host", "train", "ops", "imports", "static", "gpu", "table"],
-        help="host cost of tiny ops, training steps, every op of the table on the CPU, what an import takes, what compiled kernels use, every op on the GPU, "
+        help="host cost of tiny ops, training steps, every op of the table on the CPU (--peer: every function beside torch), what an import takes, what compiled kernels use, every op on the GPU, "
         "or the README's table of a GPU's report (static, gpu and table --help say more)",
     )
     threads = argparse.ArgumentParser(add_help=False)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
+from bench import million
 from bench.timing import paired
 from tritensor.table import Op, Sample, registry
 
@@ -45,7 +46,12 @@ def _line(record: Op, sample: Sample) -> str:
     return text
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
+    if "--peer" in arguments:
+        million.main(arguments)
+        return
+    if arguments:
+        sys.exit(f"ops: {' '.join(arguments)} is not known here; --peer compares every function with torch (--peer --help)")
     print("every op with sizes in its record, on the CPU")
     failed = []
     for name in sorted(registry):
