@@ -36,5 +36,6 @@ from tritensor.nn.layers.pooling import MaxPool2d as MaxPool2d
 from tritensor.nn.layers.regularisation import Dropout as Dropout
 from tritensor.nn.layers.regularisation import LayerNorm as LayerNorm
 from tritensor.nn.module import Module as Module
+from tritensor.nn.parallel import DataParallel as DataParallel
 from tritensor.nn.parameter import Buffer as Buffer
 from tritensor.nn.parameter import Parameter as Parameter

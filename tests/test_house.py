@@ -43,9 +43,10 @@ FLOORS = [
     ("nn",),
     ("optim",),
     ("data", "io", "distributed", "compile"),
-    ("utils", "debug"),  # utils is PyTorch's spelling of what stands below
+    ("utils", "debug", "testing"),  # utils is PyTorch's spelling of what stands below
+    ("paths",),  # the rest of PyTorch's module tree
     ("tools",),
-    ("doctor",),  # `python -m tritensor.doctor`
+    ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`
     ("__init__",),
 ]
 HEIGHT = {name: i for i, names in enumerate(FLOORS) for name in names}

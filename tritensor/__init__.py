@@ -17,6 +17,7 @@ from tritensor import io as io
 from tritensor import kernels as kernels
 from tritensor import nn as nn
 from tritensor import optim as optim
+from tritensor import paths as _paths
 from tritensor import random as random
 from tritensor import strides as _strides
 from tritensor import utils as utils
@@ -45,6 +46,17 @@ from tritensor.io import load as load
 from tritensor.io import save as save
 from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
 from tritensor.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+from tritensor.paths.finder import look_up as _look_up
+from tritensor.paths.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from tritensor.paths.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from tritensor.paths.settings import get_num_interop_threads as get_num_interop_threads
+from tritensor.paths.settings import get_num_threads as get_num_threads
+from tritensor.paths.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from tritensor.paths.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
+from tritensor.paths.settings import set_flush_denormal as set_flush_denormal
+from tritensor.paths.settings import set_num_interop_threads as set_num_interop_threads
+from tritensor.paths.settings import set_num_threads as set_num_threads
+from tritensor.paths.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from tritensor.random import Generator as Generator
 from tritensor.random import get_rng_state as get_rng_state
 from tritensor.random import initial_seed as initial_seed
@@ -78,7 +90,12 @@ def __getattr__(name: str) -> _typing.Any:
         import importlib
 
         return importlib.import_module("tritensor.debug")
-    raise AttributeError(f"module 'tritensor' has no attribute {name!r}")
+    return _look_up("", name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted({*__all__, *_LAZY})
 
 
 def get_default_dtype() -> dtype:
@@ -118,5 +135,9 @@ _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.
 globals().update({d.name: d for d in _dtypes.ALL})
 globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long")})
 globals().update(_public)
+
+# Imported when they are asked for.
+_LAZY = ("GradScaler", "accelerator", "amp", "autocast", "backends", "compiler", "debug", "jit", "multiprocessing", "testing", "types", "version")
+_paths.install()
 
 __all__ = sorted(n for n in globals() if not n.startswith("_"))

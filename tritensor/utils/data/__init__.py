@@ -4,6 +4,7 @@ from tritensor.data import BatchSampler as BatchSampler
 from tritensor.data import ConcatDataset as ConcatDataset
 from tritensor.data import DataLoader as DataLoader
 from tritensor.data import Dataset as Dataset
+from tritensor.data import DistributedSampler as DistributedSampler
 from tritensor.data import IterableDataset as IterableDataset
 from tritensor.data import RandomSampler as RandomSampler
 from tritensor.data import Sampler as Sampler

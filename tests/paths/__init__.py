@@ -1,0 +1,1 @@
+"""The module tree that scripts import, and PyTorch's public names, recorded."""

@@ -1,0 +1,31 @@
+"""The module tree that PyTorch scripts import, as thin modules over what stands elsewhere, and what is said of names that are not here."""
+
+from __future__ import annotations
+
+import sys
+
+from tritensor.paths.absent import mark_methods
+from tritensor.paths.finder import FINDER, Path, door
+
+# Modules of our own that PyTorch has under the same path, as far as the front door has loaded them.
+SHARED = (
+    "autograd autograd.function cuda cuda.memory cuda.nvtx cuda.random cuda.streams fft linalg nn nn.functional nn.init nn.parameter nn.utils nn.utils.clip_grad "
+    "nn.utils.convert_parameters nn.utils.parametrizations nn.utils.rnn optim optim.adam optim.adamw optim.lr_scheduler optim.optimizer optim.sgd random special "
+    "testing utils utils.data utils.checkpoint distributions func"
+).split()
+
+
+# Paths whose last name is a function of the module above as well: imported late, such a module would take the function's place.
+NAMED_TWICE = ("autograd.gradcheck", "nn.utils.spectral_norm", "nn.utils.weight_norm")
+
+
+def install() -> None:
+    """Open the paths: imports that no file answers, attributes that a module has not, methods that Tensor has not. Called once, by the front door."""
+    sys.meta_path.append(FINDER)
+    for path in SHARED:
+        module = sys.modules.get("tritensor." + path)
+        if module is not None and "__getattr__" not in vars(module):
+            module.__getattr__ = door(path)  # type: ignore[method-assign]
+    for path in NAMED_TWICE:
+        sys.modules.setdefault("tritensor." + path, Path(path))
+    mark_methods()

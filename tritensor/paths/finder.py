@@ -1,0 +1,155 @@
+"""Imports and attributes that no file of ours answers: `tritensor.nn.modules.conv` holds what PyTorch's module of that path holds, as far as it is here."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tritensor.paths import names
+from tritensor.paths.absent import refuse
+from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
+
+# Modules that are files of this folder, under PyTorch's path.
+FILES = {
+    "accelerator": "accelerator", "amp": "amp", "backends": "backends", "compiler": "compiler", "cpu": "cpu", "distributed": "distributed", "jit": "jit",
+    "mps": "mps", "multiprocessing": "multiprocessing", "types": "types", "version": "version", "xpu": "xpu", "nn.modules.utils": "tuples",
+}  # fmt: skip
+# Names that a module has beside its own: {path: {name: file of this folder, and the name in it}}.
+ADDED = {
+    "": {"autocast": "amp", "GradScaler": "amp"},
+    "cuda.amp": {"autocast": "amp.cuda_autocast", "GradScaler": "amp.CudaGradScaler", "custom_fwd": "amp", "custom_bwd": "amp"},
+    "cpu.amp": {"autocast": "amp.cpu_autocast"},
+}
+ABSENT = object()
+
+
+class Path(types.ModuleType):
+    """A module that holds nothing itself: its names are looked up where they stand."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("tritensor." + path, f"PyTorch's path torch.{path}: its names stand elsewhere in tritensor.")
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name: str) -> Any:
+        path = self.__dict__["_path"]
+        if name == "__all__":
+            return [n for n in names.names_of(path) if not n.startswith("_") and found(path, n) is not ABSENT]
+        value = look_up(path, name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__all__, *(c for c in names.children_of(self._path) if is_here(f"{self._path}.{c}"))})
+
+
+def door(path: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: what it has not itself is looked up under PyTorch's path."""
+
+    def look(name: str) -> Any:
+        return look_up(path, name)
+
+    look.__name__ = look.__qualname__ = "__getattr__"
+    return look
+
+
+def look_up(path: str, name: str) -> Any:
+    """What the module `path` of PyTorch's tree calls `name`. Raises AttributeError, or ImportError inside `from ... import`."""
+    if name.startswith("__") or name == "_path":
+        raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
+    value = found(path, name)
+    if value is ABSENT:
+        refuse(path, name)
+    return value
+
+
+def found(path: str, name: str) -> Any:
+    """A name of a module of PyTorch's tree, in ours; ABSENT where it is not here."""
+    below = f"{path}.{name}" if path else name
+    if is_here(below):
+        return importlib.import_module("tritensor." + below)
+    added = ADDED.get(path, {}).get(name)
+    if added:
+        file, _, other = added.partition(".")
+        return getattr(importlib.import_module("tritensor.paths.modules." + file), other or name)
+    noted = names.names_of(path).get(name)
+    if noted is not None and noted.home != path:
+        value = _at(noted.home, name)
+        if value is not ABSENT:
+            return value
+    if noted is not None and path.split(".")[0] in NAMES_ONLY and path.split(".")[0] == path and noted.kind != "value":
+        return stand_in(path, name, noted.kind)
+    return ABSENT
+
+
+def _at(path: str, name: str) -> Any:
+    """A name in the module that PyTorch made its home."""
+    module = sys.modules.get("tritensor" + ("." + path if path else ""))
+    if module is None:
+        if not _answered(path):
+            return ABSENT
+        module = importlib.import_module("tritensor." + path)
+    return vars(module)[name] if name in vars(module) else found(path, name)
+
+
+def _answered(path: str) -> bool:
+    """Whether a file answers a path, or names are added to it."""
+    return path in FILES or path in ADDED or path in NAMES_ONLY or _has_file(path)
+
+
+def is_here(path: str) -> bool:
+    """Whether a path of PyTorch's tree can be imported: a file of ours answers it, or some of its names are here, or of what lies below it."""
+    module = sys.modules.get("tritensor." + path, ABSENT)
+    if module is not ABSENT:
+        return module is not None
+    if path not in names.recorded() or path == "Tensor":
+        return False
+    if _answered(path):
+        return True
+    noted = names.names_of(path)
+    return any(n.home != path and found(path, name) is not ABSENT for name, n in noted.items()) or any(
+        is_here(f"{path}.{c}") for c in names.children_of(path)
+    )
+
+
+def _has_file(path: str) -> bool:
+    """Whether a file of ours has this very path. Asked of the parent's folder alone, so that nothing is imported."""
+    above, _, name = path.rpartition(".")
+    parent = sys.modules.get("tritensor" + ("." + above if above else ""))
+    return importlib.machinery.PathFinder.find_spec("tritensor." + path, list(getattr(parent, "__path__", ()))) is not None
+
+
+class Finder:
+    """Answers `import tritensor.<path>` where no file does. It is the last that Python asks."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("tritensor."):
+            return None
+        asked = fullname.removeprefix("tritensor.")
+        if not is_here(asked):
+            return None
+        return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
+
+
+class Loader:
+    """Makes a Path, or puts a file of this folder under the path that it answers."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        path = spec.name.removeprefix("tritensor.")
+        return None if path in FILES else Path(path)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        path = module.__name__.removeprefix("tritensor.")
+        if path in FILES:
+            real = importlib.import_module("tritensor.paths.modules." + FILES[path])
+            if "__getattr__" not in vars(real):
+                real.__getattr__ = door(path)  # type: ignore[method-assign]
+            if names.children_of(path):
+                real.__path__ = []  # what lies below is asked of the Finder
+            sys.modules[module.__name__] = real
+
+
+FINDER, LOADER = Finder(), Loader()

@@ -1,0 +1,11 @@
+"""torch.xpu: Intel's GPUs, which are not driven."""
+
+
+def is_available() -> bool:
+    """False."""
+    return False
+
+
+def device_count() -> int:
+    """0."""
+    return 0

@@ -1,0 +1,96 @@
+"""Settings that scripts make before they begin: threads, deterministic algorithms, denormal numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+# The names under which BLAS libraries set and tell their number of threads; numpy's wheels bring the first.
+_THREADS = (
+    ("scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_"),
+    ("openblas_set_num_threads64_", "openblas_get_num_threads64_"),
+    ("openblas_set_num_threads", "openblas_get_num_threads"),
+    ("MKL_Set_Num_Threads", "MKL_Get_Max_Threads"),
+)
+_deterministic = {"mode": False, "warn_only": False}
+_interop = 1
+
+
+@functools.cache
+def _blas() -> tuple[Any, Any] | None:
+    """(set, get) of the BLAS that numpy has loaded."""
+    lines = Path("/proc/self/maps").read_text().splitlines() if Path("/proc/self/maps").exists() else []
+    for path in sorted({found[0] for line in lines if (found := re.findall(r"/\S*(?:blas|mkl_rt)\S*\.so\S*", line))}):
+        library = ctypes.CDLL(path)
+        for setter, getter in _THREADS:
+            if hasattr(library, setter) and hasattr(library, getter):
+                return getattr(library, setter), getattr(library, getter)
+    return None
+
+
+def get_num_threads() -> int:
+    """How many threads a matrix product on the CPU uses: those of numpy's BLAS. Everything else runs on one."""
+    found = _blas()
+    return int(found[1]()) if found else 1
+
+
+def set_num_threads(int: int) -> None:
+    """Let matrix products on the CPU use this many threads. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
+    if int < 1:
+        raise ValueError(f"set_num_threads: {int} threads; give 1 or more")
+    found = _blas()
+    if found is None:
+        warnings.warn("set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2)
+    else:
+        found[0](int)
+
+
+def get_num_interop_threads() -> int:
+    """How many threads run whole ops beside one another: 1, or what set_num_interop_threads was given. Ops run one after another."""
+    return _interop
+
+
+def set_num_interop_threads(int: int) -> None:
+    """Accepted: ops run one after another, whatever the number. Raises ValueError below 1."""
+    global _interop
+    if int < 1:
+        raise ValueError(f"set_num_interop_threads: {int} threads; give 1 or more")
+    _interop = int
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Accepted: every op here is deterministic, with or without it."""
+    _deterministic.update(mode=bool(mode), warn_only=bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """What use_deterministic_algorithms was given last; False before. Every op is deterministic either way."""
+    return _deterministic["mode"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """The warn_only that use_deterministic_algorithms was given last."""
+    return _deterministic["warn_only"]
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """use_deterministic_algorithms by a word or number: "default" (0), "warn" (1), "error" (2). Raises RuntimeError for others."""
+    words = ("default", "warn", "error")
+    level = words.index(debug_mode) if debug_mode in words else debug_mode
+    if level not in (0, 1, 2):
+        raise RuntimeError(f"set_deterministic_debug_mode: {debug_mode!r}; give 'default', 'warn', 'error', or 0, 1, 2")
+    use_deterministic_algorithms(bool(level), warn_only=level == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0, 1 or 2, as set_deterministic_debug_mode counts."""
+    return 0 if not _deterministic["mode"] else 1 if _deterministic["warn_only"] else 2
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Whether denormal numbers are flushed to zero from now on: False, they are kept always, as numpy keeps them."""
+    return False

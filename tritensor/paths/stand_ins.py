@@ -1,0 +1,28 @@
+"""Names of PyTorch's that scripts import and rarely use: they are there, and say what is missing when they are called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Modules of which every public name can be imported, and why using one raises.
+NAMES_ONLY = {
+    "distributed": "tritensor runs in one process yet; torch.distributed.is_available() says so",
+    "fx": "nothing is traced; a module's forward is plain Python",
+    "hub": "nothing is downloaded; build the model and load its weights with load_state_dict(tritensor.load(file))",
+    "jit": "nothing is compiled; run the function or the module itself",
+    "onnx": "export to ONNX is not there; save the state_dict",
+}
+
+
+def stand_in(path: str, name: str, kind: str) -> Any:
+    """A function or a class of the name that raises NotImplementedError when it is called."""
+    said = f"{path}.{name}: not in tritensor: {NAMES_ONLY[path]}"
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(said)
+
+    if kind == "class":
+        return type(name, (), {"__new__": refuse, "__doc__": said, "__module__": f"tritensor.{path}"})
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__, refuse.__module__ = said, f"tritensor.{path}"
+    return refuse
