@@ -137,7 +137,20 @@ globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_",
 globals().update(_public)
 
 # Imported when they are asked for.
-_LAZY = ("GradScaler", "accelerator", "amp", "autocast", "backends", "compiler", "debug", "jit", "multiprocessing", "testing", "types", "version")
+_LAZY = (
+    "GradScaler",
+    "accelerator",
+    "amp",
+    "autocast",
+    "backends",
+    "compiler",
+    "debug",
+    "jit",
+    "multiprocessing",
+    "testing",
+    "types",
+    "version",
+)
 _paths.install()
 
 __all__ = sorted(n for n in globals() if not n.startswith("_"))

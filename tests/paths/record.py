@@ -16,11 +16,53 @@ import torch
 
 FILE = Path(__file__).resolve().parents[2] / "tritensor/paths/torch_names.json"
 TENSOR_FILE = FILE.with_name("tensor_names.txt")
-WHOLE = (
-    "accelerator amp autograd backends compiler cpu cuda distributions fft func functional futures hub library linalg masked mps multiprocessing nn optim "
-    "overrides profiler random return_types serialization signal sparse special storage testing types utils version xpu"
-).split()
-TOP = "ao distributed export fx jit nested onnx package quantization".split()  # of these the names of the module itself, not what lies below
+WHOLE = [
+    "accelerator",
+    "amp",
+    "autograd",
+    "backends",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributions",
+    "fft",
+    "func",
+    "functional",
+    "futures",
+    "hub",
+    "library",
+    "linalg",
+    "masked",
+    "mps",
+    "multiprocessing",
+    "nn",
+    "optim",
+    "overrides",
+    "profiler",
+    "random",
+    "return_types",
+    "serialization",
+    "signal",
+    "sparse",
+    "special",
+    "storage",
+    "testing",
+    "types",
+    "utils",
+    "version",
+    "xpu",
+]
+TOP = [
+    "ao",
+    "distributed",
+    "export",
+    "fx",
+    "jit",
+    "nested",
+    "onnx",
+    "package",
+    "quantization",
+]  # of these the names of the module itself, not what lies below
 LEFT_OUT = (
     "nn.intrinsic", "nn.quantized", "nn.quantizable", "nn.qat", "nn.backends", "utils.benchmark.", "utils.data.datapipes.", "utils.hipify", "utils.bottleneck",
     "utils.jit", "utils.serialization", "utils.viz", "utils.data.backward_compatibility", "utils.data.graph", "backends.nnpack.", "multiprocessing.queue",
@@ -37,10 +79,45 @@ PRIVATE = {
 }
 BINDINGS = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "nnpack_", "thnn_", "hspmm", "hsmm")
 OF_C = set(
-    """AcceleratorError Event Generator OutOfMemoryError Size Stream Tag device dtype finfo iinfo layout memory_format qscheme default_generator get_default_dtype
-    get_num_interop_threads get_num_threads set_num_interop_threads set_num_threads set_flush_denormal is_grad_enabled is_inference_mode_enabled is_anomaly_enabled
-    is_autocast_enabled is_autocast_cpu_enabled is_autocast_cache_enabled get_autocast_dtype get_autocast_cpu_dtype get_autocast_gpu_dtype set_autocast_enabled
-    set_autocast_dtype set_autocast_cache_enabled set_autocast_cpu_enabled set_autocast_cpu_dtype set_autocast_gpu_dtype clear_autocast_cache""".split()
+    [
+        "AcceleratorError",
+        "Event",
+        "Generator",
+        "OutOfMemoryError",
+        "Size",
+        "Stream",
+        "Tag",
+        "device",
+        "dtype",
+        "finfo",
+        "iinfo",
+        "layout",
+        "memory_format",
+        "qscheme",
+        "default_generator",
+        "get_default_dtype",
+        "get_num_interop_threads",
+        "get_num_threads",
+        "set_num_interop_threads",
+        "set_num_threads",
+        "set_flush_denormal",
+        "is_grad_enabled",
+        "is_inference_mode_enabled",
+        "is_anomaly_enabled",
+        "is_autocast_enabled",
+        "is_autocast_cpu_enabled",
+        "is_autocast_cache_enabled",
+        "get_autocast_dtype",
+        "get_autocast_cpu_dtype",
+        "get_autocast_gpu_dtype",
+        "set_autocast_enabled",
+        "set_autocast_dtype",
+        "set_autocast_cache_enabled",
+        "set_autocast_cpu_enabled",
+        "set_autocast_cpu_dtype",
+        "set_autocast_gpu_dtype",
+        "clear_autocast_cache",
+    ]
 )
 MARKS = ((inspect.isclass, "*"), (callable, "()"))
 
@@ -126,7 +203,9 @@ def main() -> None:
     text = ",\n".join(f"{json.dumps(path)}: {json.dumps(row)}" for path, row in rows.items())
     FILE.write_text("{\n" + text + "\n}\n")
     TENSOR_FILE.write_text(tensor_names())
-    print(f"{sum(len(names.split()) for row in rows.values() for names in row.values())} names in {len(rows)} modules of torch {torch.__version__}")
+    print(
+        f"{sum(len(names.split()) for row in rows.values() for names in row.values())} names in {len(rows)} modules of torch {torch.__version__}"
+    )
 
 
 if __name__ == "__main__":

@@ -19,7 +19,13 @@ class DistributedSampler(Sampler[int]):
     """
 
     def __init__(
-        self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0, drop_last: bool = False
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
             raise RuntimeError("DistributedSampler: there is no process group to ask; give num_replicas and rank")

@@ -8,11 +8,40 @@ from tritensor.paths.absent import mark_methods
 from tritensor.paths.finder import FINDER, Path, door
 
 # Modules of our own that PyTorch has under the same path, as far as the front door has loaded them.
-SHARED = (
-    "autograd autograd.function cuda cuda.memory cuda.nvtx cuda.random cuda.streams fft linalg nn nn.functional nn.init nn.parameter nn.utils nn.utils.clip_grad "
-    "nn.utils.convert_parameters nn.utils.parametrizations nn.utils.rnn optim optim.adam optim.adamw optim.lr_scheduler optim.optimizer optim.sgd random special "
-    "testing utils utils.data utils.checkpoint distributions func"
-).split()
+SHARED = [
+    "autograd",
+    "autograd.function",
+    "cuda",
+    "cuda.memory",
+    "cuda.nvtx",
+    "cuda.random",
+    "cuda.streams",
+    "fft",
+    "linalg",
+    "nn",
+    "nn.functional",
+    "nn.init",
+    "nn.parameter",
+    "nn.utils",
+    "nn.utils.clip_grad",
+    "nn.utils.convert_parameters",
+    "nn.utils.parametrizations",
+    "nn.utils.rnn",
+    "optim",
+    "optim.adam",
+    "optim.adamw",
+    "optim.lr_scheduler",
+    "optim.optimizer",
+    "optim.sgd",
+    "random",
+    "special",
+    "testing",
+    "utils",
+    "utils.data",
+    "utils.checkpoint",
+    "distributions",
+    "func",
+]
 
 
 # Paths whose last name is a function of the module above as well: imported late, such a module would take the function's place.

@@ -14,7 +14,22 @@ from tritensor.tensor.core import Tensor
 # Called with (path, name, frame) before the error: `python -m tritensor.run` notes where a script asked for what.
 listeners: list[Callable[[str, str, types.FrameType | None], None]] = []
 # Where the nearest name is looked for, in this order, when its own module has none.
-ELSEWHERE = ("", "nn.functional", "Tensor", "nn", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd", "utils.data", "linalg", "fft", "special", "cuda")
+ELSEWHERE = (
+    "",
+    "nn.functional",
+    "Tensor",
+    "nn",
+    "nn.init",
+    "nn.utils",
+    "optim",
+    "optim.lr_scheduler",
+    "autograd",
+    "utils.data",
+    "linalg",
+    "fft",
+    "special",
+    "cuda",
+)
 # What serves the same end under another name.
 INSTEAD = {
     ("", "compile"): "cuda.graph, which captures a whole step",
@@ -38,11 +53,15 @@ class _Told:
 
 
 class AbsentAttributeError(_Told, AttributeError):
-    """A name that is not here."""
+    """A name that is not here. Tracebacks call it by its builtin class."""
+
+    __module__, __qualname__ = "builtins", "AttributeError"
 
 
 class AbsentImportError(_Told, ImportError):
-    """A name that is not here, asked for by `from ... import`."""
+    """A name that is not here, asked for by `from ... import`. Tracebacks call it by its builtin class."""
+
+    __module__, __qualname__ = "builtins", "ImportError"
 
 
 def refuse(path: str, name: str) -> NoReturn:
@@ -63,7 +82,11 @@ def message(path: str, name: str, standard: str) -> str:
     known = name in names.names_of(path) or name in names.children_of(path)
     where = "torch" + ("." + path if path else "")
     near = nearest(path, name)
-    return standard + (f": {where} {names.VERSION} has it, tritensor does not" if known else "") + (f"; the nearest here is {near}" if near else "")
+    return (
+        standard
+        + (f": {where} {names.VERSION} has it, tritensor does not" if known else "")
+        + (f"; the nearest here is {near}" if near else "")
+    )
 
 
 def nearest(path: str, name: str) -> str:
@@ -113,7 +136,11 @@ def asking() -> types.FrameType | None:
 
 def _inside(frame: types.FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    return module == "tritensor" or module.startswith("tritensor.paths") or "importlib" in frame.f_code.co_filename
+    return (
+        module in ("tritensor", "tritensor.tools.run_script")
+        or module.startswith("tritensor.paths")
+        or "importlib" in frame.f_code.co_filename
+    )
 
 
 def importing(frame: types.FrameType | None) -> bool:
@@ -142,7 +169,8 @@ class Absent:
 
 
 def mark_methods() -> None:
-    """Put an Absent wherever PyTorch's Tensor has a public attribute that ours has not."""
+    """Put an Absent wherever PyTorch's Tensor has a public attribute that ours has not. The engine asks arrays and
+    tensors alike for their `storage`: that name stays plainly absent."""
     for name in names.tensor_names():
-        if not hasattr(Tensor, name) and _static(Tensor, name) is None:
+        if name != "storage" and not hasattr(Tensor, name) and _static(Tensor, name) is None:
             setattr(Tensor, name, Absent(name))

@@ -117,7 +117,7 @@ def is_here(path: str) -> bool:
 
 def _has_file(path: str) -> bool:
     """Whether a file of ours has this very path. Asked of the parent's folder alone, so that nothing is imported."""
-    above, _, name = path.rpartition(".")
+    above = path.rpartition(".")[0]
     parent = sys.modules.get("tritensor" + ("." + above if above else ""))
     return importlib.machinery.PathFinder.find_spec("tritensor." + path, list(getattr(parent, "__path__", ()))) is not None
 
@@ -147,8 +147,7 @@ class Loader:
             real = importlib.import_module("tritensor.paths.modules." + FILES[path])
             if "__getattr__" not in vars(real):
                 real.__getattr__ = door(path)  # type: ignore[method-assign]
-            if names.children_of(path):
-                real.__path__ = []  # what lies below is asked of the Finder
+            real.__path__ = []  # what lies below is asked of the Finder
             sys.modules[module.__name__] = real
 
 

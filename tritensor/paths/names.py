@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
+import os
 from typing import NamedTuple
 
 VERSION = "2.13"
-FILE = Path(__file__).with_name("torch_names.json")
-TENSOR_FILE = Path(__file__).with_name("tensor_names.txt")  # by itself: the front door reads it
+FILE = os.path.join(os.path.dirname(__file__), "torch_names.json")
+TENSOR_FILE = os.path.join(os.path.dirname(__file__), "tensor_names.txt")  # by itself: the front door reads it
 
 
 class Name(NamedTuple):
@@ -18,18 +18,23 @@ class Name(NamedTuple):
     home: str
 
 
+def _text(file: str) -> str:
+    with open(file, encoding="utf-8") as f:
+        return f.read()
+
+
 @functools.cache
 def recorded() -> dict[str, dict[str, str]]:
     """{module: {home: names}}; "" is torch itself, "Tensor" the class; a class is marked with *, a function with ()."""
     import json
 
-    found: dict[str, dict[str, str]] = json.loads(FILE.read_text())
-    return {"Tensor": {".": TENSOR_FILE.read_text()}, **found}
+    found: dict[str, dict[str, str]] = json.loads(_text(FILE))
+    return {"Tensor": {".": _text(TENSOR_FILE)}, **found}
 
 
 def tensor_names() -> list[str]:
     """The public attributes of PyTorch's Tensor."""
-    return TENSOR_FILE.read_text().replace("()", "").split()
+    return _text(TENSOR_FILE).replace("()", "").split()
 
 
 @functools.cache
@@ -48,4 +53,6 @@ def names_of(path: str) -> dict[str, Name]:
 def children_of(path: str) -> tuple[str, ...]:
     """The names of the modules right below one."""
     lead = path + "." if path else ""
-    return tuple(m.removeprefix(lead) for m in recorded() if m not in ("", "Tensor") and m.startswith(lead) and "." not in m.removeprefix(lead))
+    return tuple(
+        m.removeprefix(lead) for m in recorded() if m not in ("", "Tensor") and m.startswith(lead) and "." not in m.removeprefix(lead)
+    )

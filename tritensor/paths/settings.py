@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import re
 import warnings
-from pathlib import Path
 from typing import Any
 
 # The names under which BLAS libraries set and tell their number of threads; numpy's wheels bring the first.
@@ -23,7 +23,10 @@ _interop = 1
 @functools.cache
 def _blas() -> tuple[Any, Any] | None:
     """(set, get) of the BLAS that numpy has loaded."""
-    lines = Path("/proc/self/maps").read_text().splitlines() if Path("/proc/self/maps").exists() else []
+    lines = []
+    if os.path.exists("/proc/self/maps"):
+        with open("/proc/self/maps") as maps:
+            lines = maps.read().splitlines()
     for path in sorted({found[0] for line in lines if (found := re.findall(r"/\S*(?:blas|mkl_rt)\S*\.so\S*", line))}):
         library = ctypes.CDLL(path)
         for setter, getter in _THREADS:
@@ -44,7 +47,9 @@ def set_num_threads(int: int) -> None:
         raise ValueError(f"set_num_threads: {int} threads; give 1 or more")
     found = _blas()
     if found is None:
-        warnings.warn("set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2)
+        warnings.warn(
+            "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
+        )
     else:
         found[0](int)
 

@@ -208,7 +208,11 @@ def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:
         part = gap / np.abs(y) if gap.dtype.kind == "f" else (gap.astype(np.float32) / np.abs(y).astype(np.float32))
     gap, part = np.where(close, 0, gap), np.where(close, 0, part)
     exact, wrong = rtol == 0 and atol == 0, int((~close).sum())
-    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!", "", f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})"]
+    lines = [
+        f"Tensor-likes are not {'equal' if exact else 'close'}!",
+        "",
+        f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})",
+    ]
     for word, values, bound in (("absolute", gap, atol), ("relative", part, rtol)):
         at = np.unravel_index(int(np.argmax(values)), values.shape)
         index = "" if not values.ndim else f" at index {tuple(int(i) for i in at)}"
@@ -221,7 +225,9 @@ def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:
 def _numbers_of(a: Tensor, b: Tensor, lines: list[str], exact: bool) -> str:
     """Two tensors without dimensions are told as two numbers."""
     head = f"Scalars are not {'equal' if exact else 'close'}!\n\nExpected {b.item()} but got {a.item()}."
-    return "\n".join([head, *(line.replace("Greatest absolute", "Absolute").replace("Greatest relative", "Relative") for line in lines[3:])])
+    return "\n".join(
+        [head, *(line.replace("Greatest absolute", "Absolute").replace("Greatest relative", "Relative") for line in lines[3:])]
+    )
 
 
 def _comparable(t: Tensor) -> np.ndarray:

@@ -62,7 +62,9 @@ def _limits(kind: Any) -> Any:
     return np.finfo(kind.numpy) if kind.kind in ("float", "complex") else np.iinfo(kind.numpy)
 
 
-def _bounds(kind: Any, low: float | None, high: float | None, least: float, most: float, default: tuple[float, float]) -> tuple[float, float]:
+def _bounds(
+    kind: Any, low: float | None, high: float | None, least: float, most: float, default: tuple[float, float]
+) -> tuple[float, float]:
     """The bounds given or the default ones, within the type's range."""
     a, b = (default[0] if low is None else low), (default[1] if high is None else high)
     if math.isnan(a) or math.isnan(b):

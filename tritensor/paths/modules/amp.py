@@ -31,7 +31,9 @@ class autocast:
             warnings.warn("autocast: CUDA is not available; nothing is cast", UserWarning, stacklevel=2)
             enabled = False
         if enabled:
-            raise NotImplementedError("autocast: ops run in the types that they are given; give enabled=False, or convert the model, as with model.bfloat16()")
+            raise NotImplementedError(
+                "autocast: ops run in the types that they are given; give enabled=False, or convert the model, as with model.bfloat16()"
+            )
         self.device, self.fast_dtype = device_type, as_dtype(dtype) if dtype is not None else bfloat16 if device_type == "cpu" else float16
 
     def __enter__(self) -> autocast:
@@ -171,7 +173,12 @@ class CudaGradScaler(GradScaler):
     """`torch.cuda.amp.GradScaler(init_scale=65536.0, ...)`: GradScaler("cuda", ...)."""
 
     def __init__(
-        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True
+        self,
+        init_scale: float = 2.0**16,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
     ) -> None:
         super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
 
@@ -186,4 +193,3 @@ def custom_fwd(fwd: Any = None, *, device_type: str = "cuda", cast_inputs: Any =
 def custom_bwd(bwd: Any = None, *, device_type: str = "cuda") -> Any:
     """A decorator of a Function's backward that changes nothing."""
     return bwd if bwd is not None else lambda f: f
-

@@ -111,7 +111,9 @@ for _name in _SDP:
     _enable, _enabled = _sdp_switch(_name)
     setattr(cuda, f"enable_{_name}_sdp", _enable)
     setattr(cuda, f"{_name}_sdp_enabled", _enabled)
-cudnn: Any = Backend("cudnn", "cuDNN: not used", **FLAGS["cudnn"], flags=_flags_context("cudnn"), version=answers(None, "None."), is_available=no)
+cudnn: Any = Backend(
+    "cudnn", "cuDNN: not used", **FLAGS["cudnn"], flags=_flags_context("cudnn"), version=answers(None, "None."), is_available=no
+)
 cudnn.is_acceptable = no
 mps: Any = Backend("mps", "Apple's GPUs", is_available=no, is_built=no, is_macos_or_newer=no, is_macos13_or_newer=no)
 mkl: Any = Backend("mkl", "Intel's MKL", is_available=no, VERBOSE_OFF=0, VERBOSE_ON=1)

@@ -25,7 +25,14 @@ def set_sharing_strategy(new_strategy: str) -> None:
         raise ValueError(f"set_sharing_strategy: {new_strategy!r}; give 'file_system' or 'file_descriptor'")
 
 
-def spawn(fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn") -> Any:
+def spawn(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...] = (),
+    nprocs: int = 1,
+    join: bool = True,
+    daemon: bool = False,
+    start_method: str = "spawn",
+) -> Any:
     """Run fn(i, *args) in nprocs new processes and wait for them; join=False returns their list.
 
     Raises RuntimeError where one of them fails; the others are ended.

@@ -1,0 +1,168 @@
+"""Runs an unchanged PyTorch script: in this process alone, `import torch` is answered by tritensor. What is missing is listed at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.machinery
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tritensor.paths import absent
+from tritensor.tools import missing_names
+
+USAGE = """usage: python -m tritensor.run script.py [arguments]
+       python -m tritensor.run -m module [arguments]
+
+Runs a script, or a module, whose imports say torch: tritensor answers them. PyTorch need not be installed, and is not loaded where it is.
+What the script asks of torch and tritensor has not is listed on stderr at the end, with file and line."""
+SUFFIX = "+tritensor"
+
+
+class Torch(types.ModuleType):
+    """What `import torch` gives: tritensor under the name and with a version that scripts know how to compare."""
+
+    def __init__(self, ours: types.ModuleType, name: str) -> None:
+        super().__init__(name, ours.__doc__)
+        self.__dict__.update(_ours=ours, __version__=f"2.13.0{SUFFIX}", __file__=ours.__file__, __path__=[])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_ours"], name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._ours)
+
+
+class Door:
+    """Finds `torch` and everything below it in tritensor; stands before all other finders, so that an installed PyTorch is never found."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] != "torch":
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        name = module.__name__
+        ours = "tritensor" + name.removeprefix("torch")
+        try:
+            real = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (ours + ".").startswith(error.name + "."):
+                raise
+            below = name.removeprefix("torch").lstrip(".")
+            above, _, last = below.rpartition(".")
+            for listen in absent.listeners:
+                listen(above, last, absent.asking())
+            raise ModuleNotFoundError(f"No module named {name!r}: not in tritensor", name=name) from None
+        sys.modules[name] = Torch(real, name) if name in ("torch", "torch.version") else real
+
+
+def main(argv: list[str]) -> int:
+    """Run `argv`; returns the exit code that the script would have had, or ends the process as it would."""
+    if not argv or argv[0] in ("-h", "--help") or (argv[0] == "-m" and len(argv) < 2):
+        print(USAGE, file=sys.stdout if argv[:1] != ["-m"] and argv else sys.stderr)
+        return 0 if argv and argv[0] != "-m" else 2
+    if argv[0] != "-m" and not os.path.exists(argv[0]):
+        print(f"{sys.executable}: can't open file {os.path.abspath(argv[0])!r}: [Errno 2] No such file or directory", file=sys.stderr)
+        return 2
+    with opened() as asked:
+        run = _module(argv[1], argv[1:]) if argv[0] == "-m" else _script(argv[0], argv)
+        try:
+            return _guarded(run)
+        finally:
+            sys.stdout.flush()
+            report = missing_names.report(asked)
+            if report:
+                print(report, file=sys.stderr)
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[list[missing_names.Place]]:
+    """Within the `with`, `import torch` gives tritensor; the list grows by what is asked for and missing."""
+    asked: list[missing_names.Place] = []
+
+    def note(path: str, name: str, frame: types.FrameType | None) -> None:
+        asked.append(missing_names.place(path, name, frame))
+
+    before = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] == "torch"}
+    door: Any = Door()
+    sys.meta_path.insert(0, door)
+    absent.listeners.append(note)
+    try:
+        yield asked
+    finally:
+        absent.listeners.remove(note)
+        sys.meta_path.remove(door)
+        for n in [n for n in sys.modules if n.partition(".")[0] == "torch"]:
+            del sys.modules[n]
+        sys.modules.update(before)
+
+
+def _script(path: str, argv: list[str]) -> Callable[[], None]:
+    """The script as `__main__`, as Python runs it: by an absolute name, its folder first on the path."""
+    sys.argv = argv
+    if os.path.isdir(path) or (not path.endswith((".py", ".pyw")) and _is_archive(path)):
+        import runpy
+
+        return lambda: runpy.run_path(path, run_name="__main__") and None
+    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    file = os.path.abspath(path)
+    main_module: Any = types.ModuleType("__main__")
+    main_module.__file__, main_module.__builtins__, main_module.__cached__ = file, sys.modules["builtins"], None
+    main_module.__loader__ = importlib.machinery.SourceFileLoader("__main__", file)
+    sys.modules["__main__"] = main_module
+
+    def run() -> None:
+        with open(file, "rb") as source:
+            code = compile(source.read(), file, "exec")
+        exec(code, main_module.__dict__)
+
+    return run
+
+
+def _is_archive(path: str) -> bool:
+    import zipfile
+
+    return zipfile.is_zipfile(path)
+
+
+def _module(name: str, argv: list[str]) -> Callable[[], None]:
+    """A module as `__main__`, as `python -m` runs it: the working directory first on the path."""
+    import runpy
+
+    sys.argv = argv
+    sys.path[0] = os.getcwd()
+    return lambda: runpy._run_module_as_main(name) and None  # type: ignore[attr-defined]
+
+
+def _guarded(run: Callable[[], None]) -> int:
+    """Run; errors are told as Python tells them, from the script's own first line on."""
+    try:
+        run()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        told = _from_the_script(error.__traceback__)
+        if isinstance(error, KeyboardInterrupt):
+            sys.excepthook(type(error), error, told)
+            return 130
+        if sys.excepthook is sys.__excepthook__:
+            traceback.print_exception(type(error), error, told)  # Python's own hook would not shorten a syntax error's
+        else:
+            sys.excepthook(type(error), error, told)
+        return 1
+    return 0
+
+
+def _from_the_script(frames: types.TracebackType | None) -> types.TracebackType | None:
+    """A traceback without this file's own frames; runpy's stay, as they do in Python's own `-m`."""
+    while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+        frames = frames.tb_next
+    return frames
