@@ -9,7 +9,7 @@ from tritensor.nn.module import Module
 
 
 class DataParallel(Module):
-    """A module around `module`, which runs every batch on the one device that its parameters are on. `DataParallel(module, device_ids=None, output_device=None, dim=0)`.
+    """A module around `module`, which runs every batch on the one device that its parameters are on.
 
     Results and state_dict keys (`module.weight`) are PyTorch's, which splits a batch over several GPUs; this does not split.
 

@@ -151,4 +151,5 @@ class Loader:
             sys.modules[module.__name__] = real
 
 
-FINDER, LOADER = Finder(), Loader()
+FINDER: Any = Finder()
+LOADER: Any = Loader()

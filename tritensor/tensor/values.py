@@ -9,7 +9,10 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
+from tritensor.cuda.runtime.serving import emulated
+from tritensor.cuda.streams.stream import current_stream
 from tritensor.errors import ArgumentError, DeviceError, GradError, ShapeError
+from tritensor.tensor import dlpack
 from tritensor.tensor.copying import packed, unpacked, with_storage
 
 
@@ -62,15 +65,38 @@ class Values:
         return array.copy() if copy else array
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (2, self.array.device.index or 0) if isinstance(self.array, CudaArray) else (1, 0)
+        return dlpack.device_of(self.array)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
-        """A DLPack capsule of a tensor on the CPU, memory shared."""
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
+        """A DLPack capsule, memory shared unless copy=True or another device (`dl_device`, the CPU's) asks for a copy.
+
+        Raises BufferError for a tensor that requires grad, one on an emulated device, and for a device that cannot be had.
+        """
         if self.tracked:
             raise BufferError("dlpack: the tensor requires grad; export .detach()")
-        if isinstance(self.array, CudaArray):
-            raise BufferError(f"dlpack: export from {self.device} is not there yet; use .cpu() first")
-        return self.array.__dlpack__(**kwargs)
+        given: Any = self
+        if dl_device is not None and tuple(int(i) for i in dl_device) != self.__dlpack_device__():
+            if tuple(int(i) for i in dl_device) != (dlpack.CPU, 0) or copy is False:
+                raise BufferError(f"dlpack: the tensor is on {self.device}, dl_device is {tuple(dl_device)}; move it with .to(...) first")
+            given, stream = given.cpu(), None
+        elif copy:
+            given = given.clone()
+        return dlpack.exported(given.array, stream, max_version is not None and max_version[0] >= 1, given is not self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
+        array = self.array
+        if not isinstance(array, CudaArray) or emulated():
+            raise AttributeError(f"__cuda_array_interface__: the tensor is on {self.device}, not in a GPU's memory; move it with .cuda()")
+        if self.dtype.name == "bfloat16" or self.dtype.kind == "float8":
+            raise AttributeError(f"__cuda_array_interface__: there is no name for {self.dtype.name} in it; use DLPack")
+        if self.tracked:
+            raise GradError("__cuda_array_interface__: the tensor requires grad; use .detach()")
+        strides = None if array.is_contiguous() else tuple(s * array.itemsize for s in array.strides)
+        data = (array.data_ptr() if array.size else 0, False)
+        stream = current_stream(array.device.index).cuda_stream or 1
+        return {"shape": tuple(array.shape), "typestr": array.dtype.str, "data": data, "version": 3, "strides": strides, "stream": stream}
 
     def __bool__(self) -> bool:
         if self.array.size != 1:

@@ -105,13 +105,13 @@ def opened() -> Iterator[list[missing_names.Place]]:
         sys.modules.update(before)
 
 
-def _script(path: str, argv: list[str]) -> Callable[[], None]:
+def _script(path: str, argv: list[str]) -> Callable[[], object]:
     """The script as `__main__`, as Python runs it: by an absolute name, its folder first on the path."""
     sys.argv = argv
     if os.path.isdir(path) or (not path.endswith((".py", ".pyw")) and _is_archive(path)):
         import runpy
 
-        return lambda: runpy.run_path(path, run_name="__main__") and None
+        return lambda: runpy.run_path(path, run_name="__main__")
     sys.path[0] = os.path.dirname(os.path.realpath(path))
     file = os.path.abspath(path)
     main_module: Any = types.ModuleType("__main__")
@@ -133,16 +133,16 @@ def _is_archive(path: str) -> bool:
     return zipfile.is_zipfile(path)
 
 
-def _module(name: str, argv: list[str]) -> Callable[[], None]:
+def _module(name: str, argv: list[str]) -> Callable[[], object]:
     """A module as `__main__`, as `python -m` runs it: the working directory first on the path."""
     import runpy
 
     sys.argv = argv
     sys.path[0] = os.getcwd()
-    return lambda: runpy._run_module_as_main(name) and None  # type: ignore[attr-defined]
+    return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
 
 
-def _guarded(run: Callable[[], None]) -> int:
+def _guarded(run: Callable[[], object]) -> int:
     """Run; errors are told as Python tells them, from the script's own first line on."""
     try:
         run()

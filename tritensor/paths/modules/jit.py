@@ -61,7 +61,7 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     import builtins
 
     wanted = target_type if builtins.isinstance(target_type, tuple) else (target_type,)
-    return builtins.isinstance(obj, tuple(typing.get_origin(t) or t for t in wanted))
+    return builtins.isinstance(obj, tuple([typing.get_origin(t) or t for t in wanted]))  # type: ignore[misc]
 
 
 _Decorator = Callable[[T], T]

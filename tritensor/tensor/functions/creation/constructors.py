@@ -12,9 +12,10 @@ from tritensor import array, dtypes
 from tritensor.array import from_host
 from tritensor.cuda.memory import pinned
 from tritensor.device import as_device, device
-from tritensor.errors import ArgumentError, DeviceError, ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
 from tritensor.table import ops
+from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
 from tritensor.tensor.functions.shaping.reshaping import sizes
@@ -294,18 +295,16 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 @function(method=False)
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor on the memory of anything that speaks DLPack and lives on the CPU; on `device`, or a copy, where one is asked for.
+    """A tensor on the memory of anything that speaks DLPack, or of a capsule, on the CPU or a GPU; on `device`, or a copy, where one is asked for.
 
-    Raises ValueError for copy=False with a device to which the memory has to be copied.
+    Raises ValueError for copy=False with a device to which the memory has to be copied, DeviceError for memory of other devices.
     """
     if isinstance(ext_tensor, Tensor):
         found = ext_tensor
-    elif not hasattr(ext_tensor, "__dlpack__"):
+    elif not hasattr(ext_tensor, "__dlpack__") and type(ext_tensor).__name__ != "PyCapsule":
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not speak DLPack; give the array itself, or use tensor(...)")
-    elif hasattr(ext_tensor, "__dlpack_device__") and int(ext_tensor.__dlpack_device__()[0]) != 1:
-        raise DeviceError("from_dlpack: the memory is not on the CPU; copy it there first")
     else:
-        found = new_tensor(np.from_dlpack(ext_tensor))
+        found = new_tensor(dlpack.imported(ext_tensor))
     moved = found if device is None else found.to(device)
     if copy is False and moved is not found:
         raise ArgumentError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")
