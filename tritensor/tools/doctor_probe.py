@@ -84,6 +84,7 @@ def _kernel(runtime: Any, index: int) -> Check:
     x.requires_grad = True
     z = ops.add(ops.mul(x, y), x)
     z.backward(new_tensor(np.ones(n, np.float32)).to(f"cuda:{index}"))
+    assert x.grad is not None
     found, gradient = z.detach().cpu().array, x.grad.cpu().array
     took = time.perf_counter() - start
     for name, got, want in (("x * y + x", found, a * b + a), ("its gradient", gradient, b + 1)):

@@ -36,4 +36,4 @@ def _layout_of(x: Tensor) -> layout:
     return strided
 
 
-Tensor.layout = property(_layout_of)  # type: ignore[attr-defined]
+Tensor.layout = property(_layout_of)  # type: ignore[assignment, method-assign]

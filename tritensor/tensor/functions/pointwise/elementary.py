@@ -236,7 +236,7 @@ def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
-Tensor.where = _where_method  # type: ignore[attr-defined]
+Tensor.where = _where_method  # type: ignore[assignment, method-assign]
 
 
 @function(inplace=True, out=True, names=("clip",))

@@ -236,10 +236,10 @@ def _adjoint(x: Tensor) -> Tensor:
     return _conjugated(t(x))
 
 
-Tensor.T = property(_reversed)  # type: ignore[attr-defined]
-Tensor.mT = property(matrix_transpose)  # type: ignore[attr-defined]
-Tensor.H = property(_adjoint)  # type: ignore[attr-defined]
-Tensor.mH = property(adjoint)  # type: ignore[attr-defined]
+Tensor.T = property(_reversed)  # type: ignore[assignment, method-assign]
+Tensor.mT = property(matrix_transpose)  # type: ignore[assignment, method-assign]
+Tensor.H = property(_adjoint)  # type: ignore[assignment, method-assign]
+Tensor.mH = property(adjoint)  # type: ignore[assignment, method-assign]
 
 
 @function(names=("movedim", "moveaxis"))

@@ -1,0 +1,1235 @@
+# Written by `python -m tritensor.tools.stubs`; edit the functions themselves.
+import builtins as _builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from tritensor.random import Generator
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+class Methods:
+    """The methods and operators of Tensor that the files of tensor/functions publish."""
+
+    @property
+    def H(self) -> Tensor:
+        """The transpose of a matrix (of a real one; a complex one is conjugated on the CPU by conj())."""
+
+    @property
+    def T(self) -> Tensor:
+        """All dimensions in reverse order."""
+
+    def __abs__(self) -> Tensor: ...
+
+    def __add__(self, other: Any) -> Any: ...
+
+    def __and__(self, other: Any) -> Any: ...
+
+    def __eq__(self, other: Any) -> Any: ...  # type: ignore[override]
+
+    def __floordiv__(self, other: Any) -> Any: ...
+
+    def __ge__(self, other: Any) -> Any: ...
+
+    def __getitem__(self, index: Any) -> Tensor:
+        """x[index]: a view for ints (0-d integer tensors too), slices, None and ..., a copy as soon as an array, list or mask takes part."""
+
+    def __gt__(self, other: Any) -> Any: ...
+
+    def __iadd__(self, other: Any) -> Any: ...
+
+    def __iand__(self, other: Any) -> Any: ...
+
+    def __ifloordiv__(self, other: Any) -> Any: ...
+
+    def __ilshift__(self, other: Any) -> Any: ...
+
+    def __imatmul__(self, other: Any) -> Any: ...
+
+    def __imod__(self, other: Any) -> Any: ...
+
+    def __imul__(self, other: Any) -> Any: ...
+
+    def __invert__(self) -> Tensor: ...
+
+    def __ior__(self, other: Any) -> Any: ...
+
+    def __ipow__(self, other: Any) -> Any: ...
+
+    def __irshift__(self, other: Any) -> Any: ...
+
+    def __isub__(self, other: Any) -> Any: ...
+
+    def __itruediv__(self, other: Any) -> Any: ...
+
+    def __ixor__(self, other: Any) -> Any: ...
+
+    def __le__(self, other: Any) -> Any: ...
+
+    def __lshift__(self, other: Any) -> Any: ...
+
+    def __lt__(self, other: Any) -> Any: ...
+
+    def __matmul__(self, other: Any) -> Any: ...
+
+    def __mod__(self, other: Any) -> Any: ...
+
+    def __mul__(self, other: Any) -> Any: ...
+
+    def __ne__(self, other: Any) -> Any: ...  # type: ignore[override]
+
+    def __neg__(self) -> Tensor: ...
+
+    def __or__(self, other: Any) -> Any: ...
+
+    def __pos__(self) -> Tensor: ...
+
+    def __pow__(self, other: Any) -> Any: ...
+
+    def __radd__(self, other: Any) -> Any: ...
+
+    def __rand__(self, other: Any) -> Any: ...
+
+    def __repr__(self) -> _builtins.str:
+        """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
+
+    def __rfloordiv__(self, other: Any) -> Any: ...
+
+    def __rlshift__(self, other: Any) -> Any: ...
+
+    def __rmatmul__(self, other: Any) -> Any: ...
+
+    def __rmod__(self, other: Any) -> Any: ...
+
+    def __rmul__(self, other: Any) -> Any: ...
+
+    def __ror__(self, other: Any) -> Any: ...
+
+    def __rpow__(self, other: Any) -> Any: ...
+
+    def __rrshift__(self, other: Any) -> Any: ...
+
+    def __rshift__(self, other: Any) -> Any: ...
+
+    def __rsub__(self, other: Any) -> Any: ...
+
+    def __rtruediv__(self, other: Any) -> Any: ...
+
+    def __rxor__(self, other: Any) -> Any: ...
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
+
+    def __str__(self) -> _builtins.str: ...
+
+    def __sub__(self, other: Any) -> Any: ...
+
+    def __truediv__(self, other: Any) -> Any: ...
+
+    def __xor__(self, other: Any) -> Any: ...
+
+    def abs(self, *, out: Tensor | None = None) -> Tensor:
+        """The absolute value; its gradient at 0 is 0."""
+
+    def abs_(self) -> Tensor:
+        """The absolute value; its gradient at 0 is 0."""
+
+    def absolute(self, *, out: Tensor | None = None) -> Tensor:
+        """The absolute value; its gradient at 0 is 0."""
+
+    def absolute_(self) -> Tensor:
+        """The absolute value; its gradient at 0 is 0."""
+
+    def acos(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse cosine."""
+
+    def acos_(self) -> Tensor:
+        """The inverse cosine."""
+
+    def acosh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic cosine."""
+
+    def acosh_(self) -> Tensor:
+        """The inverse hyperbolic cosine."""
+
+    def add(self, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """x + alpha * other."""
+
+    def add_(self, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
+        """x + alpha * other."""
+
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """beta * input + alpha * the sum over the batch of bmm(batch1, batch2)."""
+
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
+        """beta * input + alpha * the sum over the batch of bmm(batch1, batch2)."""
+
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """x + value * tensor1 / tensor2."""
+
+    def addcdiv_(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1) -> Tensor:
+        """x + value * tensor1 / tensor2."""
+
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """x + value * tensor1 * tensor2."""
+
+    def addcmul_(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1) -> Tensor:
+        """x + value * tensor1 * tensor2."""
+
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape."""
+
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
+        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape."""
+
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """beta * input + alpha * (mat @ vec)."""
+
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
+        """beta * input + alpha * (mat @ vec)."""
+
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """beta * input + alpha * outer(vec1, vec2)."""
+
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
+        """beta * input + alpha * outer(vec1, vec2)."""
+
+    def adjoint(self) -> Tensor:
+        """The last two dimensions exchanged."""
+
+    def all(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
+
+    def allclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> _builtins.bool:
+        """Whether all elements are close (see isclose)."""
+
+    def amax(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
+
+    def amin(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
+
+    def aminmax(self, *, dim: Any = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(smallest, largest) over dims."""
+
+    def any(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
+
+    def arccos(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse cosine."""
+
+    def arccos_(self) -> Tensor:
+        """The inverse cosine."""
+
+    def arccosh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic cosine."""
+
+    def arccosh_(self) -> Tensor:
+        """The inverse hyperbolic cosine."""
+
+    def arcsin(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse sine."""
+
+    def arcsin_(self) -> Tensor:
+        """The inverse sine."""
+
+    def arcsinh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic sine."""
+
+    def arcsinh_(self) -> Tensor:
+        """The inverse hyperbolic sine."""
+
+    def arctan(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse tangent."""
+
+    def arctan2(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The angle of the point (other, x), in (-pi, pi]."""
+
+    def arctan2_(self, other: Any) -> Tensor:
+        """The angle of the point (other, x), in (-pi, pi]."""
+
+    def arctan_(self) -> Tensor:
+        """The inverse tangent."""
+
+    def arctanh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic tangent."""
+
+    def arctanh_(self) -> Tensor:
+        """The inverse hyperbolic tangent."""
+
+    def argmax(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Index (int64) of the first largest along dim, or in the flattened tensor."""
+
+    def argmin(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Index (int64) of the first smallest along dim, or in the flattened tensor."""
+
+    def argwhere(self) -> Tensor:
+        """Positions of the elements that are not 0: (count, ndim)."""
+
+    def as_strided(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+        """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
+
+    def asin(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse sine."""
+
+    def asin_(self) -> Tensor:
+        """The inverse sine."""
+
+    def asinh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic sine."""
+
+    def asinh_(self) -> Tensor:
+        """The inverse hyperbolic sine."""
+
+    def astype(self, dtype: Any, copy: _builtins.bool = True) -> Tensor:
+        """x as another dtype (the array API's spelling)."""
+
+    def atan(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse tangent."""
+
+    def atan2(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The angle of the point (other, x), in (-pi, pi]."""
+
+    def atan2_(self, other: Any) -> Tensor:
+        """The angle of the point (other, x), in (-pi, pi]."""
+
+    def atan_(self) -> Tensor:
+        """The inverse tangent."""
+
+    def atanh(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse hyperbolic tangent."""
+
+    def atanh_(self) -> Tensor:
+        """The inverse hyperbolic tangent."""
+
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """beta * input + alpha * bmm(batch1, batch2)."""
+
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
+        """beta * input + alpha * bmm(batch1, batch2)."""
+
+    def bernoulli(self, p: _builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+        """1 with probability x (or p, where it is given), else 0, for each element of x."""
+
+    def bernoulli_(self, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
+
+    def bfloat16(self, memory_format: Any = ...) -> Tensor:
+        """x as bfloat16; itself when it is."""
+
+    def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Bits set in both."""
+
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """Bits set in both."""
+
+    def bitwise_invert(self, *, out: Tensor | None = None) -> Tensor:
+        """Every bit flipped; `not` of booleans."""
+
+    def bitwise_invert_(self) -> Tensor:
+        """Every bit flipped; `not` of booleans."""
+
+    def bitwise_left_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Bits shifted up by other."""
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """Bits shifted up by other."""
+
+    def bitwise_not(self, *, out: Tensor | None = None) -> Tensor:
+        """Every bit flipped; `not` of booleans."""
+
+    def bitwise_not_(self) -> Tensor:
+        """Every bit flipped; `not` of booleans."""
+
+    def bitwise_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Bits set in one or both."""
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """Bits set in one or both."""
+
+    def bitwise_right_shift(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Bits shifted down by other."""
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """Bits shifted down by other."""
+
+    def bitwise_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Bits set in one only."""
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """Bits set in one only."""
+
+    def bmm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
+
+    def bool(self, memory_format: Any = ...) -> Tensor:
+        """x as bool; itself when it is."""
+
+    def broadcast_to(self, *shape: Any) -> Tensor:
+        """numpy's name for expand."""
+
+    def byte(self, memory_format: Any = ...) -> Tensor:
+        """x as uint8; itself when it is."""
+
+    def ceil(self, *, out: Tensor | None = None) -> Tensor:
+        """The smallest whole number not below x."""
+
+    def ceil_(self) -> Tensor:
+        """The smallest whole number not below x."""
+
+    def char(self, memory_format: Any = ...) -> Tensor:
+        """x as int8; itself when it is."""
+
+    def chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """At most `chunks` parts of equal size, the last smaller where they do not divide."""
+
+    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+        """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
+    def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
+        """x, but at most max."""
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """x, but at most max."""
+
+    def clamp_min(self, min: Any, *, out: Tensor | None = None) -> Tensor:
+        """x, but at least min."""
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """x, but at least min."""
+
+    def clip(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+        """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
+    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+        """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
+
+    def contiguous(self, memory_format: Any = ...) -> Tensor:
+        """x itself when its elements lie without gaps in C order (or in another memory format's), else a copy that does."""
+
+    def copy_(self, source: Any, non_blocking: _builtins.bool = False) -> Tensor:
+        """Write source (broadcast, cast, moved between devices) over x; returns x. `non_blocking` as in `to`, for a source on another device."""
+
+    def cos(self, *, out: Tensor | None = None) -> Tensor:
+        """The cosine of x in radians."""
+
+    def cos_(self) -> Tensor:
+        """The cosine of x in radians."""
+
+    def cosh(self, *, out: Tensor | None = None) -> Tensor:
+        """The hyperbolic cosine."""
+
+    def cosh_(self) -> Tensor:
+        """The hyperbolic cosine."""
+
+    def count_nonzero(self, dim: Any = None, *, axis: Any = None, keepdims: _builtins.bool = False) -> Tensor:
+        """How many elements over dims are not zero, int64."""
+
+    def cpu(self, memory_format: Any = ...) -> Tensor:
+        """x on the CPU; itself when it is there."""
+
+    def cuda(self, device: Any = None, non_blocking: _builtins.bool = False, memory_format: Any = ...) -> Tensor:
+        """x on a GPU; itself when it is there. `non_blocking` as in `to`. Raises DeviceError when there is none."""
+
+    def cumsum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def cumsum_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def cumulative_sum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def cumulative_sum_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def deg2rad(self, *, out: Tensor | None = None) -> Tensor:
+        """Degrees as radians."""
+
+    def deg2rad_(self) -> Tensor:
+        """Degrees as radians."""
+
+    def diag(self, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
+
+    def diag_embed(self, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
+        """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
+
+    def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
+        """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
+
+    def div(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """x / other."""
+
+    def div_(self, other: Any, *, rounding_mode: _builtins.str | None = None) -> Tensor:
+        """x / other."""
+
+    def divide(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """x / other."""
+
+    def divide_(self, other: Any, *, rounding_mode: _builtins.str | None = None) -> Tensor:
+        """x / other."""
+
+    def dot(self, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Sum of products of two vectors of one length, a 0-d tensor."""
+
+    def double(self, memory_format: Any = ...) -> Tensor:
+        """x as float64; itself when it is."""
+
+    def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along dim 2."""
+
+    def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x == other, element by element."""
+
+    def eq_(self, other: Any) -> Tensor:
+        """Whether x == other, element by element."""
+
+    def equal(self, other: Tensor) -> _builtins.bool:
+        """Whether both have the same shape and elements."""
+
+    def erf(self, *, out: Tensor | None = None) -> Tensor:
+        """The error function."""
+
+    def erf_(self) -> Tensor:
+        """The error function."""
+
+    def erfc(self, *, out: Tensor | None = None) -> Tensor:
+        """1 - erf(x), accurate where erf is near 1."""
+
+    def erfc_(self) -> Tensor:
+        """1 - erf(x), accurate where erf is near 1."""
+
+    def exp(self, *, out: Tensor | None = None) -> Tensor:
+        """e to the power x."""
+
+    def exp2(self, *, out: Tensor | None = None) -> Tensor:
+        """2 to the power x."""
+
+    def exp2_(self) -> Tensor:
+        """2 to the power x."""
+
+    def exp_(self) -> Tensor:
+        """e to the power x."""
+
+    def expand(self, *size: Any, implicit: _builtins.bool = False) -> Tensor:
+        """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
+
+    def expand_as(self, other: Tensor) -> Tensor:
+        """x.expand(other.shape)."""
+
+    def expand_dims(self, dim: Any = 0) -> Tensor:
+        """numpy's name for unsqueeze; several dims as a tuple."""
+
+    def expit(self, *, out: Tensor | None = None) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def expit_(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def expm1(self, *, out: Tensor | None = None) -> Tensor:
+        """exp(x) - 1, accurate near 0."""
+
+    def expm1_(self) -> Tensor:
+        """exp(x) - 1, accurate near 0."""
+
+    def exponential_(self, lambd: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with exponential numbers of rate lambd."""
+
+    def fill_(self, value: Any) -> Tensor:
+        """Write one value, a number or a 0-d tensor, everywhere; returns x."""
+
+    def fix(self, *, out: Tensor | None = None) -> Tensor:
+        """x without its fraction."""
+
+    def fix_(self) -> Tensor:
+        """x without its fraction."""
+
+    def flatten(self, start_dim: _builtins.int = 0, end_dim: _builtins.int = -1) -> Tensor:
+        """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
+
+    def flip(self, *dims: Any) -> Tensor:
+        """The elements in reverse order along dimensions: `x.flip(0, 1)`; a copy. None named: along all."""
+
+    def fliplr(self) -> Tensor:
+        """Columns in reverse order."""
+
+    def flipud(self) -> Tensor:
+        """Rows in reverse order."""
+
+    def float(self, memory_format: Any = ...) -> Tensor:
+        """x as float32; itself when it is."""
+
+    def floor(self, *, out: Tensor | None = None) -> Tensor:
+        """The largest whole number not above x."""
+
+    def floor_(self) -> Tensor:
+        """The largest whole number not above x."""
+
+    def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+
+    def fmod(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x - trunc(x / other) * other: it has the sign of x."""
+
+    def fmod_(self, other: Any) -> Tensor:
+        """x - trunc(x / other) * other: it has the sign of x."""
+
+    def frac(self, *, out: Tensor | None = None) -> Tensor:
+        """x - trunc(x)."""
+
+    def frac_(self) -> Tensor:
+        """x - trunc(x)."""
+
+    def gather(self, dim: _builtins.int, index: Tensor, *, sparse_grad: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+        """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
+
+    def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x >= other."""
+
+    def ge_(self, other: Any) -> Tensor:
+        """Whether x >= other."""
+
+    def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
+
+    def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x > other."""
+
+    def greater_(self, other: Any) -> Tensor:
+        """Whether x > other."""
+
+    def greater_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x >= other."""
+
+    def greater_equal_(self, other: Any) -> Tensor:
+        """Whether x >= other."""
+
+    def gt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x > other."""
+
+    def gt_(self, other: Any) -> Tensor:
+        """Whether x > other."""
+
+    def half(self, memory_format: Any = ...) -> Tensor:
+        """x as float16; itself when it is."""
+
+    def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """0 below 0, `values` at 0, 1 above."""
+
+    def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along dim 1, along dim 0 of a vector."""
+
+    def hypot(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+
+    def hypot_(self, other: Any) -> Tensor:
+        """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+
+    def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+
+    def index_add_(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1) -> Tensor:
+        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+
+    def index_copy(self, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy of x with source's slices written at the indices of a dimension."""
+
+    def index_copy_(self, dim: _builtins.int, index: Tensor, source: Tensor) -> Tensor:
+        """A copy of x with source's slices written at the indices of a dimension."""
+
+    def index_fill(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
+        """A copy of x with one value written at the indices of a dimension."""
+
+    def index_fill_(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
+        """A copy of x with one value written at the indices of a dimension."""
+
+    def index_put(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+
+    def index_put_(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+
+    def index_select(self, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The slices of a dimension that a vector of indices names."""
+
+    def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Sum of products over the last dimension of both; with a 0-d operand, their product."""
+
+    def int(self, memory_format: Any = ...) -> Tensor:
+        """x as int32; itself when it is."""
+
+    def is_pinned(self, device: Any = None) -> _builtins.bool:
+        """Whether x lies in pinned host memory."""
+
+    def isclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> Tensor:
+        """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
+
+    def isfinite(self) -> Tensor:
+        """Whether x is neither infinite nor NaN."""
+
+    def isinf(self) -> Tensor:
+        """Whether x is infinite."""
+
+    def isnan(self) -> Tensor:
+        """Whether x is NaN."""
+
+    @property
+    def layout(self) -> Any:
+        """Always `tritensor.strided`."""
+
+    def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x <= other."""
+
+    def le_(self, other: Any) -> Tensor:
+        """Whether x <= other."""
+
+    def lerp(self, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
+        """x + weight * (end - x)."""
+
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        """x + weight * (end - x)."""
+
+    def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x < other."""
+
+    def less_(self, other: Any) -> Tensor:
+        """Whether x < other."""
+
+    def less_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x <= other."""
+
+    def less_equal_(self, other: Any) -> Tensor:
+        """Whether x <= other."""
+
+    def log(self, *, out: Tensor | None = None) -> Tensor:
+        """The natural logarithm; NaN below 0."""
+
+    def log10(self, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm to base 10."""
+
+    def log10_(self) -> Tensor:
+        """The logarithm to base 10."""
+
+    def log1p(self, *, out: Tensor | None = None) -> Tensor:
+        """log(1 + x), accurate near 0."""
+
+    def log1p_(self) -> Tensor:
+        """log(1 + x), accurate near 0."""
+
+    def log2(self, *, out: Tensor | None = None) -> Tensor:
+        """The logarithm to base 2."""
+
+    def log2_(self) -> Tensor:
+        """The logarithm to base 2."""
+
+    def log_(self) -> Tensor:
+        """The natural logarithm; NaN below 0."""
+
+    def log_softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """x - log sum e^x along dim; `dtype`: cast x first."""
+
+    def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
+
+    def logical_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether neither is 0."""
+
+    def logical_and_(self, other: Any) -> Tensor:
+        """Whether neither is 0."""
+
+    def logical_not(self, *, out: Tensor | None = None) -> Tensor:
+        """Whether x is 0."""
+
+    def logical_not_(self) -> Tensor:
+        """Whether x is 0."""
+
+    def logical_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether one of them is not 0."""
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """Whether one of them is not 0."""
+
+    def logical_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether exactly one of them is 0."""
+
+    def logical_xor_(self, other: Any) -> Tensor:
+        """Whether exactly one of them is 0."""
+
+    def logit(self, eps: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
+
+    def logit_(self, eps: _builtins.float | None = None) -> Tensor:
+        """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
+
+    def logsumexp(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
+
+    def long(self, memory_format: Any = ...) -> Tensor:
+        """x as int64; itself when it is."""
+
+    def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x < other."""
+
+    def lt_(self, other: Any) -> Tensor:
+        """Whether x < other."""
+
+    @property
+    def mH(self) -> Tensor:
+        """The last two dimensions exchanged."""
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two dimensions exchanged."""
+
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
+
+    def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The elements where mask (which broadcasts with x) is True, as a vector."""
+
+    def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
+
+    def matrix_transpose(self) -> Tensor:
+        """The last two dimensions exchanged."""
+
+    def max(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+        """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
+
+    def maximum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
+
+    def mean(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
+
+    def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+        """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
+
+    def minimum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
+
+    def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """(m, k) @ (k, n), without broadcasting."""
+
+    def moveaxis(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions `source` moved to `destination`; the others keep their order."""
+
+    def movedim(self, source: Any, destination: Any) -> Tensor:
+        """Dimensions `source` moved to `destination`; the others keep their order."""
+
+    def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x * other."""
+
+    def mul_(self, other: Any) -> Tensor:
+        """x * other."""
+
+    def multinomial(self, num_samples: _builtins.int, replacement: _builtins.bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+        """Indices drawn with probabilities proportional to the weights in x, (n,) or (rows, n). Without replacement each comes at most once,"""
+
+    def multiply(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x * other."""
+
+    def multiply_(self, other: Any) -> Tensor:
+        """x * other."""
+
+    def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """(m, k) @ (k,)."""
+
+    def nan_to_num(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+
+    def nan_to_num_(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None) -> Tensor:
+        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+
+    def nanmean(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Mean over dims of what is not NaN."""
+
+    def nansum(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Sum over dims of what is not NaN."""
+
+    def narrow(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
+        """Elements start to start + length - 1 of a dimension."""
+
+    def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x != other."""
+
+    def ne_(self, other: Any) -> Tensor:
+        """Whether x != other."""
+
+    def neg(self, *, out: Tensor | None = None) -> Tensor:
+        """-x."""
+
+    def neg_(self) -> Tensor:
+        """-x."""
+
+    def negative(self, *, out: Tensor | None = None) -> Tensor:
+        """-x."""
+
+    def negative_(self) -> Tensor:
+        """-x."""
+
+    def new_empty(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """empty(...) of this tensor's dtype and device."""
+
+    def new_full(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """full(...) of this tensor's dtype and device."""
+
+    def new_ones(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """ones(...) of this tensor's dtype and device."""
+
+    def new_tensor(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """tensor(...) of this tensor's dtype and device."""
+
+    def new_zeros(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        """zeros(...) of this tensor's dtype and device."""
+
+    def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
+
+    def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: Any = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
+
+    def normal_(self, mean: _builtins.float = 0.0, std: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with normal numbers."""
+
+    def not_equal(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """Whether x != other."""
+
+    def not_equal_(self, other: Any) -> Tensor:
+        """Whether x != other."""
+
+    def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
+
+    def permute(self, *dims: Any) -> Tensor:
+        """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+
+    def permute_dims(self, *dims: Any) -> Tensor:
+        """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+
+    def pin_memory(self, device: Any = None) -> Tensor:
+        """A copy of x in pinned host memory, from and to which a GPU copies by itself; x itself when it lies there."""
+
+    def positive(self) -> Tensor:
+        """x itself. Raises DTypeError for bool."""
+
+    def pow(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x to the power other; integers stay integers."""
+
+    def pow_(self, other: Any) -> Tensor:
+        """x to the power other; integers stay integers."""
+
+    def prod(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
+        """Radians as degrees."""
+
+    def rad2deg_(self) -> Tensor:
+        """Radians as degrees."""
+
+    def random_(self, start: Any = ..., end: Any = ..., *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,"""
+
+    def ravel(self) -> Tensor:
+        """x in one dimension; copies only where its strides need that."""
+
+    def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
+        """1 / x."""
+
+    def reciprocal_(self) -> Tensor:
+        """1 / x."""
+
+    def record_stream(self, stream: Any) -> None:
+        """Say that work on a stream uses x: its memory is not handed out again before the work queued there when x dies is done."""
+
+    def relu(self, *, out: Tensor | None = None) -> Tensor:
+        """max(x, 0); the gradient at 0 is 0."""
+
+    def relu_(self) -> Tensor:
+        """max(x, 0); the gradient at 0 is 0."""
+
+    def remainder(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x - floor(x / other) * other: it has the sign of other."""
+
+    def remainder_(self, other: Any) -> Tensor:
+        """x - floor(x / other) * other: it has the sign of other."""
+
+    def repeat(self, *repeats: Any) -> Tensor:
+        """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
+
+    def repeat_interleave(self, repeats: Any = None, dim: _builtins.int | None = None, *, output_size: _builtins.int | None = None) -> Tensor:
+        """Each element (or slice along `dim`) repeated in place: so many times, or as often as a tensor of counts says."""
+
+    def reshape(self, *shape: Any) -> Tensor:
+        """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy."""
+
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """x.reshape(other.shape)."""
+
+    def roll(self, shifts: Any, dims: Any = None) -> Tensor:
+        """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
+
+    def rot90(self, k: _builtins.int = 1, dims: Any = (0, 1)) -> Tensor:
+        """Turned k times by 90 degrees from the first of two dimensions towards the second."""
+
+    def round(self, *, decimals: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
+        """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
+
+    def round_(self, *, decimals: _builtins.int = 0) -> Tensor:
+        """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
+
+    def rsqrt(self, *, out: Tensor | None = None) -> Tensor:
+        """1 / sqrt(x)."""
+
+    def rsqrt_(self) -> Tensor:
+        """1 / sqrt(x)."""
+
+    def rsub(self, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
+        """other - alpha * x."""
+
+    def scatter(self, dim: _builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """A copy of x with src[.., j, ..] (or a number) written at [.., index[.., j, ..], ..]; of repeated positions the last one stays."""
+
+    def scatter_(self, dim: _builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: _builtins.str | None = None) -> Tensor:
+        """A copy of x with src[.., j, ..] (or a number) written at [.., index[.., j, ..], ..]; of repeated positions the last one stays."""
+
+    def scatter_add(self, dim: _builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
+
+    def scatter_add_(self, dim: _builtins.int, index: Tensor, src: Tensor) -> Tensor:
+        """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
+
+    def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
+        """x at one index of a dimension, which goes."""
+
+    def sgn(self, *, out: Tensor | None = None) -> Tensor:
+        """1, 0 or -1 by the sign of x; its gradient is 0."""
+
+    def sgn_(self) -> Tensor:
+        """1, 0 or -1 by the sign of x; its gradient is 0."""
+
+    def short(self, memory_format: Any = ...) -> Tensor:
+        """x as int16; itself when it is."""
+
+    def sigmoid(self, *, out: Tensor | None = None) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def sigmoid_(self) -> Tensor:
+        """1 / (1 + exp(-x))."""
+
+    def sign(self, *, out: Tensor | None = None) -> Tensor:
+        """1, 0 or -1 by the sign of x; its gradient is 0."""
+
+    def sign_(self) -> Tensor:
+        """1, 0 or -1 by the sign of x; its gradient is 0."""
+
+    def sin(self, *, out: Tensor | None = None) -> Tensor:
+        """The sine of x in radians."""
+
+    def sin_(self) -> Tensor:
+        """The sine of x in radians."""
+
+    def sinh(self, *, out: Tensor | None = None) -> Tensor:
+        """The hyperbolic sine."""
+
+    def sinh_(self) -> Tensor:
+        """The hyperbolic sine."""
+
+    def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """e^x / sum e^x along dim; `dtype`: cast x first."""
+
+    def split(self, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """Parts of a size (the last may be smaller), or of the sizes listed."""
+
+    def split_with_sizes(self, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """Parts of the sizes listed."""
+
+    def sqrt(self, *, out: Tensor | None = None) -> Tensor:
+        """The square root, correctly rounded; NaN below 0."""
+
+    def sqrt_(self) -> Tensor:
+        """The square root, correctly rounded; NaN below 0."""
+
+    def square(self, *, out: Tensor | None = None) -> Tensor:
+        """x * x."""
+
+    def square_(self) -> Tensor:
+        """x * x."""
+
+    def squeeze(self, dim: Any = None) -> Tensor:
+        """Without dimensions of size 1: all of them, or those named (others stay)."""
+
+    def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """squeeze, in place: the memory stays, this tensor's shape changes."""
+
+    def std(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
+
+    def std_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+        """(standard deviation, mean) over dims."""
+
+    def storage_offset(self) -> _builtins.int:
+        """Elements between the start of the memory that x is a view of and x's first element."""
+
+    def sub(self, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """x - alpha * other."""
+
+    def sub_(self, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
+        """x - alpha * other."""
+
+    def subtract(self, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+        """x - alpha * other."""
+
+    def subtract_(self, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
+        """x - alpha * other."""
+
+    def sum(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
+
+    def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
+        """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
+
+    def swapaxes_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """transpose, in place: the memory stays, this tensor's shape changes."""
+
+    def swapdims(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
+        """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
+
+    def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """transpose, in place: the memory stays, this tensor's shape changes."""
+
+    def t(self) -> Tensor:
+        """The transpose of a matrix; a view of all of x with fewer dimensions."""
+
+    def t_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """t, in place: the memory stays, this tensor's shape changes."""
+
+    def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Elements of the flattened tensor, in index's shape."""
+
+    def take_along_axis(self, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
+        """numpy's name for take_along_dim, and numpy's default: the last axis."""
+
+    def take_along_dim(self, indices: Tensor, dim: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+        """gather with broadcasting: x and indices stretch to each other outside `dim`, where negative ones count from the end."""
+
+    def tan(self, *, out: Tensor | None = None) -> Tensor:
+        """The tangent of x in radians."""
+
+    def tan_(self) -> Tensor:
+        """The tangent of x in radians."""
+
+    def tanh(self, *, out: Tensor | None = None) -> Tensor:
+        """The hyperbolic tangent."""
+
+    def tanh_(self) -> Tensor:
+        """The hyperbolic tangent."""
+
+    def tensor_split(self, indices_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """So many parts (sizes differ by one at most), or the parts between the indices listed."""
+
+    def tile(self, *dims: Any) -> Tensor:
+        """numpy's repeat: `dims` may be shorter than x's shape."""
+
+    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _builtins.bool = False, copy: _builtins.bool = False, memory_format: Any = None) -> Tensor:
+        """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
+
+    def transpose(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
+        """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
+
+    def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """transpose, in place: the memory stays, this tensor's shape changes."""
+
+    def tril(self, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The lower triangle of the last two dimensions, zeros elsewhere."""
+
+    def tril_(self, diagonal: _builtins.int = 0) -> Tensor:
+        """The lower triangle of the last two dimensions, zeros elsewhere."""
+
+    def triu(self, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+        """The upper triangle of the last two dimensions, zeros elsewhere."""
+
+    def triu_(self, diagonal: _builtins.int = 0) -> Tensor:
+        """The upper triangle of the last two dimensions, zeros elsewhere."""
+
+    def true_divide(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+        """x / other."""
+
+    def true_divide_(self, other: Any, *, rounding_mode: _builtins.str | None = None) -> Tensor:
+        """x / other."""
+
+    def trunc(self, *, out: Tensor | None = None) -> Tensor:
+        """x without its fraction."""
+
+    def trunc_(self) -> Tensor:
+        """x without its fraction."""
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """x as other's dtype, on its device."""
+
+    def unbind(self, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """All slices along a dimension."""
+
+    def unflatten(self, dim: _builtins.int, sizes: Any) -> Tensor:
+        """Dimension `dim` split into `sizes`, one of which may be -1."""
+
+    def unfold(self, dimension: _builtins.int, size: _builtins.int, step: _builtins.int) -> Tensor:
+        """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
+
+    def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with uniform numbers of [a, b)."""
+
+    def unsqueeze(self, dim: _builtins.int) -> Tensor:
+        """With a new dimension of size 1 at `dim`."""
+
+    def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """unsqueeze, in place: the memory stays, this tensor's shape changes."""
+
+    def var(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+        """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
+
+    def var_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+        """(variance, mean) over dims."""
+
+    def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """dot of two real vectors."""
+
+    def view(self, *shape: Any) -> Tensor:
+        """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,"""
+
+    def view_as(self, other: Tensor) -> Tensor:
+        """x.view(other.shape)."""
+
+    def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        """Parts along dim 0."""
+
+    def where(self, condition: Tensor, other: Any) -> Tensor:
+        """self where condition holds, else other."""
+
+    def xlogy(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+
+    def zero_(self) -> Tensor:
+        """Write zeros; returns x."""

@@ -1,0 +1,164 @@
+"""Writes the `.pyi` files that editors and type checkers read: `python -m tritensor.tools.stubs` after a change of public functions."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+PACKAGE = Path(__file__).resolve().parent.parent
+NOTE = "# Written by `python -m tritensor.tools.stubs`; edit the functions themselves."
+BUILTINS = {"bool", "int", "float", "complex", "str", "bytes", "object", "slice"}  # some are types' or methods' names here: always written in full
+KNOWN = {"Tensor", "Any", "None", "Sequence", "Callable", "Iterator", "tuple", "list", "dict", "Size", "Generator"} | BUILTINS
+HEAD = f"""{NOTE}
+import builtins as _builtins
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+"""
+
+
+def annotation(given: Any) -> str:
+    """An annotation in words that every stub knows; Any for others."""
+    text = given if isinstance(given, str) else getattr(given, "__name__", str(given)) if given is not inspect.Parameter.empty else "Any"
+    try:
+        tree = ast.parse(text.strip("'\""), mode="eval")
+    except SyntaxError:
+        return "Any"
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    if not names <= KNOWN or any(isinstance(n, ast.Attribute) for n in ast.walk(tree)):
+        return "Any"
+    for n in ast.walk(tree):
+        if isinstance(n, ast.Name) and n.id in BUILTINS:
+            n.id = "_builtins." + n.id
+    return ast.unparse(tree)
+
+
+def default(value: Any) -> str:
+    """A default as its source where it is a literal, else `...`."""
+    plain = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf"))
+    if plain or (isinstance(value, tuple) and all(isinstance(v, int) for v in value)):
+        return repr(value)
+    return "..."
+
+
+def parameters(f: Callable[..., Any], method: bool) -> str:
+    """What stands between the parentheses."""
+    found: list[str] = []
+    kinds = inspect.Parameter
+    given = list(inspect.signature(f).parameters.values())
+    starred = False
+    for i, p in enumerate(given):
+        if p.kind is kinds.KEYWORD_ONLY and not starred:
+            found.append("*")
+            starred = True
+        if method and i == 0:
+            found.append("self")
+            continue
+        star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
+        starred = starred or star == "*"
+        text = f"{star}{p.name}: {annotation(p.annotation)}"
+        found.append(text if p.default is kinds.empty else f"{text} = {default(p.default)}")
+        if p.kind is kinds.POSITIONAL_ONLY and (i + 1 == len(given) or given[i + 1].kind is not kinds.POSITIONAL_ONLY):
+            found.append("/")
+    return ", ".join(found)
+
+
+def function(name: str, f: Callable[..., Any], method: bool = False) -> Iterator[str]:
+    """One function: its signature and the first line of its documentation."""
+    lead = "    " if method else ""
+    given = annotation(inspect.signature(f).return_annotation)
+    ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
+    doc = (inspect.getdoc(f) or "").split("\n")[0].replace("\\", "\\\\").replace('"""', "'''")
+    doc += " " * doc.endswith('"')
+    yield f"{lead}def {name}({parameters(f, method)}) -> {given}:{'' if doc else ' ...'}{ignored}"
+    if doc:
+        yield f'{lead}    """{doc}"""'
+
+
+def front_door() -> str:
+    """tritensor/__init__.pyi: what the front door imports, its types, its functions."""
+    import sys
+
+    from tritensor import dtypes
+    from tritensor.tensor.publishing.publish import public
+
+    ours = sys.modules["tritensor"]
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    lines = [HEAD, "from tritensor.dtypes import DType as _DType", "from tritensor.strides import MemoryFormat as _MemoryFormat"]
+    for n in tree.body:
+        if isinstance(n, ast.ImportFrom) and not all(a.asname and a.asname.startswith("_") for a in n.names) and n.module != "tritensor.dtypes":
+            lines.append(ast.unparse(n))
+    lines += [f"from tritensor import {m} as {m}" for m in ("debug", "testing")]
+    own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+    lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
+    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("debug", "testing")]
+    types_named = {n: v for n, v in vars(ours).items() if isinstance(v, dtypes.DType)}
+    lines += [f"{n}: dtype" for n in sorted(types_named)]
+    written = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    for name in sorted({*own, *public} - written):
+        lines += ["", *function(name, getattr(ours, name))]
+    return "\n".join(lines) + "\n"
+
+
+def methods() -> str:
+    """tritensor/tensor/methods.pyi: what is attached to Tensor when it is published."""
+    from tritensor.paths.absent import Absent
+    from tritensor.tensor.core import Tensor
+
+    written: set[str] = set()
+    for file, name in (("core.py", "Tensor"), ("values.py", "Values")):
+        tree = ast.parse((PACKAGE / "tensor" / file).read_text())
+        body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name).body
+        written |= {n.name for n in body if isinstance(n, ast.FunctionDef)}
+        written |= {t.id for n in body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+        written |= {n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    lines = [HEAD, "from tritensor.random import Generator", "from tritensor.tensor.core import Tensor", "from tritensor.tensor.size import Size", ""]
+    lines += ["class Methods:", '    """The methods and operators of Tensor that the files of tensor/functions publish."""']
+    for name, value in sorted(vars(Tensor).items()):
+        if name in written or isinstance(value, Absent) or name in ("__slots__", "__hash__", "__weakref__") or name.endswith("__weakref"):
+            continue
+        if isinstance(value, property) and value.fget is not None:
+            lines += ["", "    @property", *function(name, value.fget, method=True)]
+            if value.fset is not None:
+                lines += [f"    @{name}.setter", f"    def {name}(self, value: Any) -> None: ..."]
+        elif isinstance(value, types.FunctionType):
+            lines += ["", *function(name, value, method=True)]
+    return "\n".join(lines) + "\n"
+
+
+def functional(module: types.ModuleType) -> str:
+    """The stub of a module of functions behind the door."""
+    lines = [HEAD, "from tritensor.random import Generator", "from tritensor.tensor.core import Tensor", "from tritensor.tensor.size import Size"]
+    for name, value in sorted(vars(module).items()):
+        if name.startswith("__") or name in ("Any", "Callable", "Generator", "Iterator", "Sequence", "Size", "Tensor", "annotations"):
+            continue
+        if isinstance(value, types.FunctionType):
+            lines += ["", *function(name, value)]
+        elif not isinstance(value, types.ModuleType):
+            lines += ["", f"{name}: Any"]
+    return "\n".join(lines) + "\n"
+
+
+def texts() -> dict[Path, str]:
+    """Every stub, by the file that it belongs in."""
+    importlib.import_module("tritensor")
+    F = importlib.import_module("tritensor.nn.functional")
+    return {
+        PACKAGE / "__init__.pyi": front_door(),
+        PACKAGE / "tensor" / "methods.pyi": methods(),
+        Path(str(F.__file__)).with_suffix(".pyi"): functional(F),
+    }
+
+
+def main() -> None:
+    for path, text in texts().items():
+        path.write_text(text)
+        print(f"{path.relative_to(PACKAGE.parent)}: {len(text.splitlines())} lines")
+
+
+if __name__ == "__main__":
+    main()
