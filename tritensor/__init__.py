@@ -153,4 +153,6 @@ _LAZY = (
 )
 _paths.install()
 
-__all__ = sorted(n for n in globals() if not n.startswith("_"))
+# Rooms of the house that importing has left here; no names for users.
+_ROOMS = {"array", "call_site", "dispatch", "doctor", "dtypes", "errors", "matmul_precision", "paths", "replay", "run", "strides", "table", "tools", "transfer"}
+__all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from tritensor.paths.absent import mark_methods
+from tritensor.paths.einops_backend import register
 from tritensor.paths.finder import FINDER, Path, door
 
 # Modules of our own that PyTorch has under the same path, as far as the front door has loaded them.
@@ -58,3 +59,4 @@ def install() -> None:
     for path in NAMED_TWICE:
         sys.modules.setdefault("tritensor." + path, Path(path))
     mark_methods()
+    register()

@@ -107,6 +107,10 @@ def is_here(path: str) -> bool:
         return module is not None
     if path not in names.recorded() or path == "Tensor":
         return False
+    above = path.rpartition(".")[0]
+    if above in FILES and "tritensor." + above not in sys.modules:  # a file may make the modules below it
+        importlib.import_module("tritensor." + above)
+        return is_here(path)
     if _answered(path):
         return True
     noted = names.names_of(path)

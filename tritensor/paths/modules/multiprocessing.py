@@ -6,6 +6,7 @@ import multiprocessing
 from collections.abc import Callable
 from typing import Any
 
+globals().update({name: getattr(multiprocessing, name) for name in multiprocessing.__all__})
 __all__ = [*multiprocessing.__all__, "get_all_sharing_strategies", "get_sharing_strategy", "set_sharing_strategy", "spawn"]
 
 
@@ -53,8 +54,3 @@ def spawn(
     if failed is not None:
         raise RuntimeError(f"spawn: process {failed} ended with exit code {processes[failed].exitcode}; its error stands above")
     return None
-
-
-def __getattr__(name: str) -> Any:
-    """Everything else is Python's."""
-    return getattr(multiprocessing, name)

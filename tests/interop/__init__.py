@@ -1,0 +1,1 @@
+"""Other projects' released test suites, asked of our tensors: `make interop`."""

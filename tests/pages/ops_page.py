@@ -1,0 +1,72 @@
+"""docs/ops.md: every op and its square, and every public function that is made of other ops. `python -m tests.pages.ops_page` writes it anew."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from pathlib import Path
+from typing import Any
+
+import tritensor as tt
+from tritensor.nn import functional as F
+from tritensor.table import registry
+from tritensor.tensor.publishing.publish import public
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+HEAD = """# The ops, and what is made of them
+
+An op is a record with four corners: a forward and a backward kernel in Triton, and the same two in plain mathematics. **forward** and **backward** say
+where a kernel of its own runs on a GPU: `kernel`, `view` (no data moves), or by which rule instead; **again** says whether the gradient can be differentiated
+(every rule is made of ops, so it can wherever there is one). Types are those that its tests ask. This page is written by `python -m tests.pages.ops_page`.
+"""
+
+
+def row(name: str, op: Any) -> str:
+    """One op's line."""
+    forward = "view" if op.view else "kernel" if op.forward is not None else "CPU only"
+    if op.rule is None:
+        backward, again = "no gradient", ""
+    else:
+        backward, again = "kernel" if op.backward is not None else "view" if op.view else "rule", "yes"
+    inputs = ", ".join(op.inputs) + ("..." if op.variadic else "")
+    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {op.doc.split(chr(10))[0].rstrip('.')} |"
+
+
+def ops() -> list[str]:
+    """The table of ops, a heading for each family."""
+    lines: list[str] = []
+    families: dict[str, list[str]] = {}
+    for name in sorted(registry):
+        module = registry[name].module.split(".")
+        families.setdefault(module[2] if len(module) > 2 else module[0], []).append(name)
+    for family, found in sorted(families.items()):
+        lines += [f"### {family} ({len(found)})", "", "| op | inputs | forward | backward | again | types | |", "|---|---|---|---|---|---|---|"]
+        lines += [row(name, registry[name]) for name in found] + [""]
+    return lines
+
+
+def composed() -> list[str]:
+    """Public functions without an op of their name, and the ops that their own code names."""
+    found: dict[str, Any] = {n: f for n, f in public.items() if n not in registry}
+    found |= {f"F.{n}": f for n, f in vars(F).items() if isinstance(f, types.FunctionType) and f.__module__.startswith("tritensor.nn") and n not in registry}
+    lines = []
+    for name, f in sorted(found.items()):
+        if name.startswith(("_", "F._")):
+            continue
+        body = inspect.unwrap(f)
+        own = "" if body.__name__ == name.removeprefix("F.") else f" (`{body.__name__}` under another name)"
+        used = sorted(set(body.__code__.co_names) & set(registry)) if "ops" in body.__code__.co_names else []
+        lines.append(f"- `{name}`{own}" + (": " + ", ".join(f"`{u}`" for u in used) if used else ""))
+    return lines
+
+
+def page() -> str:
+    """The whole page."""
+    assert tt.kernels is not None  # every family's files are found through it
+    table, rest = ops(), composed()
+    total = f"{len(registry)} ops; {sum(o.rule is not None for o in registry.values())} with a gradient, {sum(o.forward is not None for o in registry.values())} with a kernel of their own."
+    return "\n".join([HEAD, "## Ops", "", total, "", *table, f"## Public functions made of other ops ({len(rest)})", "", *rest, ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())

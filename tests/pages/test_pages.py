@@ -1,0 +1,48 @@
+"""docs/api.md and docs/ops.md say what is so."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+import pytest
+
+import tritensor as tt
+from tests.pages import api_page, ops_page
+from tritensor.table import registry
+
+
+@pytest.mark.parametrize("page", [api_page, ops_page], ids=["api", "ops"])
+def test_the_page_is_fresh(page: ModuleType) -> None:
+    assert page.PAGE.read_text() == page.page(), f"write it anew: python -m {page.__name__}"
+
+
+def test_here_and_not_here() -> None:
+    assert api_page.is_here("", "add")
+    assert api_page.is_here("Tensor", "add_")
+    assert api_page.is_here("Tensor", "grad")
+    assert api_page.is_here("jit", "script")
+    assert not api_page.is_here("jit", "trace")  # a name that raises when it is called
+    assert not api_page.is_here("", "lobpcg")
+    assert not api_page.is_here("Tensor", "to_sparse")
+    assert not api_page.is_here("distributions", "Wishart")
+
+
+def test_differences_are_told_by_name() -> None:
+    assert any("safetensors" in said for said in api_page.differs("", "load"))
+    assert any("gelu(inf)" in said for said in api_page.differs("nn.functional", "gelu"))
+    assert not api_page.differs("", "cos")
+
+
+def test_the_totals_are_of_the_modules() -> None:
+    rows = [[int(n) for n in re.findall(r"\| (\d+)", line)] for line in api_page.PAGE.read_text().splitlines() if line.startswith(("| torch", "| all"))]
+    assert [sum(column) for column in zip(*rows[:-1], strict=True)] == rows[-1]
+    assert all(names == sum(parts) for names, *parts in rows)
+
+
+def test_every_op_has_a_line() -> None:
+    text = ops_page.PAGE.read_text()
+    assert all(f"| `{name}` |" in text for name in registry)
+    assert "- `hstack`" in text
+    assert f"{len(registry)} ops;" in text
+    assert tt.hstack is not None
