@@ -78,6 +78,7 @@ from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.publishing.publish import checked as _checked
+from tritensor.tensor.publishing.publish import namespaces as _namespaces
 from tritensor.tensor.publishing.publish import public as _public
 from tritensor.tensor.size import Size as Size
 
@@ -95,7 +96,7 @@ def __getattr__(name: str) -> _typing.Any:
 
 def __dir__() -> list[str]:
     """The public names."""
-    return sorted({*__all__, *_LAZY})
+    return sorted({*__all__, *_LAZY, *_namespaces})
 
 
 def get_default_dtype() -> dtype:
@@ -154,5 +155,20 @@ _LAZY = (
 _paths.install()
 
 # Rooms of the house that importing has left here; no names for users.
-_ROOMS = {"array", "call_site", "dispatch", "doctor", "dtypes", "errors", "matmul_precision", "paths", "replay", "run", "strides", "table", "tools", "transfer"}
+_ROOMS = {
+    "array",
+    "call_site",
+    "dispatch",
+    "doctor",
+    "dtypes",
+    "errors",
+    "matmul_precision",
+    "paths",
+    "replay",
+    "run",
+    "strides",
+    "table",
+    "tools",
+    "transfer",
+}
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)

@@ -150,7 +150,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1
     """beta * input + alpha * outer(vec1, vec2)."""
 
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dimensions exchanged."""
+    """The last two dimensions exchanged, complex numbers conjugated."""
 
 def all(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
@@ -166,6 +166,9 @@ def amin(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axi
 
 def aminmax(input: Tensor, *, dim: Any = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """(smallest, largest) over dims."""
+
+def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
 
 def any(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
@@ -311,11 +314,20 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined side by side, vectors as columns."""
 
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """real + i imag, of two tensors of float32, or of float64, that broadcast."""
+
 def concat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
 
 def concatenate(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
+
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The complex conjugate in memory of its own; of a real x a copy."""
 
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x in radians."""
@@ -485,6 +497,9 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 def hypot(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
 
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
+
 def index_add(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """A copy of x with alpha * source's slices added at the indices of a dimension."""
 
@@ -503,8 +518,14 @@ def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tenso
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
 
+def is_conj(input: Tensor) -> _builtins.bool:
+    """Whether x is conjugated lazily: never, here."""
+
 def is_floating_point(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type is a floating one."""
+
+def is_neg(input: Tensor) -> _builtins.bool:
+    """Whether x is negated lazily: never, here."""
 
 def is_tensor(x: _builtins.object) -> _builtins.bool:
     """Whether x is a Tensor."""
@@ -686,6 +707,9 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
 def permute_dims(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
 
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
+
 def positive(input: Tensor) -> Tensor:
     """x itself. Raises DTypeError for bool."""
 
@@ -725,6 +749,9 @@ def randperm(n: _builtins.int, *, generator: Generator | None = None, dtype: Any
 def ravel(input: Tensor) -> Tensor:
     """x in one dimension; copies only where its strides need that."""
 
+def real(input: Tensor) -> Tensor:
+    """The real parts: of complex numbers a view, of real ones x itself."""
+
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
 
@@ -745,6 +772,12 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """x.reshape(other.shape)."""
+
+def resolve_conj(input: Tensor) -> Tensor:
+    """x itself: no tensor here is conjugated lazily."""
+
+def resolve_neg(input: Tensor) -> Tensor:
+    """x itself: no tensor here is negated lazily."""
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
@@ -780,13 +813,13 @@ def set_default_dtype(dtype: Any) -> None:
     """Make `dtype` (float16, bfloat16, float32 or float64) the floating type of `tensor(1.5)` and `rand(3)`."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1, 0 or -1 by the sign of x; its gradient is 0."""
+    """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
 
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
 
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """1, 0 or -1 by the sign of x; its gradient is 0."""
+    """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x in radians."""
@@ -909,13 +942,19 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = N
     """(variance, mean) over dims."""
 
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """dot of two real vectors."""
+    """dot of two vectors, the first conjugated."""
 
 def view(input: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,"""
 
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """x.view(other.shape)."""
+
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs (..., 2) of float32 or float64 as complex numbers (...), a view. Raises ShapeError where the strides allow none."""
+
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex numbers (...) as pairs of real ones (..., 2), a view."""
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 0."""

@@ -26,7 +26,9 @@ def main() -> int:
 
     einops.tests.collect_test_backends = collect
     folder = Path(einops.tests.__file__).parent
-    return int(pytest.main(["-q", "-p", "no:cacheprovider", "-W", "default", "-k", LEFT_OUT, "-c", os.devnull, *(str(folder / f) for f in FILES)]))
+    return int(
+        pytest.main(["-q", "-p", "no:cacheprovider", "-W", "default", "-k", LEFT_OUT, "-c", os.devnull, *(str(folder / f) for f in FILES)])
+    )
 
 
 if __name__ == "__main__":

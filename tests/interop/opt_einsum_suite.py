@@ -16,8 +16,8 @@ from tritensor.tools.run_script import opened
 def contractions() -> int:
     """Every contraction of opt_einsum's list on our tensors under our own name, against numpy; returns how many were asked."""
     from opt_einsum import contract
-    from opt_einsum.tests.test_backends import tests as equations
     from opt_einsum.testing import build_views
+    from opt_einsum.tests.test_backends import tests as equations
 
     for equation in equations:
         views = build_views(equation)
@@ -30,7 +30,6 @@ def contractions() -> int:
 def main() -> int:
     with opened():
         import opt_einsum.tests
-
         from opt_einsum.contract import _infer_backend_class_cached
 
         print(f"{contractions()} contractions of our tensors agree with numpy's")

@@ -40,7 +40,12 @@ def ops() -> list[str]:
         module = registry[name].module.split(".")
         families.setdefault(module[2] if len(module) > 2 else module[0], []).append(name)
     for family, found in sorted(families.items()):
-        lines += [f"### {family} ({len(found)})", "", "| op | inputs | forward | backward | again | types | |", "|---|---|---|---|---|---|---|"]
+        lines += [
+            f"### {family} ({len(found)})",
+            "",
+            "| op | inputs | forward | backward | again | types | |",
+            "|---|---|---|---|---|---|---|",
+        ]
         lines += [row(name, registry[name]) for name in found] + [""]
     return lines
 
@@ -48,7 +53,11 @@ def ops() -> list[str]:
 def composed() -> list[str]:
     """Public functions without an op of their name, and the ops that their own code names."""
     found: dict[str, Any] = {n: f for n, f in public.items() if n not in registry}
-    found |= {f"F.{n}": f for n, f in vars(F).items() if isinstance(f, types.FunctionType) and f.__module__.startswith("tritensor.nn") and n not in registry}
+    found |= {
+        f"F.{n}": f
+        for n, f in vars(F).items()
+        if isinstance(f, types.FunctionType) and f.__module__.startswith("tritensor.nn") and n not in registry
+    }
     lines = []
     for name, f in sorted(found.items()):
         if name.startswith(("_", "F._")):

@@ -35,7 +35,11 @@ def test_differences_are_told_by_name() -> None:
 
 
 def test_the_totals_are_of_the_modules() -> None:
-    rows = [[int(n) for n in re.findall(r"\| (\d+)", line)] for line in api_page.PAGE.read_text().splitlines() if line.startswith(("| torch", "| all"))]
+    rows = [
+        [int(n) for n in re.findall(r"\| (\d+)", line)]
+        for line in api_page.PAGE.read_text().splitlines()
+        if line.startswith(("| torch", "| all"))
+    ]
     assert [sum(column) for column in zip(*rows[:-1], strict=True)] == rows[-1]
     assert all(names == sum(parts) for names, *parts in rows)
 

@@ -78,47 +78,14 @@ PRIVATE = {
     "utils.data.dataloader": ("_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"),
 }
 BINDINGS = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "nnpack_", "thnn_", "hspmm", "hsmm")
-OF_C = set(
-    [
-        "AcceleratorError",
-        "Event",
-        "Generator",
-        "OutOfMemoryError",
-        "Size",
-        "Stream",
-        "Tag",
-        "device",
-        "dtype",
-        "finfo",
-        "iinfo",
-        "layout",
-        "memory_format",
-        "qscheme",
-        "default_generator",
-        "get_default_dtype",
-        "get_num_interop_threads",
-        "get_num_threads",
-        "set_num_interop_threads",
-        "set_num_threads",
-        "set_flush_denormal",
-        "is_grad_enabled",
-        "is_inference_mode_enabled",
-        "is_anomaly_enabled",
-        "is_autocast_enabled",
-        "is_autocast_cpu_enabled",
-        "is_autocast_cache_enabled",
-        "get_autocast_dtype",
-        "get_autocast_cpu_dtype",
-        "get_autocast_gpu_dtype",
-        "set_autocast_enabled",
-        "set_autocast_dtype",
-        "set_autocast_cache_enabled",
-        "set_autocast_cpu_enabled",
-        "set_autocast_cpu_dtype",
-        "set_autocast_gpu_dtype",
-        "clear_autocast_cache",
-    ]
-)
+OF_C = {
+    "AcceleratorError", "Event", "Generator", "OutOfMemoryError", "Size", "Stream", "Tag", "device", "dtype", "finfo", "iinfo", "layout",
+    "memory_format", "qscheme", "default_generator", "get_default_dtype", "get_num_interop_threads", "get_num_threads",
+    "set_num_interop_threads", "set_num_threads", "set_flush_denormal", "is_grad_enabled", "is_inference_mode_enabled",
+    "is_anomaly_enabled", "is_autocast_enabled", "is_autocast_cpu_enabled", "is_autocast_cache_enabled", "get_autocast_dtype",
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "set_autocast_enabled", "set_autocast_dtype", "set_autocast_cache_enabled",
+    "set_autocast_cpu_enabled", "set_autocast_cpu_dtype", "set_autocast_gpu_dtype", "clear_autocast_cache",
+}  # fmt: skip
 MARKS = ((inspect.isclass, "*"), (callable, "()"))
 
 

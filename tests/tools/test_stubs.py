@@ -38,13 +38,23 @@ def test_every_method_is_in_a_stub_or_in_the_source() -> None:
 
 
 def test_what_a_stub_makes_of_a_function() -> None:
-    def f(x: tt.Tensor, /, n: int | None = 2, *rest: float, kind: np.ndarray = None, far: float = float("inf"), **more: str) -> tuple[tt.Tensor, ...]:  # noqa: F821
+    def f(
+        x: tt.Tensor, /, n: int | None = 2, *rest: float, kind: np.ndarray = None, far: float = float("inf"), **more: str
+    ) -> tuple[tt.Tensor, ...]:  # noqa: F821
         """One "line".
 
         Another."""
         raise AssertionError
 
-    f.__annotations__ = {"x": "Tensor", "n": "int | None", "rest": "float", "kind": "np.ndarray", "far": "float", "more": "str", "return": "tuple[Tensor, ...]"}
+    f.__annotations__ = {
+        "x": "Tensor",
+        "n": "int | None",
+        "rest": "float",
+        "kind": "np.ndarray",
+        "far": "float",
+        "more": "str",
+        "return": "tuple[Tensor, ...]",
+    }
     assert list(stubs.function("f", f)) == [
         "def f(x: Tensor, /, n: _builtins.int | None = 2, *rest: _builtins.float, kind: Any = None, far: _builtins.float = ..., "
         "**more: _builtins.str) -> tuple[Tensor, ...]:",

@@ -174,3 +174,9 @@ def mark_methods() -> None:
     for name in names.tensor_names():
         if name != "storage" and not hasattr(Tensor, name) and _static(Tensor, name) is None:
             setattr(Tensor, name, Absent(name))
+    Tensor.__dir__ = _present  # type: ignore[method-assign]
+
+
+def _present(self: Tensor) -> list[str]:
+    """A tensor's attributes, those that are absent left out."""
+    return [n for n in object.__dir__(self) if not isinstance(_static(type(self), n), Absent)]

@@ -12,6 +12,7 @@ from typing import Any
 from tritensor.paths import names
 from tritensor.paths.absent import refuse
 from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
+from tritensor.tensor.publishing.publish import namespaces
 
 # Modules that are files of this folder, under PyTorch's path.
 FILES = {
@@ -37,7 +38,8 @@ class Path(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         path = self.__dict__["_path"]
         if name == "__all__":
-            return [n for n in names.names_of(path) if not n.startswith("_") and found(path, n) is not ABSENT]
+            listed = {*namespaces.get(path, ()), *names.names_of(path)}
+            return sorted(n for n in listed if not n.startswith("_") and found(path, n) is not ABSENT)
         value = look_up(path, name)
         self.__dict__[name] = value
         return value
@@ -71,6 +73,13 @@ def found(path: str, name: str) -> Any:
     below = f"{path}.{name}" if path else name
     if is_here(below):
         return importlib.import_module("tritensor." + below)
+    return _object(path, name)
+
+
+def _object(path: str, name: str) -> Any:
+    """A function, class or value of a module of PyTorch's tree, and none of the modules below it."""
+    if name in namespaces.get(path, ()):
+        return namespaces[path][name]
     added = ADDED.get(path, {}).get(name)
     if added:
         file, _, other = added.partition(".")
@@ -92,12 +101,12 @@ def _at(path: str, name: str) -> Any:
         if not _answered(path):
             return ABSENT
         module = importlib.import_module("tritensor." + path)
-    return vars(module)[name] if name in vars(module) else found(path, name)
+    return vars(module)[name] if name in vars(module) else _object(path, name)
 
 
 def _answered(path: str) -> bool:
-    """Whether a file answers a path, or names are added to it."""
-    return path in FILES or path in ADDED or path in NAMES_ONLY or _has_file(path)
+    """Whether a file answers a path, or functions are published in it."""
+    return path in FILES or path in ADDED or path in NAMES_ONLY or path in namespaces or _has_file(path)
 
 
 def is_here(path: str) -> bool:

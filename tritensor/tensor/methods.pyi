@@ -12,7 +12,7 @@ class Methods:
 
     @property
     def H(self) -> Tensor:
-        """The transpose of a matrix (of a real one; a complex one is conjugated on the CPU by conj())."""
+        """The transpose of a matrix, complex numbers conjugated."""
 
     @property
     def T(self) -> Tensor:
@@ -194,7 +194,7 @@ class Methods:
         """beta * input + alpha * outer(vec1, vec2)."""
 
     def adjoint(self) -> Tensor:
-        """The last two dimensions exchanged."""
+        """The last two dimensions exchanged, complex numbers conjugated."""
 
     def all(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
@@ -210,6 +210,9 @@ class Methods:
 
     def aminmax(self, *, dim: Any = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(smallest, largest) over dims."""
+
+    def angle(self, *, out: Tensor | None = None) -> Tensor:
+        """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
 
     def any(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
@@ -408,6 +411,15 @@ class Methods:
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
+
+    def conj(self) -> Tensor:
+        """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
+
+    def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
+        """The complex conjugate in memory of its own; of a real x a copy."""
+
+    def conj_physical_(self) -> Tensor:
+        """The complex conjugate in memory of its own; of a real x a copy."""
 
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         """x itself when its elements lie without gaps in C order (or in another memory format's), else a copy that does."""
@@ -634,6 +646,12 @@ class Methods:
     def hypot_(self, other: Any) -> Tensor:
         """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
 
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
+    @imag.setter
+    def imag(self, value: Any) -> None: ...
+
     def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """A copy of x with alpha * source's slices added at the indices of a dimension."""
 
@@ -666,6 +684,12 @@ class Methods:
 
     def int(self, memory_format: Any = ...) -> Tensor:
         """x as int32; itself when it is."""
+
+    def is_conj(self) -> _builtins.bool:
+        """Whether x is conjugated lazily: never, here."""
+
+    def is_neg(self) -> _builtins.bool:
+        """Whether x is negated lazily: never, here."""
 
     def is_pinned(self, device: Any = None) -> _builtins.bool:
         """Whether x lies in pinned host memory."""
@@ -784,7 +808,7 @@ class Methods:
 
     @property
     def mH(self) -> Tensor:
-        """The last two dimensions exchanged."""
+        """The last two dimensions exchanged, complex numbers conjugated."""
 
     @property
     def mT(self) -> Tensor:
@@ -952,6 +976,12 @@ class Methods:
     def ravel(self) -> Tensor:
         """x in one dimension; copies only where its strides need that."""
 
+    @property
+    def real(self) -> Tensor:
+        """The real parts: of complex numbers a view, of real ones x itself."""
+    @real.setter
+    def real(self, value: Any) -> None: ...
+
     def reciprocal(self, *, out: Tensor | None = None) -> Tensor:
         """1 / x."""
 
@@ -984,6 +1014,12 @@ class Methods:
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """x.reshape(other.shape)."""
+
+    def resolve_conj(self) -> Tensor:
+        """x itself: no tensor here is conjugated lazily."""
+
+    def resolve_neg(self) -> Tensor:
+        """x itself: no tensor here is negated lazily."""
 
     def roll(self, shifts: Any, dims: Any = None) -> Tensor:
         """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
@@ -1022,10 +1058,10 @@ class Methods:
         """x at one index of a dimension, which goes."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
-        """1, 0 or -1 by the sign of x; its gradient is 0."""
+        """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
 
     def sgn_(self) -> Tensor:
-        """1, 0 or -1 by the sign of x; its gradient is 0."""
+        """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
 
     def short(self, memory_format: Any = ...) -> Tensor:
         """x as int16; itself when it is."""
@@ -1037,10 +1073,10 @@ class Methods:
         """1 / (1 + exp(-x))."""
 
     def sign(self, *, out: Tensor | None = None) -> Tensor:
-        """1, 0 or -1 by the sign of x; its gradient is 0."""
+        """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
     def sign_(self) -> Tensor:
-        """1, 0 or -1 by the sign of x; its gradient is 0."""
+        """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
     def sin(self, *, out: Tensor | None = None) -> Tensor:
         """The sine of x in radians."""
@@ -1211,13 +1247,19 @@ class Methods:
         """(variance, mean) over dims."""
 
     def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """dot of two real vectors."""
+        """dot of two vectors, the first conjugated."""
 
     def view(self, *shape: Any) -> Tensor:
         """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,"""
 
     def view_as(self, other: Tensor) -> Tensor:
         """x.view(other.shape)."""
+
+    def view_as_complex(self) -> Tensor:
+        """Pairs (..., 2) of float32 or float64 as complex numbers (...), a view. Raises ShapeError where the strides allow none."""
+
+    def view_as_real(self) -> Tensor:
+        """Complex numbers (...) as pairs of real ones (..., 2), a view."""
 
     def vsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along dim 0."""

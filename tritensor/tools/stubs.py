@@ -12,7 +12,16 @@ from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent
 NOTE = "# Written by `python -m tritensor.tools.stubs`; edit the functions themselves."
-BUILTINS = {"bool", "int", "float", "complex", "str", "bytes", "object", "slice"}  # some are types' or methods' names here: always written in full
+BUILTINS = {
+    "bool",
+    "int",
+    "float",
+    "complex",
+    "str",
+    "bytes",
+    "object",
+    "slice",
+}  # some are types' or methods' names here: always written in full
 KNOWN = {"Tensor", "Any", "None", "Sequence", "Callable", "Iterator", "tuple", "list", "dict", "Size", "Generator"} | BUILTINS
 HEAD = f"""{NOTE}
 import builtins as _builtins
@@ -39,7 +48,9 @@ def annotation(given: Any) -> str:
 
 def default(value: Any) -> str:
     """A default as its source where it is a literal, else `...`."""
-    plain = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf"))
+    plain = (
+        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf"))
+    )
     if plain or (isinstance(value, tuple) and all(isinstance(v, int) for v in value)):
         return repr(value)
     return "..."
@@ -84,15 +95,19 @@ def front_door() -> str:
     import sys
 
     from tritensor import dtypes
-    from tritensor.tensor.publishing.publish import public
+    from tritensor.tensor.publishing.publish import namespaces, public
 
     ours = sys.modules["tritensor"]
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
     lines = [HEAD, "from tritensor.dtypes import DType as _DType", "from tritensor.strides import MemoryFormat as _MemoryFormat"]
     for n in tree.body:
-        if isinstance(n, ast.ImportFrom) and not all(a.asname and a.asname.startswith("_") for a in n.names) and n.module != "tritensor.dtypes":
+        if (
+            isinstance(n, ast.ImportFrom)
+            and not all(a.asname and a.asname.startswith("_") for a in n.names)
+            and n.module != "tritensor.dtypes"
+        ):
             lines.append(ast.unparse(n))
-    lines += [f"from tritensor import {m} as {m}" for m in ("debug", "testing")]
+    lines += [f"from tritensor import {m} as {m}" for m in sorted({"debug", "testing", *namespaces})]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
     lines += [f"{n}: Any" for n in ours._LAZY if n not in ("debug", "testing")]
@@ -116,10 +131,21 @@ def methods() -> str:
         written |= {n.name for n in body if isinstance(n, ast.FunctionDef)}
         written |= {t.id for n in body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
         written |= {n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
-    lines = [HEAD, "from tritensor.random import Generator", "from tritensor.tensor.core import Tensor", "from tritensor.tensor.size import Size", ""]
+    lines = [
+        HEAD,
+        "from tritensor.random import Generator",
+        "from tritensor.tensor.core import Tensor",
+        "from tritensor.tensor.size import Size",
+        "",
+    ]
     lines += ["class Methods:", '    """The methods and operators of Tensor that the files of tensor/functions publish."""']
     for name, value in sorted(vars(Tensor).items()):
-        if name in written or isinstance(value, Absent) or name in ("__slots__", "__hash__", "__weakref__") or name.endswith("__weakref"):
+        if (
+            name in written
+            or isinstance(value, Absent)
+            or name in ("__dir__", "__slots__", "__hash__", "__weakref__")
+            or name.endswith("__weakref")
+        ):
             continue
         if isinstance(value, property) and value.fget is not None:
             lines += ["", "    @property", *function(name, value.fget, method=True)]
@@ -130,10 +156,15 @@ def methods() -> str:
     return "\n".join(lines) + "\n"
 
 
-def functional(module: types.ModuleType) -> str:
-    """The stub of a module of functions behind the door."""
-    lines = [HEAD, "from tritensor.random import Generator", "from tritensor.tensor.core import Tensor", "from tritensor.tensor.size import Size"]
-    for name, value in sorted(vars(module).items()):
+def functional(module: types.ModuleType, published: dict[str, Callable[..., Any]] | None = None) -> str:
+    """The stub of a module of functions behind the door: of what it holds, or of what is `published` in it."""
+    lines = [
+        HEAD,
+        "from tritensor.random import Generator",
+        "from tritensor.tensor.core import Tensor",
+        "from tritensor.tensor.size import Size",
+    ]
+    for name, value in sorted((vars(module) if published is None else published).items()):
         if name.startswith("__") or name in ("Any", "Callable", "Generator", "Iterator", "Sequence", "Size", "Tensor", "annotations"):
             continue
         if isinstance(value, types.FunctionType):
@@ -146,8 +177,12 @@ def functional(module: types.ModuleType) -> str:
 def texts() -> dict[Path, str]:
     """Every stub, by the file that it belongs in."""
     importlib.import_module("tritensor")
+    from tritensor.tensor.publishing.publish import namespaces
+
     F = importlib.import_module("tritensor.nn.functional")
+    spaces = {PACKAGE / f"{n}.pyi": functional(importlib.import_module(f"tritensor.{n}"), namespaces[n]) for n in sorted(namespaces)}
     return {
+        **spaces,
         PACKAGE / "__init__.pyi": front_door(),
         PACKAGE / "tensor" / "methods.pyi": methods(),
         Path(str(F.__file__)).with_suffix(".pyi"): functional(F),
