@@ -10,7 +10,7 @@ WORKERS := -n auto --maxprocesses 8
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint wheel bench clean
+.PHONY: help demo test lint wheel bench interop clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
+	@echo "make interop run other projects' released tests with our tensors"
 	@echo "make clean   remove $(VENV) and everything built"
 
 demo: $(VENV)/.examples
@@ -40,6 +41,11 @@ wheel: $(VENV)/.test
 bench: $(VENV)/.bench
 	$(BIN)/python -m bench host $(ARGS)
 	$(BIN)/python -m bench train $(ARGS)
+
+interop: $(VENV)/.interop
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.einops_suite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.opt_einsum_suite
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.pandas_columns
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

@@ -39,8 +39,8 @@ def test_every_method_is_in_a_stub_or_in_the_source() -> None:
 
 def test_what_a_stub_makes_of_a_function() -> None:
     def f(
-        x: tt.Tensor, /, n: int | None = 2, *rest: float, kind: np.ndarray = None, far: float = float("inf"), **more: str
-    ) -> tuple[tt.Tensor, ...]:  # noqa: F821
+        x: tt.Tensor, /, n: int | None = 2, *rest: float, kind: object = None, far: float = float("inf"), **more: str
+    ) -> tuple[tt.Tensor, ...]:
         """One "line".
 
         Another."""

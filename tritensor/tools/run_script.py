@@ -31,6 +31,8 @@ class Torch(types.ModuleType):
         self.__dict__.update(_ours=ours, __version__=f"2.13.0{SUFFIX}", __file__=ours.__file__, __path__=[])
 
     def __getattr__(self, name: str) -> Any:
+        if name == "version":
+            return importlib.import_module("torch.version")
         return getattr(self.__dict__["_ours"], name)
 
     def __dir__(self) -> list[str]:

@@ -1,0 +1,157 @@
+"""`python -m tritensor.run`: a script runs as if by itself, its `import torch` is answered, and what is missing is listed with file and line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tritensor.tools import run_script
+from tritensor.tools.missing_names import first_missing, in_source
+
+ROOT = Path(__file__).resolve().parents[2]
+# What the script says of itself, without anything of torch.
+PLAIN = """
+import sys
+import helper
+print(__name__, __file__, sys.argv, sys.path[0], helper.twice(4), __package__, __spec__, sep="\\n")
+def fail(n):
+    if n == 0:
+        raise KeyError("told by the script")
+    fail(n - 1)
+if sys.argv[1] == "fail":
+    fail(2)
+if sys.argv[1] == "exit":
+    sys.exit(int(sys.argv[2]))
+if sys.argv[1] == "say":
+    sys.exit("a word at the end")
+"""
+MISSING = """import torch
+import torch.nn as nn
+from torch.nn import functional as F
+from torch import lobpcg as eigen
+"""
+REACHED = """import torch
+from torch.optim.lr_scheduler import StepLR
+import numpy
+if hasattr(torch, "lobpcg"):
+    print("cannot be")
+def later():
+    return torch.nn.CrossMapLRN2d(3), torch.sparse.sum, numpy.nothing_at_all
+print(torch.__version__, torch.version.__version__, torch.Tensor.__name__)
+x = torch.ones(3)
+try:
+    x.to_mkldnn()
+except AttributeError:
+    pass
+try:
+    import torchvision_of_another_name
+except ImportError as error:
+    print(error)
+import torch.distributed.fsdp
+"""
+
+
+def ran(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], cwd=cwd, env={"PYTHONPATH": str(ROOT), "PATH": ""}, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    (tmp_path / "helper.py").write_text("def twice(x): return 2 * x\n")
+    (tmp_path / "missing.py").write_text(MISSING)
+    (tmp_path / "reached.py").write_text(REACHED)
+    return tmp_path
+
+
+@pytest.mark.parametrize("arguments", [["ok"], ["fail"], ["exit", "3"], ["say"]])
+def test_a_script_runs_as_by_itself(folder: Path, arguments: list[str]) -> None:
+    alone, through = ran("plain.py", *arguments, cwd=folder), ran("-m", "tritensor.run", "plain.py", *arguments, cwd=folder)
+    assert through.returncode == alone.returncode
+    assert through.stdout == alone.stdout
+    assert through.stderr == alone.stderr
+
+
+def test_a_module_runs_as_by_itself(folder: Path) -> None:
+    (folder / "module.py").write_text("import sys\nprint(__name__, __file__, sys.argv, sys.path[0], __spec__.name)\n1 / 0\n")
+    alone, through = ran("-m", "module", "a", cwd=folder), ran("-m", "tritensor.run", "-m", "module", "a", cwd=folder)
+    assert (through.returncode, through.stdout) == (alone.returncode, alone.stdout)
+    assert through.stderr.splitlines()[-4:] == alone.stderr.splitlines()[-4:]
+
+
+def test_what_stops_the_script_is_listed(folder: Path) -> None:
+    done = ran("-m", "tritensor.run", "missing.py", cwd=folder)
+    assert done.returncode == 1
+    lines = done.stderr.splitlines()
+    assert any(line.startswith("ImportError: module 'tritensor' has no attribute 'lobpcg': torch 2.13 has it") for line in lines)
+    assert lines[-2:] == ["tritensor.run: 1 name of torch that tritensor has not:", "  missing.py:4: torch.lobpcg"]
+
+
+def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None:
+    done = ran("-m", "tritensor.run", "reached.py", cwd=folder)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == ["2.13.0+tritensor 2.13.0+tritensor Tensor", "No module named 'torchvision_of_another_name'"]
+    assert "ModuleNotFoundError: No module named 'torch.distributed.fsdp': not in tritensor" in done.stderr
+    listed = done.stderr.splitlines()[done.stderr.splitlines().index("tritensor.run: 5 names of torch that tritensor has not:") + 1 :]
+    assert listed == [
+        "  reached.py:4: torch.lobpcg",
+        "  reached.py:7: torch.nn.CrossMapLRN2d (not reached)",
+        "  reached.py:7: torch.sparse (not reached)",
+        "  reached.py:11: torch.Tensor.to_mkldnn",
+        "  reached.py:18: torch.distributed.fsdp",
+    ]
+
+
+def test_an_installed_torch_is_never_loaded(folder: Path) -> None:
+    (folder / "torch.py").write_text("raise SystemExit('the other torch was loaded')\n")
+    (folder / "asks.py").write_text(
+        "import torch, torch.utils.data, sys\nprint(torch.ones(1).item(), [n for n in sys.modules if n == 'torch'])\n"
+    )
+    done = ran("-m", "tritensor.run", "asks.py", cwd=folder)
+    assert (done.stdout, done.stderr, done.returncode) == ("1.0 ['torch']\n", "", 0)
+
+
+def test_the_command_line(folder: Path) -> None:
+    assert ran("-m", "tritensor.run", cwd=folder).returncode == 2
+    assert "usage: python -m tritensor.run script.py" in ran("-m", "tritensor.run", "--help", cwd=folder).stdout
+    lost = ran("-m", "tritensor.run", "nowhere.py", cwd=folder)
+    assert lost.returncode == 2
+    assert f"can't open file '{folder / 'nowhere.py'}': [Errno 2] No such file or directory" in lost.stderr
+
+
+def test_within_the_door_imports_are_answered_and_after_it_they_are_as_before() -> None:
+    before = sys.modules.get("torch")
+    with run_script.opened() as missing:
+        import torch
+
+        assert torch.nn is sys.modules["tritensor.nn"]
+        assert torch.__version__ == "2.13.0+tritensor"
+        assert not hasattr(torch, "lobpcg")
+        assert dir(torch) == dir(sys.modules["tritensor"])
+    assert [p.name for p in missing] == ["torch.lobpcg"]
+    assert sys.modules.get("torch") is before
+
+
+def test_what_is_read_in_the_source(tmp_path: Path) -> None:
+    source = tmp_path / "s.py"
+    source.write_text(
+        "import torch as T, torch.nn.functional as F\nfrom torch.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear\n"
+        "T.ones(2).lobpcg; F.relu; F.fractional_max_pool3d(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
+        "torch.lobpcg\nT.nn.functional.relu.nothing\n"
+    )
+    found = [(p.line, p.name) for p in in_source(str(source))]
+    assert found == [
+        (2, "torch.nn.modules.linear.NonDynamicallyQuantizableLinear"),
+        (3, "torch.Tensor.to_mkldnn"),
+        (3, "torch.nn.functional.fractional_max_pool3d"),
+    ]
+    source.write_text("x = (\n")
+    assert in_source(str(source)) == []
+    assert first_missing(["backends", "cudnn", "benchmark"]) == ""
+    assert first_missing(["multiprocessing", "Pool"]) == ""
+    assert first_missing(["sparse", "sum"]) == "torch.sparse"
