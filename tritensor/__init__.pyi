@@ -12,6 +12,7 @@ from math import pi as pi
 from tritensor import autograd as autograd
 from tritensor import cuda as cuda
 from tritensor import data as data
+from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
 from tritensor import nn as nn
@@ -74,6 +75,7 @@ from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import debug as debug
+from tritensor import fft as fft
 from tritensor import testing as testing
 
 __version__: str
@@ -152,25 +154,25 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
 
-def all(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def all(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
 
 def allclose(input: Tensor, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> _builtins.bool:
     """Whether all elements are close (see isclose)."""
 
-def amax(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def amax(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-def amin(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def amin(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-def aminmax(input: Tensor, *, dim: Any = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """(smallest, largest) over dims."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
 
-def any(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def any(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
@@ -296,7 +298,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 def chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of equal size, the last smaller where they do not divide."""
 
-def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+def clamp(input: Tensor, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
     """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
@@ -305,7 +307,7 @@ def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """x, but at least min."""
 
-def clip(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+def clip(input: Tensor, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
     """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -335,7 +337,7 @@ def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic cosine."""
 
-def count_nonzero(input: Tensor, dim: Any = None, *, axis: Any = None, keepdims: _builtins.bool = False) -> Tensor:
+def count_nonzero(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
 
 def cumsum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
@@ -542,6 +544,9 @@ def isinf(input: Tensor) -> Tensor:
 def isnan(input: Tensor) -> Tensor:
     """Whether x is NaN."""
 
+def istft(input: Tensor, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
+    """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
+
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
@@ -593,7 +598,7 @@ def logit(input: Tensor, eps: _builtins.float | None = None, *, out: Tensor | No
 def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float = 10.0, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """base ** linspace(start, end, steps)."""
 
-def logsumexp(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
 
 def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -614,19 +619,19 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
 def matrix_transpose(input: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
 
-def max(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+def max(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
 
 def maximum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
-def mean(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def mean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
 def meshgrid(*tensors: Tensor, indexing: _builtins.str = 'ij') -> tuple[Tensor, ...]:
     """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
 
-def min(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+def min(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
 def minimum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -656,10 +661,10 @@ def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
 def nan_to_num(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
 
-def nanmean(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def nanmean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims of what is not NaN."""
 
-def nansum(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def nansum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Sum over dims of what is not NaN."""
 
 def narrow(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
@@ -677,7 +682,7 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def nonzero(input: Tensor, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
 
-def norm(input: Tensor, p: _builtins.float | _builtins.str | None = 'fro', dim: Any = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def norm(input: Tensor, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
 
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
@@ -716,7 +721,7 @@ def positive(input: Tensor) -> Tensor:
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power other; integers stay integers."""
 
-def prod(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def prod(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -848,11 +853,14 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
 def stack(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
 
-def std(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def std(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
 
-def std_mean(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+def std_mean(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over dims."""
+
+def stft(input: Tensor, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, pad_mode: _builtins.str = 'reflect', normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, return_complex: _builtins.bool | None = None, align_to_window: _builtins.bool | None = None) -> Tensor:
+    """Spectra of windows of a signal: (length) or (batch, length) to (batch, frequencies, windows), complex."""
 
 def sub(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """x - alpha * other."""
@@ -860,7 +868,7 @@ def sub(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tensor | 
 def subtract(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """x - alpha * other."""
 
-def sum(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def sum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
 def swapaxes(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
@@ -935,10 +943,10 @@ def uniform_(input: Tensor, a: _builtins.float = 0.0, b: _builtins.float = 1.0, 
 def unsqueeze(input: Tensor, dim: _builtins.int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
 
-def var(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def var(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
 
-def var_mean(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+def var_mean(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> tuple[Tensor, Tensor]:
     """(variance, mean) over dims."""
 
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -962,7 +970,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined row by row: vectors count as rows."""
 
-def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+def where(condition: Tensor, input: Any | None = None, other: Any | None = None, *, out: Tensor | None = None) -> Any:
     """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`."""
 
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:

@@ -174,7 +174,7 @@ def mark_methods() -> None:
     for name in names.tensor_names():
         if name != "storage" and not hasattr(Tensor, name) and _static(Tensor, name) is None:
             setattr(Tensor, name, Absent(name))
-    Tensor.__dir__ = _present  # type: ignore[method-assign]
+    Tensor.__dir__ = _present  # type: ignore[assignment, method-assign]
 
 
 def _present(self: Tensor) -> list[str]:

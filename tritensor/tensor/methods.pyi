@@ -196,25 +196,25 @@ class Methods:
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged, complex numbers conjugated."""
 
-    def all(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def all(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
 
     def allclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> _builtins.bool:
         """Whether all elements are close (see isclose)."""
 
-    def amax(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def amax(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-    def amin(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-    def aminmax(self, *, dim: Any = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(smallest, largest) over dims."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
 
-    def any(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def any(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
 
     def arccos(self, *, out: Tensor | None = None) -> Tensor:
@@ -385,10 +385,10 @@ class Methods:
     def chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` parts of equal size, the last smaller where they do not divide."""
 
-    def clamp(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    def clamp(self, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
         """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
-    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+    def clamp_(self, min: Any | None = None, max: Any | None = None) -> Tensor:
         """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
     def clamp_max(self, max: Any, *, out: Tensor | None = None) -> Tensor:
@@ -403,10 +403,10 @@ class Methods:
     def clamp_min_(self, min: Any) -> Tensor:
         """x, but at least min."""
 
-    def clip(self, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    def clip(self, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
         """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
-    def clip_(self, min: Any = None, max: Any = None) -> Tensor:
+    def clip_(self, min: Any | None = None, max: Any | None = None) -> Tensor:
         """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
@@ -439,7 +439,7 @@ class Methods:
     def cosh_(self) -> Tensor:
         """The hyperbolic cosine."""
 
-    def count_nonzero(self, dim: Any = None, *, axis: Any = None, keepdims: _builtins.bool = False) -> Tensor:
+    def count_nonzero(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
         """How many elements over dims are not zero, int64."""
 
     def cpu(self, memory_format: Any = ...) -> Tensor:
@@ -706,6 +706,9 @@ class Methods:
     def isnan(self) -> Tensor:
         """Whether x is NaN."""
 
+    def istft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
+        """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
+
     @property
     def layout(self) -> Any:
         """Always `tritensor.strided`."""
@@ -794,7 +797,7 @@ class Methods:
     def logit_(self, eps: _builtins.float | None = None) -> Tensor:
         """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
 
-    def logsumexp(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def logsumexp(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
 
     def long(self, memory_format: Any = ...) -> Tensor:
@@ -835,16 +838,16 @@ class Methods:
     def matrix_transpose(self) -> Tensor:
         """The last two dimensions exchanged."""
 
-    def max(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+    def max(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
 
     def maximum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
-    def mean(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def mean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
-    def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: Any = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
+    def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
     def minimum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -883,10 +886,10 @@ class Methods:
     def nan_to_num_(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None) -> Tensor:
         """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
 
-    def nanmean(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def nanmean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims of what is not NaN."""
 
-    def nansum(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def nansum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims of what is not NaN."""
 
     def narrow(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
@@ -928,7 +931,7 @@ class Methods:
     def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
 
-    def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: Any = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
 
     def normal_(self, mean: _builtins.float = 0.0, std: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -961,7 +964,7 @@ class Methods:
     def pow_(self, other: Any) -> Tensor:
         """x to the power other; integers stay integers."""
 
-    def prod(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def prod(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
@@ -1117,11 +1120,14 @@ class Methods:
     def squeeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """squeeze, in place: the memory stays, this tensor's shape changes."""
 
-    def std(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def std(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
 
-    def std_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+    def std_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> tuple[Tensor, Tensor]:
         """(standard deviation, mean) over dims."""
+
+    def stft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, pad_mode: _builtins.str = 'reflect', normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, return_complex: _builtins.bool | None = None, align_to_window: _builtins.bool | None = None) -> Tensor:
+        """Spectra of windows of a signal: (length) or (batch, length) to (batch, frequencies, windows), complex."""
 
     def storage_offset(self) -> _builtins.int:
         """Elements between the start of the memory that x is a view of and x's first element."""
@@ -1138,7 +1144,7 @@ class Methods:
     def subtract_(self, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
         """x - alpha * other."""
 
-    def sum(self, dim: Any = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def sum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
     def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
@@ -1240,10 +1246,10 @@ class Methods:
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """unsqueeze, in place: the memory stays, this tensor's shape changes."""
 
-    def var(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    def var(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
 
-    def var_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: Any = None) -> tuple[Tensor, Tensor]:
+    def var_mean(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None) -> tuple[Tensor, Tensor]:
         """(variance, mean) over dims."""
 
     def vdot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:

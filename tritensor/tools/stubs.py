@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,20 +31,32 @@ from typing import Any
 """
 
 
-def annotation(given: Any) -> str:
-    """An annotation in words that every stub knows; Any for others."""
+def annotation(given: Any, scope: dict[str, Any] | None = None) -> str:
+    """An annotation in words that every stub knows, those of `scope` written out; Any for others."""
     text = given if isinstance(given, str) else getattr(given, "__name__", str(given)) if given is not inspect.Parameter.empty else "Any"
     try:
         tree = ast.parse(text.strip("'\""), mode="eval")
     except SyntaxError:
         return "Any"
-    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    if not names <= KNOWN or any(isinstance(n, ast.Attribute) for n in ast.walk(tree)):
+    if any(isinstance(n, ast.Attribute) for n in ast.walk(tree)):
         return "Any"
     for n in ast.walk(tree):
-        if isinstance(n, ast.Name) and n.id in BUILTINS:
-            n.id = "_builtins." + n.id
-    return ast.unparse(tree)
+        if isinstance(n, ast.Name) and n.id not in BUILTINS:
+            n.id = _spelled(n.id, (scope or {}).get(n.id))
+    text = ast.unparse(tree)
+    names = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
+    if not names <= KNOWN or "." in text.replace("...", ""):
+        return "Any"
+    return re.sub(r"\b(" + "|".join(sorted(BUILTINS)) + r")\b", r"_builtins.\1", text)
+
+
+def _spelled(name: str, value: Any) -> str:
+    """A name of an annotation: itself where it means what it says, what it stands for where it is an alias."""
+    if isinstance(value, types.UnionType | types.GenericAlias):
+        return str(value).replace("collections.abc.", "").replace("typing.", "")
+    if value is Any:
+        return "Any"
+    return name if value is None or getattr(value, "__name__", "") == name else "unknown"
 
 
 def default(value: Any) -> str:
@@ -56,12 +69,19 @@ def default(value: Any) -> str:
     return "..."
 
 
+def _scope(f: Callable[..., Any]) -> dict[str, Any]:
+    """The names of the file that a function is written in."""
+    found: dict[str, Any] = getattr(inspect.unwrap(f), "__globals__", {})
+    return found
+
+
 def parameters(f: Callable[..., Any], method: bool) -> str:
     """What stands between the parentheses."""
     found: list[str] = []
     kinds = inspect.Parameter
     given = list(inspect.signature(f).parameters.values())
     starred = False
+    scope = _scope(f)
     for i, p in enumerate(given):
         if p.kind is kinds.KEYWORD_ONLY and not starred:
             found.append("*")
@@ -71,7 +91,7 @@ def parameters(f: Callable[..., Any], method: bool) -> str:
             continue
         star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
         starred = starred or star == "*"
-        text = f"{star}{p.name}: {annotation(p.annotation)}"
+        text = f"{star}{p.name}: {annotation(p.annotation, scope)}"
         found.append(text if p.default is kinds.empty else f"{text} = {default(p.default)}")
         if p.kind is kinds.POSITIONAL_ONLY and (i + 1 == len(given) or given[i + 1].kind is not kinds.POSITIONAL_ONLY):
             found.append("/")
@@ -81,7 +101,7 @@ def parameters(f: Callable[..., Any], method: bool) -> str:
 def function(name: str, f: Callable[..., Any], method: bool = False) -> Iterator[str]:
     """One function: its signature and the first line of its documentation."""
     lead = "    " if method else ""
-    given = annotation(inspect.signature(f).return_annotation)
+    given = annotation(inspect.signature(f).return_annotation, _scope(f))
     ignored = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
     doc = (inspect.getdoc(f) or "").split("\n")[0].replace("\\", "\\\\").replace('"""', "'''")
     doc += " " * doc.endswith('"')

@@ -71,8 +71,8 @@ def _set_imag(self: Tensor, value: Any) -> None:
     imag(self)[...] = value
 
 
-Tensor.real = property(real, _set_real)  # type: ignore[attr-defined]
-Tensor.imag = property(imag, _set_imag)  # type: ignore[attr-defined]
+Tensor.real = property(real, _set_real)  # type: ignore[assignment, method-assign]
+Tensor.imag = property(imag, _set_imag)  # type: ignore[assignment, method-assign]
 
 
 @function
