@@ -41,17 +41,17 @@ def get_num_threads() -> int:
     return int(found[1]()) if found else 1
 
 
-def set_num_threads(int: int) -> None:
+def set_num_threads(num: int) -> None:
     """Let matrix products on the CPU use this many threads. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
-    if int < 1:
-        raise ValueError(f"set_num_threads: {int} threads; give 1 or more")
+    if num < 1:
+        raise ValueError(f"set_num_threads: {num} threads; give 1 or more")
     found = _blas()
     if found is None:
         warnings.warn(
             "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
         )
     else:
-        found[0](int)
+        found[0](num)
 
 
 def get_num_interop_threads() -> int:
@@ -59,12 +59,12 @@ def get_num_interop_threads() -> int:
     return _interop
 
 
-def set_num_interop_threads(int: int) -> None:
+def set_num_interop_threads(num: int) -> None:
     """Accepted: ops run one after another, whatever the number. Raises ValueError below 1."""
     global _interop
-    if int < 1:
-        raise ValueError(f"set_num_interop_threads: {int} threads; give 1 or more")
-    _interop = int
+    if num < 1:
+        raise ValueError(f"set_num_interop_threads: {num} threads; give 1 or more")
+    _interop = num
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
