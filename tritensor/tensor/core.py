@@ -70,7 +70,6 @@ class Tensor(Values, Methods):
     """
 
     __slots__ = ("__weakref__", "_grad", "array", "extra", "node", "path", "tracked", "version")
-    __array_ufunc__ = None  # numpy must not swallow `ndarray + tensor`
     __array_priority__ = 1000
     heading = ""  # what a subclass prints before the values
 

@@ -88,6 +88,41 @@ for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
 Tensor.__hash__ = object.__hash__  # type: ignore
 
 
+_UFUNCS = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.true_divide: "truediv", np.power: "pow", np.matmul: "matmul", np.floor_divide: "floordiv",
+    np.remainder: "mod", np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor", np.left_shift: "lshift", np.right_shift: "rshift",
+    np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
+}  # fmt: skip
+_TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
+
+
+def _asked_by_numpy(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """A function of numpy that was given a tensor. An operator (`ndarray + tensor`) is the tensor's own, gradients included; any other
+    function runs in numpy on the values and gives a tensor on the CPU.
+
+    Raises what `__array__` does for tensors on a GPU and those that require grad: such a function would lose the graph.
+    """
+    python = _UFUNCS.get(ufunc)
+    if python is not None and method == "__call__" and not options:
+        a, b = inputs
+        if isinstance(a, Tensor):
+            return getattr(a, f"__{python}__")(b)
+        return getattr(b, f"__{_TURNED[python]}__" if python in _TURNED else f"__r{python}__")(a)
+    if "out" in options:
+        options["out"] = tuple(x.numpy() if isinstance(x, Tensor) else x for x in options["out"])
+    found = getattr(ufunc, method)(*[np.asarray(x) if isinstance(x, Tensor) else x for x in inputs], **options)
+    if "out" in options:
+        return found
+    return tuple(map(_as_tensor, found)) if isinstance(found, tuple) else _as_tensor(found)
+
+
+def _as_tensor(x: Any) -> Any:
+    return new_tensor(np.asarray(x)) if isinstance(x, np.ndarray | np.generic) else x
+
+
+Tensor.__array_ufunc__ = _asked_by_numpy  # type: ignore
+
+
 def _negative(self: Tensor) -> Tensor:
     return ops.neg(self)
 

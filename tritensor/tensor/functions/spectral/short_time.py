@@ -20,6 +20,11 @@ def _transform(name: str) -> Any:
     return namespaces["fft"][name]
 
 
+def _refuse_window(name: str, window: Any) -> None:
+    if window is not None and not isinstance(window, Tensor):
+        raise TypeError(f"{name}: window is a {type(window).__name__}; give a tensor, or None")
+
+
 def _lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> tuple[int, int]:
     """(hop, window length), checked."""
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -85,6 +90,7 @@ def stft(
         ShapeError: a signal of other dims, or one that is shorter than n_fft. ArgumentError: lengths that do not fit, or what contradicts.
         DeviceError: a signal on a GPU, where complex numbers are not.
     """
+    _refuse_window("stft", window)
     if not (x.is_floating_point() or x.is_complex()):
         raise DTypeError(f"stft: input is {x.dtype.name}; it takes floating and complex signals; cast it with .float()")
     if x.ndim not in (1, 2):
@@ -133,6 +139,7 @@ def istft(
         DTypeError: real input. ShapeError: dims or frequencies that do not fit n_fft. ArgumentError: windows whose squares add up to
         (nearly) nothing somewhere, so that the signal is not determined there.
     """
+    _refuse_window("istft", window)
     if not x.is_complex():
         raise DTypeError(f"istft: input is {x.dtype.name}; it takes complex spectra, as stft(..., return_complex=True) gives them")
     if x.ndim not in (2, 3) or not x.numel():
