@@ -34,6 +34,7 @@ MODULES = {
     "random.dropout": "dropout",
     "random.sampling": "rand randint randn randperm",
     "reductions.extrema": "all amax amin any argmax argmin max_dim min_dim",
+    "reductions.linear_scan": "linear_scan",
     "reductions.scan": "cumsum",
     "reductions.sums": "mean prod sum var",
     "shaping.joining": "cat stack",
