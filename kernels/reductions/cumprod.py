@@ -1,0 +1,131 @@
+"""cumprod: running products along a dim; the gradient divides by nothing, so that it is exact at zeros, at every order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.parts.cpu.scanning import accumulated
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.reduction import NUMBERS
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, there_weighs
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
+from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+
+@triton.jit
+def _times(a, b):
+    return a * b
+
+
+# y_i = product of x_j over j <= i
+@triton.jit(do_not_specialize=["columns"])
+def _cumprod_kernel(
+    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(rows, BM)
+    columns = columns // ALIGN * ALIGN
+    before = tl.full((BM,), 1, KIND)
+    for t in range(tl.cdiv(columns, BN)):
+        col = t * BN + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        value = load(x, b, row, col, x_strides, lanes, 1, X_UNIT).to(KIND)  # (BM, BN)
+        products = tl.associative_scan(value, 1, _times) * before[:, None]
+        store(y, products, b, row, col, y_strides, lanes, Y_UNIT)
+        before = tl.sum(tl.where((col == t * BN + BN - 1)[None, :], products, 0), axis=1)
+
+
+def _result(dtype: np.dtype) -> np.dtype:
+    return dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype)
+
+
+def _cumprod(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """Running product along dim; integers and bools in int64, 16-bit floats in float32, float32 in float64."""
+    result = _result(x.dtype)
+    axis = normal_dim("cumprod", dim, x.ndim)
+    if x.ndim == 0:
+        return np.asarray(x, result).copy()
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(accumulated(np.multiply, x, axis, scan_kept(x.dtype), result))
+
+
+def _shape(x: Any, *, dim: int) -> Spec:
+    refuse_kind("cumprod", x.dtype, NUMBERS)
+    normal_dim("cumprod", dim, len(x.shape))
+    return Spec(x.shape, _result(x.dtype))
+
+
+def _forward(x: CudaArray, *, dim: int) -> CudaArray:
+    axis, y, kept = normal_dim("cumprod", dim, len(x.shape)), new_like(x, _result(x.dtype)), scan_kept(x.dtype)
+    on = tiles_for("cumprod", x.shape, axis, kept.itemsize, limit=TILE, tile=TILE)
+    a, c = as_rows(x, axis), as_rows(y, axis)
+    launch(
+        _cumprod_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
+        KIND=getattr(tl, dtypes.of(kept).name), X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
+    )  # fmt: skip
+    return y
+
+
+# y_i = x_i y_(i-1) is a recurrence: with s_i = g_i + x_(i+1) s_(i+1), dx_i = s_i y_(i-1)
+def _rule(g: Any, x: Any, y: Any, dim: int) -> Any:
+    axis = normal_dim("cumprod", dim, len(x.shape))
+    s = ops.linear_scan(shifted(x, axis, 1, 0.0), g, dim=axis, reverse=True)
+    return ops.mul(s, shifted(y, axis, -1, 1.0))
+
+
+@triton.jit
+def _times_before(s, place, y):
+    return (s * tl.where(place == 0, 1, y),)
+
+
+def _backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: int) -> CudaArray:
+    axis, dx = normal_dim("cumprod", dim, len(x.shape)), new_like(x)
+    recur(
+        "cumprod", x, g, (y,), (dx,), axis, weight=there_weighs, finish=_times_before, reverse=True, shifts=(-1,), kind=scan_kept(x.dtype)
+    )
+    return dx
+
+
+def _reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+    axis, kept = normal_dim("cumprod", dim, x.ndim), scan_kept(x.dtype)
+    if x.ndim == 0:
+        return g.copy()
+    values = x.astype(kept, copy=False)
+    with np.errstate(all="ignore"):
+        products = np.multiply.accumulate(values, axis=axis)
+        size = np.abs(products)
+        if x.size and size.min() > np.finfo(kept).tiny and np.isfinite(size.max()):  # no zero and none too small: sums of g y, divided by x
+            products *= g
+            sums = np.flip(np.add.accumulate(np.flip(products, axis), axis=axis), axis)
+            return np.divide(sums, values, out=products).astype(x.dtype, copy=False)
+        s = scanned(neighbour(values, axis, 1, 0.0), g.astype(kept, copy=False), axis, True)
+        return np.asarray(s * neighbour(products, axis, -1, 1.0)).astype(x.dtype)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Last dim, first, a middle one, zeros, rows longer than a tile, no elements."""
+    zeros = rng.normal(size=(4, 6)) + 1.5
+    zeros[1, 2] = zeros[2, 1] = zeros[2, 3] = zeros[3, 0] = 0
+    return [
+        Sample(rng.normal(size=(5, 7)) + 1, dim=1),
+        Sample(rng.normal(size=(6, 5)) + 1, dim=0),
+        Sample(rng.normal(size=(3, 4, 5)) + 1, dim=1),
+        Sample(zeros, dim=1),
+        Sample(1 + 1e-2 * rng.normal(size=(1, 1100)), dim=1, smooth=False),
+        Sample(1 + 1e-2 * rng.normal(size=(1030, 2)), dim=0, smooth=False),
+        Sample(rng.normal(size=(3, 0)), dim=1),
+    ]
+
+
+op(
+    "cumprod", _cumprod, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=_samples,
+)  # fmt: skip

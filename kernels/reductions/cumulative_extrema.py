@@ -1,0 +1,215 @@
+"""cummax, cummin: the largest and smallest so far along a dim, and where it stood last. NaN wins, the later of equals as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.parts.cpu import scanning
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.reduction import ORDERED
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.reductions.linear_scan import shifted
+from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+_I64 = np.dtype(np.int64)
+
+
+# the later (b, j) replaces (a, i) if b >= a or b is NaN
+@triton.jit
+def _later_largest(a, i, b, j):
+    replaces = (b >= a) | (b != b)
+    return tl.where(replaces, b, a), tl.where(replaces, j, i)
+
+
+@triton.jit
+def _later_smallest(a, i, b, j):
+    replaces = (b <= a) | (b != b)
+    return tl.where(replaces, b, a), tl.where(replaces, j, i)
+
+
+# values_i = max (min) of x_j over j <= i, indices_i = the last such j
+@triton.jit(do_not_specialize=["columns"])
+def _cumulative_kernel(
+    x, values, indices, rows, columns, x_strides, y_strides, EDGE: tl.constexpr, KIND: tl.constexpr, LARGEST: tl.constexpr, X_UNIT: tl.constexpr,
+    Y_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(rows, BM)
+    columns = columns // ALIGN * ALIGN
+    best = tl.full((BM,), EDGE, KIND)
+    where = tl.zeros((BM,), tl.int64)
+    for t in range(tl.cdiv(columns, BN)):
+        col = t * BN + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        value = load(x, b, row, col, x_strides, lanes, 0, X_UNIT).to(KIND)  # (BM, BN)
+        index = tl.broadcast_to(col[None, :], (BM, BN)).to(tl.int64)
+        if LARGEST:
+            v, i = tl.associative_scan((value, index), 1, _later_largest)
+            v, i = _later_largest(best[:, None], where[:, None], v, i)
+        else:
+            v, i = tl.associative_scan((value, index), 1, _later_smallest)
+            v, i = _later_smallest(best[:, None], where[:, None], v, i)
+        store(values, v, b, row, col, y_strides, lanes, Y_UNIT)
+        store(indices, i, b, row, col, y_strides, lanes, Y_UNIT)
+        last = (col == t * BN + BN - 1)[None, :]
+        best = tl.sum(tl.where(last, v, 0), axis=1)
+        where = tl.sum(tl.where(last, i, 0), axis=1)
+
+
+def _kind(dtype: np.dtype) -> np.dtype:
+    """Values are compared as they are; 16-bit floats and small integers in 32 bits."""
+    if dtypes.is_float(dtype):
+        return dtypes.accumulator(dtype)
+    return np.dtype(np.int32) if dtype.itemsize < 4 else dtype
+
+
+def _edge(dtype: np.dtype, sign: int) -> Any:
+    if dtypes.is_float(dtype):
+        return sign * float("inf")
+    return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)
+
+
+def _on_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    axis = normal_dim(name, dim, x.ndim)
+    if x.ndim == 0:
+        return x.copy(), np.zeros((), _I64)
+    if x.size == 0:
+        return x.copy(), np.zeros(x.shape, _I64)
+    wide = x.astype(np.float32) if x.dtype.kind == "V" else x
+    before, n, after = scanning.split(x.shape, axis)
+    if after >= scanning.WIDE:
+        parts = [scanning.running_extremes_by_rows(ufunc, part) for part in wide.reshape(before, n, after)]
+        values, indices = (np.stack(found).reshape(x.shape) for found in zip(*parts, strict=True))
+    else:
+        moved = np.ascontiguousarray(np.moveaxis(wide, axis, -1))
+        found = scanning.running_extremes(ufunc, moved.reshape(-1, n))
+        values, indices = (np.ascontiguousarray(np.moveaxis(a.reshape(moved.shape), -1, axis)) for a in found)
+    return values.astype(x.dtype, copy=False), indices
+
+
+def _cummax(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Largest so far along dim, and its last index; the gradient goes to that element."""
+    return _on_cpu("cummax", np.maximum, x, dim)
+
+
+def _cummin(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest so far along dim, and its last index; the gradient goes to that element."""
+    return _on_cpu("cummin", np.minimum, x, dim)
+
+
+def _forward(name: str, largest: bool) -> Callable[..., Any]:
+    def forward(x: CudaArray, *, dim: int) -> tuple[CudaArray, CudaArray]:
+        axis, kind = normal_dim(name, dim, len(x.shape)), _kind(x.dtype)
+        values, indices = new_like(x), new_like(x, _I64)
+        on = tiles_for("cummax", x.shape, axis, 8, limit=TILE, tile=TILE)
+        a, c = as_rows(x, axis), as_rows(values, axis)
+        launch(
+            _cumulative_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, values, indices, on.rows, on.columns, a.strides,
+            c.strides, EDGE=_edge(kind, -1 if largest else 1), KIND=getattr(tl, dtypes.of(kind).name), LARGEST=largest, X_UNIT=unit(a.strides),
+            Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
+        )  # fmt: skip
+        return values, indices
+
+    return forward
+
+
+def _shape(name: str) -> Callable[..., Any]:
+    def shape(x: Any, *, dim: int) -> tuple[Spec, Spec]:
+        refuse_kind(name, x.dtype, ORDERED)
+        normal_dim(name, dim, len(x.shape))
+        return Spec(x.shape, x.dtype), Spec(x.shape, _I64)
+
+    return shape
+
+
+# Gradient: the sum of g over the places that name an element. They follow one another and begin at it, so s_i = g_i + [same index] s_(i+1)
+# at the first of them is that sum.
+def _rule(g: Any, indices: Any, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    shape, kind = indices.shape, g[0].array.dtype
+    axis = normal_dim("cummax", dim, len(shape))
+    if 0 in shape:
+        return g[0]
+    same = ops.cast(ops.eq(indices, shifted(indices, axis, 1, -1)), dtype=kind)
+    sums = ops.linear_scan(same, g[0], dim=axis, reverse=True)
+    return ops.mul(sums, ops.cast(ops.eq(indices, _places(indices, axis)), dtype=kind))
+
+
+def _places(indices: Any, axis: int) -> Any:
+    """The place of each element along axis."""
+    shape = indices.shape
+    n = shape[axis] if shape else 1
+    places = ops.arange(start=0, end=n, step=1, dtype=_I64, device=indices.device)
+    return ops.reshape(places, shape=tuple(n if a == axis else 1 for a in range(len(shape))))
+
+
+@triton.jit
+def _same(here, there):
+    return here == there
+
+
+@triton.jit
+def _at_its_place(s, place, index):
+    return (tl.where(index == place, s, 0),)
+
+
+def _backward(g: Any, indices: CudaArray, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    axis, dx = normal_dim("cummax", dim, len(indices.shape)), new_like(g[0])
+    recur(
+        "cummax", indices, g[0], (indices,), (dx,), axis, weight=_same, finish=_at_its_place, reverse=True, kind=dtypes.accumulator(dx.dtype)
+    )
+    return dx
+
+
+def _reference_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    if indices.size == 0 or indices.ndim == 0:
+        return g[0].copy()
+    axis, kept = normal_dim("cummax", dim, indices.ndim), dtypes.accumulator(g[0].dtype)
+    moved = np.ascontiguousarray(np.moveaxis(indices, axis, -1))
+    starts = np.flatnonzero(moved == np.arange(moved.shape[-1]))
+    dx = np.zeros(moved.shape, kept)
+    dx.reshape(-1)[starts] = np.add.reduceat(np.ascontiguousarray(np.moveaxis(g[0], axis, -1), dtype=kept).reshape(-1), starts)
+    return np.ascontiguousarray(np.moveaxis(dx, -1, axis)).astype(g[0].dtype, copy=False)
+
+
+def _spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Values far enough apart that a finite difference does not change which is the largest."""
+    n = int(np.prod(shape))
+    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Last dim, first, a middle one, ties, NaN, infinities, rows longer than a tile, blocks on the CPU, no elements."""
+    nan = _spaced(rng, 3, 9)
+    nan[1, 3] = nan[1, 5] = nan[2, 0] = np.nan
+    return [
+        Sample(_spaced(rng, 5, 7), dim=1),
+        Sample(_spaced(rng, 6, 5), dim=0),
+        Sample(_spaced(rng, 3, 4, 2), dim=1),
+        Sample(np.round(rng.normal(size=(4, 9))), dim=1, smooth=False),
+        Sample(nan, dim=1, smooth=False),
+        Sample(np.full((2, 3), np.inf) * np.array([[1.0], [-1.0]]), dim=1, smooth=False),
+        Sample(np.round(2 * rng.normal(size=(1, 1100))), dim=1, smooth=False),
+        Sample(_spaced(rng, 3, 0), dim=1),
+    ]
+
+
+for _name, _reference, _largest in (("cummax", _cummax, True), ("cummin", _cummin, False)):
+    op(
+        _name, _reference, shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
+        reference_backward=_reference_backward, outputs=("values", "indices"), samples=_samples,
+        dtypes=("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool"),
+    )  # fmt: skip

@@ -1,0 +1,177 @@
+"""logcumsumexp: log of the running sum of e^x along a dim, from the largest so far down, so that nothing overflows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
+from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+
+@triton.jit
+def _finite(m):
+    """What exponents are counted from: 0 where the largest is no number."""
+    return tl.where(tl.abs(m) < float("inf"), m, 0)
+
+
+# of (m, s), which stand for s e^m: (M, s e^(m - M) + s' e^(m' - M)) with M the larger
+@triton.jit
+def _join(m, s, m_, s_):
+    top = maths.maximum(m, m_)
+    origin = _finite(top)
+    return top, s * maths.exp(m - origin) + s_ * maths.exp(m_ - origin)
+
+
+# y_i = log(sum of e^(x_j) over j <= i)
+@triton.jit(do_not_specialize=["columns"])
+def _logcumsumexp_kernel(
+    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+):  # fmt: skip
+    b, row, inside = place(rows, BM)
+    columns = columns // ALIGN * ALIGN
+    top = tl.full((BM,), float("-inf"), KIND)
+    total = tl.zeros((BM,), KIND)
+    for t in range(tl.cdiv(columns, BN)):
+        col = t * BN + tl.arange(0, BN)
+        lanes = inside[:, None] & (col < columns)[None, :]
+        value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT).to(KIND)  # (BM, BN)
+        one = tl.where(value == value, tl.full((BM, BN), 1, KIND), value)  # NaN stays, whatever it is compared with
+        m, s = tl.associative_scan((value, one), 1, _join)
+        m, s = _join(top[:, None], total[:, None], m, s)
+        store(y, _finite(m) + maths.log(s), b, row, col, y_strides, lanes, Y_UNIT)
+        last = (col == t * BN + BN - 1)[None, :]
+        top = tl.sum(tl.where(last, m, 0), axis=1)
+        total = tl.sum(tl.where(last, s, 0), axis=1)
+
+
+_RISE = 600.0  # of the largest so far along a row, below which e^(x - the largest of all) keeps its digits in float64
+
+
+def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """log of the running sum of e^x along dim; -inf and inf are what they are in sums, NaN stays."""
+    axis = normal_dim("logcumsumexp", dim, x.ndim)
+    if x.ndim == 0 or x.size == 0:
+        return x.copy()
+    kept = scan_kept(x.dtype)
+    values = np.ascontiguousarray(np.moveaxis(x, axis, -1)).astype(np.float64 if x.dtype.itemsize < 8 else kept, copy=False)
+    with np.errstate(all="ignore"):
+        found = _from_largest(values) if x.dtype.itemsize < 8 else None
+        if found is None:
+            found = _from_running(values)
+    return np.ascontiguousarray(np.moveaxis(found, -1, axis)).astype(x.dtype, copy=False)
+
+
+def _from_largest(x: np.ndarray) -> np.ndarray | None:
+    """By one exponential and one logarithm of each element; None where the first element lies too far below the largest."""
+    top = x.max(axis=-1, keepdims=True)
+    if not ((top - x[..., :1]) < _RISE).all():  # NaN and infinities, too
+        return None
+    out = x - top
+    np.exp(out, out=out)
+    np.add.accumulate(out, axis=-1, out=out)
+    np.log(out, out=out)
+    out += top
+    return out
+
+
+def _from_running(x: np.ndarray) -> np.ndarray:
+    """From the largest so far: s_i = s_(i-1) e^(m_(i-1) - m_i) + e^(x_i - m_i)."""
+    top = np.maximum.accumulate(x, axis=-1)
+    origin = np.where(np.isfinite(top), top, 0)
+    axis = x.ndim - 1
+    fall = np.exp(neighbour(origin, axis, -1, 0.0) - origin)
+    s = scanned(fall, np.exp(x - origin), axis, False)
+    wild = np.isposinf(top) | np.isnan(top)
+    return np.where(wild, top, origin + np.log(s))
+
+
+def _shape(x: Any, *, dim: int) -> Spec:
+    refuse_kind("logcumsumexp", x.dtype, ("float",))
+    normal_dim("logcumsumexp", dim, len(x.shape))
+    return Spec(x.shape, x.dtype)
+
+
+def _forward(x: CudaArray, *, dim: int) -> CudaArray:
+    axis, y, kept = normal_dim("logcumsumexp", dim, len(x.shape)), new_like(x), dtypes.accumulator(x.dtype)
+    on = tiles_for("logcumsumexp", x.shape, axis, 8, limit=TILE, tile=TILE)
+    a, c = as_rows(x, axis), as_rows(y, axis)
+    launch(
+        _logcumsumexp_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
+        KIND=getattr(tl, dtypes.of(kept).name), X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
+    )  # fmt: skip
+    return y
+
+
+# Gradient: dx_i = e^(x_i - y_i) s_i, s_i = g_i + e^(y_i - y_(i+1)) s_(i+1): every exponent is at most 0. A y of -inf weighs nothing.
+def _rule(g: Any, x: Any, y: Any, dim: int) -> Any:
+    axis = normal_dim("logcumsumexp", dim, len(x.shape))
+    nothing = ops.eq(y, float("-inf"))
+    level = ops.where(nothing, 0.0, y)
+    fall = ops.where(nothing, 0.0, ops.exp(ops.sub(level, shifted(level, axis, 1, float("inf")))))
+    s = ops.linear_scan(fall, g, dim=axis, reverse=True)
+    return ops.mul(ops.exp(ops.sub(x, level)), s)
+
+
+@triton.jit
+def _fall(here, there):
+    return tl.where(here == float("-inf"), 0, maths.exp(here - there))
+
+
+@triton.jit
+def _share(s, place, x, y):
+    return (s * maths.exp(x - tl.where(y == float("-inf"), 0, y)),)
+
+
+def _backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: int) -> CudaArray:
+    axis, dx = normal_dim("logcumsumexp", dim, len(x.shape)), new_like(x)
+    recur("logcumsumexp", y, g, (x, y), (dx,), axis, weight=_fall, finish=_share, reverse=True, kind=dtypes.accumulator(x.dtype))
+    return dx
+
+
+def _reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+    axis, kept = normal_dim("logcumsumexp", dim, x.ndim), scan_kept(x.dtype)
+    if x.size == 0:
+        return g.copy()
+    with np.errstate(all="ignore"):
+        values, out = x.astype(kept, copy=False), y.astype(kept, copy=False)
+        nothing = np.isneginf(out)
+        level = np.where(nothing, 0, out)
+        fall = np.exp(level - neighbour(level, axis, 1, np.inf))
+        s = scanned(np.where(nothing, 0, fall), g.astype(kept, copy=False), axis, True)
+        return np.asarray(s * np.exp(values - level)).astype(x.dtype)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Last dim, first, a middle one, a steep rise, infinities, NaN, rows longer than a tile, no elements."""
+    steep = np.array([[-900.0, -3.0, 800.0, 5.0], [3.0, -700.0, 1.0, 2.0]])
+    wild = rng.normal(size=(4, 6))
+    wild[0, :2] = wild[1, 2] = -np.inf
+    wild[2, 3] = np.inf
+    wild[3, 2] = np.nan
+    return [
+        Sample(rng.normal(size=(5, 7)), dim=1),
+        Sample(rng.normal(size=(6, 5)), dim=0),
+        Sample(3 * rng.normal(size=(3, 4, 2)), dim=1),
+        Sample(steep, dim=1, smooth=False),
+        Sample(wild, dim=1, smooth=False),
+        Sample(rng.normal(size=(1, 1100)), dim=1, smooth=False),
+        Sample(rng.normal(size=(3, 0)), dim=1),
+    ]
+
+
+op(
+    "logcumsumexp", _logcumsumexp, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
+    reference_backward=(_reference_backward,), samples=_samples,
+)  # fmt: skip
