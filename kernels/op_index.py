@@ -35,6 +35,7 @@ MODULES = {
     "random.sampling": "rand randint randn randperm",
     "reductions.cumprod": "cumprod",
     "reductions.cumulative_extrema": "cummax cummin",
+    "reductions.distances": "cdist",
     "reductions.extrema": "all amax amin any argmax argmin max_dim min_dim",
     "reductions.histograms": "bin_numbers count_keys uniform_bins",
     "reductions.linear_scan": "linear_scan",

@@ -1,3 +1,5 @@
-"""Functions over dims: sums, extremes, norms, running sums."""
+"""Functions over dims: sums, extremes, norms, running sums, differences, statistics, distances."""
 
+from tritensor.tensor.functions.reductions import cumulative as cumulative
+from tritensor.tensor.functions.reductions import differences as differences
 from tritensor.tensor.functions.reductions import reductions as reductions

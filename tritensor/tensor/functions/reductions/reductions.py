@@ -29,7 +29,7 @@ class ValuesIndices(NamedTuple):
 
 def _dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
     """The reduced dims, sorted, counted from the front."""
-    dim = _one(name, "dim", dim, "axis", axis)
+    dim = one_of(name, "dim", dim, "axis", axis)
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return ALL_DIMS[x.ndim]
     return normal_dims(name, dim, x.ndim)
@@ -43,7 +43,7 @@ def _plain(x: Tensor, dim: Any) -> tuple[int, ...] | None:
     return EACH_DIM[dim % n] if type(dim) is int and -n <= dim < n else None
 
 
-def _one(name: str, a: str, x: Any, b: str, y: Any) -> Any:
+def one_of(name: str, a: str, x: Any, b: str, y: Any) -> Any:
     """The one of two spellings that was given."""
     if x is not None and y is not None:
         raise TypeError(f"{name}: {a}={x} and {b}={y} are two names for one argument; give one")
@@ -54,7 +54,7 @@ def _kept(keepdim: bool, keepdims: bool | None) -> bool:
     return bool(keepdim if keepdims is None else keepdims)
 
 
-def _as(x: Tensor, dtype: Any) -> Tensor:
+def as_type(x: Tensor, dtype: Any) -> Tensor:
     """x in the type in which a result was asked for."""
     if dtype is None:
         return x
@@ -70,7 +70,7 @@ def sum(
     """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
-    return _as(ops.sum(_as(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return as_type(ops.sum(as_type(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function(out=True)
@@ -80,8 +80,8 @@ def nansum(
     """Sum over dims of what is not NaN."""
     if x.is_floating_point():
         x = ops.where(ops.ne(x, x), 0.0, x)
-    x = _as(x, dtype)
-    return _as(ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    x = as_type(x, dtype)
+    return as_type(ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function(out=True)
@@ -91,7 +91,7 @@ def mean(
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.mean(x, dim=dims, keepdim=keepdim)
-    return ops.mean(_as(x, dtype), dim=_dims("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.mean(as_type(x, dtype), dim=_dims("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
 @function(out=True)
@@ -99,7 +99,7 @@ def nanmean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
-    x, dims, kept = _as(x, dtype), _dims("nanmean", x, dim, axis), _kept(keepdim, keepdims)
+    x, dims, kept = as_type(x, dtype), _dims("nanmean", x, dim, axis), _kept(keepdim, keepdims)
     count = ops.sum(ops.eq(x, x), dim=dims, keepdim=kept)
     return ops.div(ops.sum(ops.where(ops.ne(x, x), 0.0, x), dim=dims, keepdim=kept), ops.cast(count, dtype=x.array.dtype))
 
@@ -109,24 +109,13 @@ def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
-    return _as(ops.prod(_as(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return as_type(ops.prod(as_type(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function
 def count_nonzero(x: Tensor, dim: Dims = None, *, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
     return ops.sum(ops.ne(x, 0), dim=_dims("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
-
-
-@function(out=True, inplace=True, names=("cumulative_sum",))
-def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
-    """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
-    dim = _one("cumsum", "dim", dim, "axis", axis)
-    if dim is None:
-        if x.ndim > 1:
-            raise TypeError(f"cumsum: dim is missing for a tensor of {x.ndim} dims; give dim=0 to {x.ndim - 1}")
-        dim = 0
-    return _as(ops.cumsum(_as(x, dtype), dim=normal_dim("cumsum", dim, x.ndim), reverse=False), dtype)
 
 
 # Spread
@@ -188,9 +177,9 @@ def _root(x: Tensor) -> Tensor:
 # Extrema
 def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims: Any, other: Any) -> Any:
     """max and min in all of PyTorch's forms."""
-    dim = _one(name, "dim", dim, "axis", axis)
+    dim = one_of(name, "dim", dim, "axis", axis)
     if isinstance(dim, Tensor) or other is not None:
-        return getattr(ops, name + "imum")(x, _one(name, "dim", dim, "other", other))
+        return getattr(ops, name + "imum")(x, one_of(name, "dim", dim, "other", other))
     reduce = getattr(ops, "a" + name)
     if dim is None:
         return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_kept(keepdim, keepdims))
@@ -241,7 +230,7 @@ def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> tuple[Tens
 
 
 def _index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
-    dim = _one(name, "dim", dim, "axis", axis)
+    dim = one_of(name, "dim", dim, "axis", axis)
     return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_kept(keepdim, keepdims))
 
 
@@ -271,7 +260,7 @@ def all(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None
 
 
 def _quantified(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
-    dim = _one(name, "dim", dim, "axis", axis)
+    dim = one_of(name, "dim", dim, "axis", axis)
     dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
     y = getattr(ops, name)(x, dim=dims, keepdim=keepdim)
     return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
@@ -297,11 +286,11 @@ def norm(
     Raises:
         DTypeError: x is not floating. ValueError: p is no number and no name. ShapeError: "nuc" of anything but matrices.
     """
-    x, kept = _as(x, dtype), _kept(keepdim, keepdims)
+    x, kept = as_type(x, dtype), _kept(keepdim, keepdims)
     if not x.is_floating_point():
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
     if p == "nuc":
-        return nuclear_norm(x, _one("norm", "dim", dim, "axis", axis), kept)
+        return nuclear_norm(x, one_of("norm", "dim", dim, "axis", axis), kept)
     dims = _dims("norm", x, dim, axis)
     if p is None or p == "fro" or p == 2:
         return _root(ops.sum(ops.mul(x, x), dim=dims, keepdim=kept))
@@ -349,17 +338,17 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
 @function(out=True)
 def softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
-    return ops.softmax(_as(x, dtype), dim=_along("softmax", x, dim, axis))
+    return ops.softmax(as_type(x, dtype), dim=_along("softmax", x, dim, axis))
 
 
 @function(out=True)
 def log_softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
     """x - log sum e^x along dim; `dtype`: cast x first."""
-    return ops.log_softmax(_as(x, dtype), dim=_along("log_softmax", x, dim, axis))
+    return ops.log_softmax(as_type(x, dtype), dim=_along("log_softmax", x, dim, axis))
 
 
 def _along(name: str, x: Tensor, dim: int | None, axis: int | None) -> int:
-    dim = _one(name, "dim", dim, "axis", axis)
+    dim = one_of(name, "dim", dim, "axis", axis)
     if dim is None:
         raise TypeError(f"{name}: dim is missing; for scores in the last dim give dim=-1")
     return normal_dim(name, dim, x.ndim)

@@ -1,0 +1,53 @@
+"""Functions along one dim that keep its size: running sums, products, extrema and log-sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.reductions.reductions import ValuesIndices, as_type, one_of
+from tritensor.tensor.publishing.publish import function
+
+
+def _dim(name: str, x: Tensor, dim: Any, axis: Any) -> int:
+    """The dim counted from the front; that of a 1-d tensor goes without saying."""
+    dim = one_of(name, "dim", dim, "axis", axis)
+    if dim is None:
+        if x.ndim > 1:
+            raise TypeError(f"{name}: dim is missing for a tensor of {x.ndim} dims; give dim=0 to {x.ndim - 1}")
+        dim = 0
+    return normal_dim(name, dim, x.ndim)
+
+
+@function(out=True, inplace=True, names=("cumulative_sum",))
+def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+    return as_type(ops.cumsum(as_type(x, dtype), dim=_dim("cumsum", x, dim, axis), reverse=False), dtype)
+
+
+@function(out=True, inplace=True, names=("cumulative_prod",))
+def cumprod(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
+    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+    return as_type(ops.cumprod(as_type(x, dtype), dim=_dim("cumprod", x, dim, axis)), dtype)
+
+
+@function(out=True)
+def cummax(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> ValuesIndices:
+    """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
+    return ValuesIndices(*ops.cummax(x, dim=_dim("cummax", x, dim, axis)))
+
+
+@function(out=True)
+def cummin(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> ValuesIndices:
+    """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
+    return ValuesIndices(*ops.cummin(x, dim=_dim("cummin", x, dim, axis)))
+
+
+@function(out=True)
+def logcumsumexp(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows; integers in the default type."""
+    if not x.is_floating_point() and not x.is_complex():
+        x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    return ops.logcumsumexp(x, dim=_dim("logcumsumexp", x, dim, axis))
