@@ -41,7 +41,7 @@ MODULES = {
     "reductions.linear_scan": "linear_scan",
     "reductions.logcumsumexp": "logcumsumexp",
     "reductions.scan": "cumsum",
-    "reductions.sums": "mean prod sum var",
+    "reductions.sums": "mean prod sum sum_of_squares var",
     "shaping.joining": "cat stack",
     "shaping.reordering": "flip roll",
     "shaping.view_gradients": "pad_diagonal pad_view",

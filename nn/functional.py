@@ -16,6 +16,7 @@ from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import dropout as _dropout
+from tritensor.tensor.functions.reductions.distances import pdist as pdist
 from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.arguments import told
 from tritensor.tensor.publishing.publish import checked

@@ -167,7 +167,16 @@ def _backward(g: Any, indices: CudaArray, dim: int) -> Any:
         return None
     axis, dx = normal_dim("cummax", dim, len(indices.shape)), new_like(g[0])
     recur(
-        "cummax", indices, g[0], (indices,), (dx,), axis, weight=_same, finish=_at_its_place, reverse=True, kind=dtypes.accumulator(dx.dtype)
+        "cummax",
+        indices,
+        g[0],
+        (indices,),
+        (dx,),
+        axis,
+        weight=_same,
+        finish=_at_its_place,
+        reverse=True,
+        kind=dtypes.accumulator(dx.dtype),
     )
     return dx
 

@@ -213,10 +213,26 @@ def _search_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def _uniform_samples(rng: np.random.Generator) -> list[Sample]:
+    """Edges, what lies outside, NaN and infinity."""
+    return [
+        Sample(rng.integers(-12, 13, size=(5, 70)) / 8.0, low=-1.0, high=1.0, bins=8.0),
+        Sample(np.array([np.nan, np.inf, 1.0]), low=0.0, high=1.0, bins=3.0),
+    ]
+
+
 elementwise(
     "uniform_bins", _uniform_bin, None, _uniform_bins, result="int64", attributes=("low", "high", "bins"), kinds=("float",),
     domain=Domain(-1.0, 2.0), scalars=False,
-    extra=lambda rng: [Sample(rng.integers(-12, 13, size=(5, 70)) / 8.0, low=-1.0, high=1.0, bins=8.0), Sample(np.array([np.nan, np.inf, 1.0]), low=0.0, high=1.0, bins=3.0)],
+    extra=_uniform_samples,
 )  # fmt: skip
 op("bin_numbers", _bin_numbers, shape=_search_shape, forward=_search, differentiable=False, samples=_search_samples, layout="contiguous")
-op("count_keys", _count_keys, shape=_count_shape, forward=_count, differentiable=False, samples=_key_samples, dtypes=("float16", "float32", "float64"))
+op(
+    "count_keys",
+    _count_keys,
+    shape=_count_shape,
+    forward=_count,
+    differentiable=False,
+    samples=_key_samples,
+    dtypes=("float16", "float32", "float64"),
+)

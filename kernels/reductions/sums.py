@@ -1,4 +1,4 @@
-"""Sums and what is made of them: sum, mean, prod, var."""
+"""Sums and what is made of them: sum, sum_of_squares, mean, prod, var."""
 
 from __future__ import annotations
 
@@ -32,6 +32,21 @@ def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 _sum.plain = few  # type: ignore[attr-defined]
 
 
+def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Sum of squares over dims; 16-bit floats in float32."""
+    dims = dim if type(dim) is tuple else normal_dims("sum_of_squares", dim, x.ndim)
+    kept = dtypes.accumulator(x.dtype)
+    values = x.astype(kept, copy=False)
+    inner = count(x.shape, dims)
+    if values.flags.c_contiguous and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)) and x.size:
+        run = next((r for r in (128, 100, 64, 50, 32) if inner % r == 0), inner if inner <= 256 else 0)  # of elements that are added one after the other
+        if run:
+            runs = values.reshape(-1, run)
+            out = np.add.reduce(np.einsum("ij,ij->i", runs, runs).reshape(-1, inner // run), axis=1)
+            return np.asarray(out, x.dtype).reshape(reduced(x.shape, dims, keepdim))
+    return np.asarray(total(np.multiply(values, values), dims, keepdim), x.dtype)
+
+
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Mean over dims; NaN over none."""
     dims = dim if type(dim) is tuple else normal_dims("mean", dim, x.ndim)
@@ -44,10 +59,29 @@ def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return np.full_like(out, np.nan, x.dtype)
 
 
+_HALVED = 4096  # elements from which products are taken by halves
+
+
+def _halved_product(x: np.ndarray) -> np.ndarray:
+    """Product over axis 1 of a C-ordered (rows, n), the right half onto the left while that is long: numpy's own takes one after the other."""
+    while x.shape[1] > 32:
+        n = x.shape[1]
+        half = n // 2
+        last = x[:, -1:]
+        x = x[:, :half] * x[:, half : 2 * half]
+        if n % 2:
+            x[:, :1] *= last
+    return np.asarray(np.multiply.reduce(x, axis=1))
+
+
 def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Product over dims; integers and bools in int64, 16-bit floats in float32."""
     kept = dtypes.accumulator(x.dtype)
-    out = np.multiply.reduce(x, axis=normal_dims("prod", dim, x.ndim), dtype=kept, keepdims=keepdim)
+    dims = normal_dims("prod", dim, x.ndim)
+    if x.dtype == kept and x.flags.c_contiguous and x.size > _HALVED and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)):
+        out = _halved_product(x.reshape(-1, count(x.shape, dims))).reshape(reduced(x.shape, dims, keepdim))
+    else:
+        out = np.multiply.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
     return np.asarray(out, _sum_result(x.dtype)[0])
 
 
@@ -69,6 +103,11 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
 
 
 # The functions of the reductions.
+@triton.jit
+def _square(x, index):
+    return x * x
+
+
 @triton.jit
 def multiply(a, b):
     return a * b
@@ -115,6 +154,28 @@ def _sum_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray
 
 def _sum_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
     return along_host(g, x_shape, normal_dims("sum", dim, len(x_shape)))
+
+
+# d sum x^2 = 2 x
+def _squares_rule(g: Any, x: Any, dim: Any) -> Any:
+    return ops.mul(stretch(ops.mul(g, 2.0), x.shape, normal_dims("sum_of_squares", dim, len(x.shape))), x)
+
+
+@triton.jit
+def _twice(x, g, index):
+    return (g * 2) * x
+
+
+def _squares_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
+    dims, dx = normal_dims("sum_of_squares", dim, len(x.shape)), allocate(x.shape, x.dtype, x)
+    spread(_twice, (x, along(g, x.shape, dims)), dims, (dx,))
+    return dx
+
+
+def _squares_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any) -> np.ndarray:
+    dims, kept = normal_dims("sum_of_squares", dim, x.ndim), dtypes.accumulator(x.dtype)
+    twice = (g.astype(kept, copy=False) * kept.type(2)).reshape(reduced(x.shape, dims, True))
+    return np.asarray(twice * x.astype(kept, copy=False)).astype(x.dtype, copy=False)
 
 
 def _mean_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
@@ -339,6 +400,10 @@ def _n(count: int) -> tuple[Any, ...]:
 reduction(
     "sum", _sum, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
     reference_backward=_sum_reference_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
+)  # fmt: skip
+reduction(
+    "sum_of_squares", _sum_of_squares, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
+    reference_backward=_squares_reference_backward, kinds=("float",), samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
     "mean", _mean, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,

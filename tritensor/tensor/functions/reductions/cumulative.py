@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices, as_type, one_of
@@ -47,7 +46,5 @@ def cummin(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Val
 
 @function(out=True)
 def logcumsumexp(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows; integers in the default type."""
-    if not x.is_floating_point() and not x.is_complex():
-        x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
     return ops.logcumsumexp(x, dim=_dim("logcumsumexp", x, dim, axis))

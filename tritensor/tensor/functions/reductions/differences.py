@@ -22,7 +22,9 @@ def _joined(name: str, x: Tensor, dim: int, prepend: Tensor | None, append: Tens
     """x with what stands before and behind it along dim."""
     parts = [p for p in (prepend, x, append) if p is not None]
     for label, part in (("prepend", prepend), ("append", append)):
-        if part is not None and (part.ndim != x.ndim or any(a != b for k, (a, b) in enumerate(zip(part.shape, x.shape, strict=False)) if k != dim)):
+        if part is not None and (
+            part.ndim != x.ndim or any(a != b for k, (a, b) in enumerate(zip(part.shape, x.shape, strict=False)) if k != dim)
+        ):
             raise ShapeError(
                 f"{name}: x {tuple(x.shape)}, {label} {tuple(part.shape)}: all sizes but that of dim {dim} must be equal, as in cat"
             )
@@ -120,7 +122,7 @@ def _evenly(x: Tensor, d: int, h: Any, order: int) -> Tensor:
 
 
 def _at_coordinates(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
-    """By the parabola through three points whose distances are l and r."""
+    """By the parabola through three points."""
     n = x.shape[d]
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=at.array.dtype)
@@ -142,12 +144,13 @@ def _at_coordinates(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
 
 def _edge(x: Tensor, steps: Tensor, d: int, first: int, at_first: bool) -> Tensor:
     """The parabola's slope at the first of the three points from `first` on, or at the last."""
-    l, r = _part(steps, d, first, first + 1), _part(steps, d, first + 1, first + 2)
-    both = ops.add(l, r)
+    left, right = _part(steps, d, first, first + 1), _part(steps, d, first + 1, first + 2)
+    both = ops.add(left, right)
+    middle = ops.div(both, ops.mul(left, right))
     if at_first:
-        weights = ops.neg(ops.div(ops.add(both, l), ops.mul(l, both))), ops.div(both, ops.mul(l, r)), ops.neg(ops.div(l, ops.mul(r, both)))
+        weights = ops.neg(ops.div(ops.add(both, left), ops.mul(left, both))), middle, ops.neg(ops.div(left, ops.mul(right, both)))
     else:
-        weights = ops.div(r, ops.mul(l, both)), ops.neg(ops.div(both, ops.mul(l, r))), ops.div(ops.add(both, r), ops.mul(r, both))
+        weights = ops.div(right, ops.mul(left, both)), ops.neg(middle), ops.div(ops.add(both, right), ops.mul(right, both))
     return _scaled([(w, _part(x, d, first + k, first + k + 1)) for k, w in enumerate(weights)])
 
 
@@ -159,7 +162,9 @@ def _widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     n = y.shape[dim]
     if x.ndim == 1:
         if x.shape[0] != n:
-            raise ShapeError(f"{name}: x {tuple(x.shape)}, y {tuple(y.shape)}: there must be one x for each of the {n} values along dim {dim}")
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)}, y {tuple(y.shape)}: there must be one x for each of the {n} values along dim {dim}"
+            )
         return ops.reshape(diff(x), shape=tuple(n - 1 if a == dim else 1 for a in range(y.ndim)))
     if x.ndim < y.ndim:
         x = ops.reshape(x, shape=(1,) * (y.ndim - x.ndim) + tuple(x.shape))

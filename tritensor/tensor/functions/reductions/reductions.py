@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.core import Tensor
@@ -27,7 +28,14 @@ class ValuesIndices(NamedTuple):
     indices: Tensor
 
 
-def _dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
+class MinMax(NamedTuple):
+    """What aminmax returns."""
+
+    min: Tensor
+    max: Tensor
+
+
+def dims_of(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
     """The reduced dims, sorted, counted from the front."""
     dim = one_of(name, "dim", dim, "axis", axis)
     if dim is None or (isinstance(dim, tuple | list) and not dim):
@@ -70,7 +78,7 @@ def sum(
     """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
-    return as_type(ops.sum(as_type(x, dtype), dim=_dims("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return as_type(ops.sum(as_type(x, dtype), dim=dims_of("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function(out=True)
@@ -78,10 +86,14 @@ def nansum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Sum over dims of what is not NaN."""
+    dims, kept = dims_of("nansum", x, dim, axis), _kept(keepdim, keepdims)
     if x.is_floating_point():
+        if not isinstance(x.array, CudaArray):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
+            plain = ops.sum(as_type(x, dtype), dim=dims, keepdim=kept)
+            if np.isfinite(plain.array.astype(np.float32)).all():
+                return as_type(plain, dtype)
         x = ops.where(ops.ne(x, x), 0.0, x)
-    x = as_type(x, dtype)
-    return as_type(ops.sum(x, dim=_dims("nansum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return as_type(ops.sum(as_type(x, dtype), dim=dims, keepdim=kept), dtype)
 
 
 @function(out=True)
@@ -91,7 +103,7 @@ def mean(
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.mean(x, dim=dims, keepdim=keepdim)
-    return ops.mean(as_type(x, dtype), dim=_dims("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.mean(as_type(x, dtype), dim=dims_of("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
 @function(out=True)
@@ -99,7 +111,7 @@ def nanmean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
-    x, dims, kept = as_type(x, dtype), _dims("nanmean", x, dim, axis), _kept(keepdim, keepdims)
+    x, dims, kept = as_type(x, dtype), dims_of("nanmean", x, dim, axis), _kept(keepdim, keepdims)
     count = ops.sum(ops.eq(x, x), dim=dims, keepdim=kept)
     return ops.div(ops.sum(ops.where(ops.ne(x, x), 0.0, x), dim=dims, keepdim=kept), ops.cast(count, dtype=x.array.dtype))
 
@@ -109,13 +121,13 @@ def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
-    return as_type(ops.prod(as_type(x, dtype), dim=_dims("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return as_type(ops.prod(as_type(x, dtype), dim=dims_of("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
 @function
 def count_nonzero(x: Tensor, dim: Dims = None, *, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
-    return ops.sum(ops.ne(x, 0), dim=_dims("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
+    return ops.sum(ops.ne(x, 0), dim=dims_of("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
 
 
 # Spread
@@ -127,7 +139,7 @@ def _spread_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction:
         if correction is not None:
             raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
         correction = 1 if unbiased else 0
-    return _dims(name, x, dim, axis), 1 if correction is None else correction
+    return dims_of(name, x, dim, axis), 1 if correction is None else correction
 
 
 @function(out=True)
@@ -179,12 +191,14 @@ def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims:
     """max and min in all of PyTorch's forms."""
     dim = one_of(name, "dim", dim, "axis", axis)
     if isinstance(dim, Tensor) or other is not None:
+        if not isinstance(x, Tensor) or not isinstance(one_of(name, "dim", dim, "other", other), Tensor):
+            raise TypeError(f"{name}: a number beside a tensor; give two tensors, or clamp")
         return getattr(ops, name + "imum")(x, one_of(name, "dim", dim, "other", other))
     reduce = getattr(ops, "a" + name)
     if dim is None:
         return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_kept(keepdim, keepdims))
     if not isinstance(dim, int | np.integer):
-        return reduce(x, dim=_dims(name, x, dim), keepdim=_kept(keepdim, keepdims))
+        return reduce(x, dim=dims_of(name, x, dim), keepdim=_kept(keepdim, keepdims))
     return ValuesIndices(*getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims)))
 
 
@@ -212,7 +226,7 @@ def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
     if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
         return proven.amax(x, dim=dims, keepdim=keepdim)
-    return ops.amax(x, dim=_dims("amax", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.amax(x, dim=dims_of("amax", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
 @function(out=True, quick=quick_reduction("amin"))
@@ -220,13 +234,13 @@ def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
     if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
         return proven.amin(x, dim=dims, keepdim=keepdim)
-    return ops.amin(x, dim=_dims("amin", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.amin(x, dim=dims_of("amin", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
 @function(out=True)
-def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """(smallest, largest) over dims."""
-    return amin(x, dim, keepdim), amax(x, dim, keepdim)
+def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
+    """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
+    return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
 
 def _index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
@@ -291,18 +305,29 @@ def norm(
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
     if p == "nuc":
         return nuclear_norm(x, one_of("norm", "dim", dim, "axis", axis), kept)
-    dims = _dims("norm", x, dim, axis)
-    if p is None or p == "fro" or p == 2:
-        return _root(ops.sum(ops.mul(x, x), dim=dims, keepdim=kept))
+    dims = dims_of("norm", x, dim, axis)
+    if p is None or p == "fro":
+        p = 2
     if isinstance(p, str):
         raise ArgumentError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'")
+    return p_norm(x, p, dims, kept)
+
+
+def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    """(sum |x|^p)^(1/p) over sorted dims, of floating or complex x, for any number p."""
+    if x.is_complex():
+        x = ops.abs(x)
+    if p == 2:
+        return _root(ops.sum_of_squares(x, dim=dims, keepdim=keepdim))
     if p == 0:
-        return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=kept)  # in the graph: its gradient is 0
+        if not x.requires_grad:
+            return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
+        return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=keepdim)  # in the graph: its gradient is 0
     if math.isinf(p):
-        return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=kept)
+        return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
-        return ops.sum(ops.abs(x), dim=dims, keepdim=kept)
-    return _power(ops.sum(_power(ops.abs(x), float(p)), dim=dims, keepdim=kept), 1.0 / p)
+        return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
+    return _power(ops.sum(_power(ops.abs(x), float(p)), dim=dims, keepdim=keepdim), 1.0 / p)
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
@@ -311,7 +336,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
     return ops.where(at_zero, 0.0 if exponent > 0 else math.inf, ops.pow(ops.where(at_zero, 1.0, x), exponent))
 
 
-@function(method=False)
+@function
 def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of x - other."""
     return norm(ops.sub(x, other), p)
@@ -321,7 +346,7 @@ def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
 @function(out=True)
 def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
-    dims = _dims("logsumexp", x, dim, axis)
+    dims = dims_of("logsumexp", x, dim, axis)
     if not x.is_floating_point():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
