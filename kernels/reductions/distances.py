@@ -270,6 +270,30 @@ def _joined(d: np.ndarray, p: float, sums: np.ndarray) -> None:
     (np.maximum if math.isinf(p) else np.add)(sums, d, out=sums)
 
 
+_NEAR = 1e-7  # of the squared lengths of rows: below it a squared distance by a float64 product has fewer digits than float32
+
+
+def _by_wide_product(x: np.ndarray, z: np.ndarray, out: np.ndarray) -> bool:
+    """Euclidean distances of float32 by a product in float64, those of near rows again by their differences. False where many are near, or
+    something is no number."""
+    (batch, rows, _), columns = x.shape, z.shape[1]
+    some = max(2 * _BLOCK // columns, 1)
+    for b in range(batch):
+        wide = z[b : b + 1].astype(np.float64)
+        for i in range(0, rows, some):
+            part = x[b : b + 1, i : i + some].astype(np.float64)
+            near = _NEAR * (np.einsum("bim,bim->bi", part, part).max() + np.einsum("bim,bim->bi", wide, wide).max())
+            found = _euclidean(part, wide)[0]
+            if not np.isfinite(near):
+                return False
+            k, j = np.nonzero(found < np.sqrt(near))
+            if k.size * 8 > found.size:
+                return False
+            found[k, j] = _norm(part[0, k] - wide[0, j], 2)
+            out[b, i : i + some] = found
+    return True
+
+
 def _euclidean(a: np.ndarray, c: np.ndarray) -> np.ndarray:
     """By one product, |a|^2 + |c|^2 - 2 a.c, of rows that carry their squares and ones."""
     one = np.ones((len(a), 1, 1), a.dtype)
@@ -289,6 +313,8 @@ def _cdist(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = False
         if fast and p == 2:
             return _euclidean(a, c).astype(x1.dtype, copy=False)
         out = np.empty((*a.shape[:2], c.shape[1]), kept)
+        if p == 2 and c.shape[1] >= 64 and kept.itemsize == 4 and _by_wide_product(a, c, out):
+            return out.astype(x1.dtype, copy=False)
         if c.shape[1] >= 64:
             _by_coordinates(a, c, p, out)
         else:

@@ -62,8 +62,23 @@ def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 _HALVED = 4096  # elements from which products are taken by halves
 
 
+def _product(x: np.ndarray) -> np.ndarray:
+    """Product over axis 1 of a C-ordered (rows, n): parts of rows that fit the cache, each by halves."""
+    rows, n = x.shape
+    if n > 2 * _HALVED:
+        whole = n // _HALVED * _HALVED
+        parts = _product(np.ascontiguousarray(x[:, :whole]).reshape(-1, _HALVED)).reshape(rows, -1)
+        found = np.multiply.reduce(parts, axis=1)
+        return found * np.multiply.reduce(x[:, whole:], axis=1) if whole < n else found
+    out = np.empty(rows, x.dtype)
+    step = max(32 * _HALVED // max(n, 1), 1)
+    for r in range(0, rows, step):
+        out[r : r + step] = _halved_product(x[r : r + step])
+    return out
+
+
 def _halved_product(x: np.ndarray) -> np.ndarray:
-    """Product over axis 1 of a C-ordered (rows, n), the right half onto the left while that is long: numpy's own takes one after the other."""
+    """The right half onto the left while that is long: numpy's own reduction takes one after the other."""
     while x.shape[1] > 32:
         n = x.shape[1]
         half = n // 2
@@ -79,7 +94,7 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     kept = dtypes.accumulator(x.dtype)
     dims = normal_dims("prod", dim, x.ndim)
     if x.dtype == kept and x.flags.c_contiguous and x.size > _HALVED and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)):
-        out = _halved_product(x.reshape(-1, count(x.shape, dims))).reshape(reduced(x.shape, dims, keepdim))
+        out = _product(x.reshape(-1, count(x.shape, dims))).reshape(reduced(x.shape, dims, keepdim))
     else:
         out = np.multiply.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
     return np.asarray(out, _sum_result(x.dtype)[0])

@@ -106,6 +106,5 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     if n < 2:
         return ops.sum(ops.mul(x, 0.0), dim=(1,), keepdim=False)[:0]
     all_pairs = cdist(x, x, p, "donot_use_mm_for_euclid_dist")
-    first, second = np.triu_indices(n, 1)
-    keys = new_tensor(from_host(first * n + second, x.device))
+    keys = new_tensor(from_host(np.flatnonzero(~np.tri(n, dtype=np.bool_)), x.device))
     return ops.reshape(all_pairs, shape=(n * n,))[keys]
