@@ -39,7 +39,9 @@ def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.nda
     values = x.astype(kept, copy=False)
     inner = count(x.shape, dims)
     if values.flags.c_contiguous and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)) and x.size:
-        run = next((r for r in (128, 100, 64, 50, 32) if inner % r == 0), inner if inner <= 256 else 0)  # of elements that are added one after the other
+        run = next(
+            (r for r in (128, 100, 64, 50, 32) if inner % r == 0), inner if inner <= 256 else 0
+        )  # of elements that are added one after the other
         if run:
             runs = values.reshape(-1, run)
             out = np.add.reduce(np.einsum("ij,ij->i", runs, runs).reshape(-1, inner // run), axis=1)

@@ -197,6 +197,8 @@ def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims:
     reduce = getattr(ops, "a" + name)
     if dim is None:
         return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_kept(keepdim, keepdims))
+    if isinstance(dim, float):
+        raise TypeError(f"{name}: dim {dim} is not an integer; for the larger or smaller of x and a number there is clamp")
     if not isinstance(dim, int | np.integer):
         return reduce(x, dim=dims_of(name, x, dim), keepdim=_kept(keepdim, keepdims))
     return ValuesIndices(*getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims)))
