@@ -63,7 +63,7 @@ def _linear_scan(a: np.ndarray, b: np.ndarray, *, dim: int, reverse: bool = Fals
 
 
 def _shape(a: Any, b: Any, *, dim: int, reverse: bool = False) -> Spec:
-    refuse_kind("linear_scan", b.dtype, ("float",), "b")
+    refuse_kind("linear_scan", b.dtype, ("float", "complex"), "b")
     refuse_mixed("linear_scan", ("a", a), ("b", b))
     if a.shape != b.shape:
         raise ShapeError(f"linear_scan: a {a.shape}, b {b.shape}: give them one shape")

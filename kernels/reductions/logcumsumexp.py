@@ -67,7 +67,7 @@ def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
     kept = scan_kept(x.dtype)
     values = np.ascontiguousarray(np.moveaxis(x, axis, -1)).astype(np.float64 if x.dtype.itemsize < 8 else kept, copy=False)
     with np.errstate(all="ignore"):
-        found = _from_largest(values) if x.dtype.itemsize < 8 else None
+        found = _from_largest(values) if x.dtype.itemsize < 8 and x.dtype.kind != "c" else None
         if found is None:
             found = _from_running(values)
     return np.ascontiguousarray(np.moveaxis(found, -1, axis)).astype(x.dtype, copy=False)
@@ -88,9 +88,13 @@ def _from_largest(x: np.ndarray) -> np.ndarray | None:
 
 def _from_running(x: np.ndarray) -> np.ndarray:
     """From the largest so far: s_i = s_(i-1) e^(m_(i-1) - m_i) + e^(x_i - m_i)."""
-    top = np.maximum.accumulate(x, axis=-1)
-    origin = np.where(np.isfinite(top), top, 0)
     axis = x.ndim - 1
+    top = np.maximum.accumulate(x.real, axis=axis)
+    origin: Any = top
+    if x.dtype.kind == "c":  # counted from the element itself, so that the imaginary part is not wound back to -pi..pi
+        places = np.where(x.real == top, np.arange(x.shape[axis]), 0)
+        origin = np.take_along_axis(x, np.maximum.accumulate(places, axis=axis), axis=axis)
+    origin = np.where(np.isfinite(origin), origin, 0)
     fall = np.exp(neighbour(origin, axis, -1, 0.0) - origin)
     s = scanned(fall, np.exp(x - origin), axis, False)
     wild = np.isposinf(top) | np.isnan(top)
@@ -98,7 +102,7 @@ def _from_running(x: np.ndarray) -> np.ndarray:
 
 
 def _shape(x: Any, *, dim: int) -> Spec:
-    refuse_kind("logcumsumexp", x.dtype, ("float",))
+    refuse_kind("logcumsumexp", x.dtype, ("float", "complex"))
     normal_dim("logcumsumexp", dim, len(x.shape))
     return Spec(x.shape, x.dtype)
 

@@ -203,15 +203,24 @@ for _name, (_doc, _aliases) in _BINARY.items():
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"})
 
 
+def _no_number(name: str, x: object, other: object) -> None:
+    """Refuse a number, which PyTorch does not take either: clamp does."""
+    for label, value in (("input", x), ("other", other)):
+        if isinstance(value, bool | int | float | complex):
+            raise TypeError(f"{name}: {label} is {value!r}, a number; give two tensors, or clamp(min=) or clamp(max=)")
+
+
 @function(out=True)
 def maximum(x: Tensor, other: Operand) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
+    _no_number("maximum", x, other)
     return ops.maximum(x, other)
 
 
 @function(out=True)
 def minimum(x: Tensor, other: Operand) -> Tensor:
     """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
+    _no_number("minimum", x, other)
     return ops.minimum(x, other)
 
 

@@ -142,6 +142,14 @@ def _spread_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction:
     return dims_of(name, x, dim, axis), 1 if correction is None else correction
 
 
+def _variance(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+    """The variance; of complex numbers that of their real parts and that of their imaginary parts together."""
+    if not x.is_complex():
+        return ops.var(x, dim=dims, correction=correction, keepdim=keepdim)
+    parts = (ops.var(part, dim=dims, correction=correction, keepdim=keepdim) for part in (x.real, x.imag))
+    return ops.add(*parts)
+
+
 @function(out=True)
 def var(
     x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
@@ -149,7 +157,7 @@ def var(
 ) -> Tensor:  # fmt: skip
     """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
     dims, correction = _spread_arguments("var", x, dim, unbiased, correction, axis)
-    return ops.var(x, dim=dims, correction=correction, keepdim=_kept(keepdim, keepdims))
+    return _variance(x, dims, correction, _kept(keepdim, keepdims))
 
 
 @function(out=True)
@@ -159,7 +167,7 @@ def std(
 ) -> Tensor:  # fmt: skip
     """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
     dims, correction = _spread_arguments("std", x, dim, unbiased, correction, axis)
-    return _root(ops.var(x, dim=dims, correction=correction, keepdim=_kept(keepdim, keepdims)))
+    return _root(_variance(x, dims, correction, _kept(keepdim, keepdims)))
 
 
 @function
@@ -168,7 +176,7 @@ def var_mean(
 ) -> tuple[Tensor, Tensor]:
     """(variance, mean) over dims."""
     dims, correction = _spread_arguments("var_mean", x, dim, unbiased, correction, axis)
-    return ops.var(x, dim=dims, correction=correction, keepdim=keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+    return _variance(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
 
 
 @function
@@ -177,7 +185,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over dims."""
     dims, correction = _spread_arguments("std_mean", x, dim, unbiased, correction, axis)
-    return _root(ops.var(x, dim=dims, correction=correction, keepdim=keepdim)), ops.mean(x, dim=dims, keepdim=keepdim)
+    return _root(_variance(x, dims, correction, keepdim)), ops.mean(x, dim=dims, keepdim=keepdim)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -303,7 +311,7 @@ def norm(
         DTypeError: x is not floating. ValueError: p is no number and no name. ShapeError: "nuc" of anything but matrices.
     """
     x, kept = as_type(x, dtype), _kept(keepdim, keepdims)
-    if not x.is_floating_point():
+    if not x.is_floating_point() and not x.is_complex():
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
     if p == "nuc":
         return nuclear_norm(x, one_of("norm", "dim", dim, "axis", axis), kept)
@@ -349,12 +357,12 @@ def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
 def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
     dims = dims_of("logsumexp", x, dim, axis)
-    if not x.is_floating_point():
+    if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
         out = ops.log(ops.sum(ops.exp(x), dim=dims, keepdim=True))
     else:
-        top = ops.amax(x.detach(), dim=dims, keepdim=True)
+        top = ops.amax(x.detach().real if x.is_complex() else x.detach(), dim=dims, keepdim=True)
         top = ops.where(ops.isfinite(top), top, 0.0)
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(x, top)), dim=dims, keepdim=True)), top)
     if _kept(keepdim, keepdims):
