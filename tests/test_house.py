@@ -37,7 +37,7 @@ FLOORS = [
     ("autograd",),
     ("dispatch",),
     ("tensor",),
-    ("fft",),  # namespaces over the functions of the tensor floor
+    ("fft", "masked"),  # namespaces over the functions of the tensor floor
     ("kernels/parts",),
     ("kernels",),
     ("nn",),

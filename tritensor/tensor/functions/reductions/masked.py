@@ -1,0 +1,212 @@
+"""tritensor.masked: functions over dims that see only the elements where a mask is True, as if the others were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import ArgumentError, DTypeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.reductions.distances import vector_norm
+from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of
+from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
+from tritensor.tensor.publishing.publish import function
+
+_I64 = np.dtype(np.int64)
+
+
+def _typed(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
+    """x in the type in which a result was asked for; integers in int64, or in the default type where it is `floating`."""
+    if dtype is not None:
+        return as_type(x, dtype)
+    if x.is_floating_point() or x.is_complex():
+        return x
+    return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
+
+
+def _seen(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
+    """x with `instead` where the mask is False; the mask broadcasts to x."""
+    if mask is None:
+        return x
+    if mask.array.dtype != np.bool_:
+        raise DTypeError(f"{name}: mask is {mask.dtype.name}; give a bool mask, such as mask != 0")
+    return ops.where(mask, x, instead)
+
+
+def _extreme(x: Tensor, sign: int) -> float:
+    """The number that loses against all: the lowest (sign -1) or the highest of x's type."""
+    if x.is_floating_point():
+        return sign * float("inf")
+    return int(np.iinfo(x.array.dtype).min if sign < 0 else np.iinfo(x.array.dtype).max)
+
+
+def _count(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: np.dtype) -> Tensor:
+    """How many elements are seen."""
+    seen = (
+        ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(np.bool_), device=x.device)
+        if mask is None
+        else ops.expand(mask, shape=tuple(x.shape))
+    )
+    return ops.cast(ops.sum(seen, dim=dims, keepdim=keepdim), dtype=kind)
+
+
+@function(namespace="masked")
+def sum(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Sum over dims of what the mask shows; 0 of nothing."""
+    return as_type(ops.sum(_seen("masked.sum", _typed(x, dtype), mask, 0), dim=dims_of("masked.sum", x, dim), keepdim=keepdim), dtype)
+
+
+@function(namespace="masked")
+def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Product over dims of what the mask shows; 1 of nothing."""
+    return as_type(ops.prod(_seen("masked.prod", _typed(x, dtype), mask, 1), dim=dims_of("masked.prod", x, dim), keepdim=keepdim), dtype)
+
+
+@function(namespace="masked")
+def cumsum(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Running sum along dim of what the mask shows."""
+    return as_type(
+        ops.cumsum(_seen("masked.cumsum", _typed(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False), dtype
+    )
+
+
+@function(namespace="masked")
+def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Running product along dim of what the mask shows."""
+    return as_type(ops.cumprod(_seen("masked.cumprod", _typed(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype)
+
+
+@function(namespace="masked")
+def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Largest over dims of what the mask shows; the lowest number of nothing."""
+    x = as_type(x, dtype)
+    return ops.amax(_seen("masked.amax", x, mask, _extreme(x, -1)), dim=dims_of("masked.amax", x, dim), keepdim=keepdim)
+
+
+@function(namespace="masked")
+def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Smallest over dims of what the mask shows; the highest number of nothing."""
+    x = as_type(x, dtype)
+    return ops.amin(_seen("masked.amin", x, mask, _extreme(x, 1)), dim=dims_of("masked.amin", x, dim), keepdim=keepdim)
+
+
+@function(namespace="masked")
+def argmax(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Index along dim, or in the flattened tensor, of the largest that the mask shows; in x's own type, as in PyTorch."""
+    x = as_type(x, dtype)
+    place = None if dim is None else normal_dim("masked.argmax", dim, x.ndim)
+    found = ops.argmax(_seen("masked.argmax", x, mask, _extreme(x, -1)), dim=place, keepdim=keepdim)
+    return ops.cast(found, dtype=x.array.dtype)
+
+
+@function(namespace="masked")
+def argmin(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Index along dim, or in the flattened tensor, of the smallest that the mask shows; in x's own type, as in PyTorch."""
+    x = as_type(x, dtype)
+    place = None if dim is None else normal_dim("masked.argmin", dim, x.ndim)
+    found = ops.argmin(_seen("masked.argmin", x, mask, _extreme(x, 1)), dim=place, keepdim=keepdim)
+    return ops.cast(found, dtype=x.array.dtype)
+
+
+@function(namespace="masked")
+def mean(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """Mean over dims of what the mask shows, of floating types (ArgumentError for others; give dtype); NaN of nothing."""
+    x, dims = as_type(x, dtype), dims_of("masked.mean", x, dim)
+    if not x.is_floating_point() and not x.is_complex():
+        raise ArgumentError(f"masked.mean: x is {x.dtype.name}; give a floating dtype")
+    total = ops.sum(_seen("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
+    return ops.div(total, _count(x, mask, dims, keepdim, x.array.dtype))
+
+
+@function(namespace="masked")
+def norm(
+    x: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
+) -> Tensor:
+    """The norm of order `ord` over dims (see linalg.vector_norm) of what the mask shows."""
+    p = 2.0 if ord is None else float(ord)
+    x = _typed(x, dtype, floating=True)
+    return vector_norm(_seen("masked.norm", x, mask, float("inf") if p < 0 else 0), p, dim, keepdim)
+
+
+def _variance(
+    name: str, x: Tensor, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool, dtype: Any, mask: Tensor | None
+) -> Tensor:
+    """sum of squared distances from the mean of what is seen, over max(0, how many - correction)."""
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
+    less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
+    x, dims = _typed(x, dtype, floating=True), dims_of(name, x, dim)
+    count = _count(x, mask, dims, True, x.array.dtype)
+    centred = ops.sub(x, ops.div(ops.sum(_seen(name, x, mask, 0), dim=dims, keepdim=True), count))
+    squares = ops.sum(_seen(name, ops.mul(centred, centred), mask, 0), dim=dims, keepdim=keepdim)
+    left = _count(x, mask, dims, keepdim, x.array.dtype)
+    return ops.div(squares, ops.maximum(ops.sub(left, float(less)), 0.0))
+
+
+@function(namespace="masked")
+def var(
+    x: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False, dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Variance over dims of what the mask shows."""
+    return _variance("masked.var", x, dim, unbiased, correction, keepdim, dtype, mask)
+
+
+@function(namespace="masked")
+def std(
+    x: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None, keepdim: bool = False, dtype: Any = None,
+    mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """Standard deviation over dims of what the mask shows."""
+    return ops.sqrt(_variance("masked.std", x, dim, unbiased, correction, keepdim, dtype, mask))
+
+
+def _shares(name: str, of: Callable[..., Tensor], x: Tensor, dim: int, dtype: Any, mask: Tensor | None) -> Tensor:
+    x = _typed(x, dtype, floating=True)
+    return of(_seen(name, x, mask, -float("inf")), dim=normal_dim(name, dim, x.ndim))
+
+
+@function(namespace="masked")
+def softmax(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """e^x / sum e^x along dim of what the mask shows, 0 elsewhere; NaN where it shows nothing."""
+    return _shares("masked.softmax", ops.softmax, x, dim, dtype, mask)
+
+
+@function(namespace="masked")
+def log_softmax(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """x - log sum e^x along dim of what the mask shows, -inf elsewhere; NaN where it shows nothing."""
+    return _shares("masked.log_softmax", ops.log_softmax, x, dim, dtype, mask)
+
+
+@function(namespace="masked")
+def softmin(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The softmax of -x."""
+    return _shares("masked.softmin", ops.softmax, ops.neg(_typed(x, dtype, floating=True)), dim, None, mask)
+
+
+@function(namespace="masked")
+def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """x divided by its norm along dim (by eps where that is smaller), of what the mask shows; 0 elsewhere."""
+    x = _seen("masked.normalize", _typed(x, dtype, floating=True), mask, 0)
+    seen = ops.where(mask, x, float("inf")) if mask is not None and float(ord) < 0 else x
+    return ops.div(x, ops.maximum(vector_norm(seen, float(ord), dim, True), float(eps)))
+
+
+@function(namespace="masked")
+def logsumexp(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """log sum e^x over dims of what the mask shows; -inf of nothing. Of integers a whole number, as in PyTorch."""
+    x = as_type(x, dtype)
+    nothing = -float("inf") if x.is_complex() else _extreme(x, -1)
+    return as_type(_logsumexp(_seen("masked.logsumexp", x, mask, nothing), dims_of("masked.logsumexp", x, dim), keepdim), x.dtype)
+
+
+@function(namespace="masked")
+def logaddexp(x: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
+    """log(e^x + e^other) of what the masks show; -inf of nothing."""
+    x, other = _typed(x, dtype, floating=True), _typed(other, dtype, floating=True)
+    nothing = -float("inf")
+    return ops.logaddexp(_seen("masked.logaddexp", x, input_mask, nothing), _seen("masked.logaddexp", other, other_mask, nothing))
