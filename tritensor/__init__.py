@@ -14,8 +14,8 @@ from tritensor import data as data
 from tritensor import dtypes as _dtypes
 from tritensor import fft as fft
 from tritensor import io as io
-from tritensor import masked as masked
 from tritensor import kernels as kernels
+from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import paths as _paths

@@ -37,8 +37,4 @@ EXPRESSIONS = [
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
     "T.gradient(x, spacing=(v, v))": "three coordinates for two samples are a slip, which PyTorch does not see",
-    **dict.fromkeys(
-        ("T.logcumsumexp(i, 1)", "T.histc(k, 2)", "T.histogram(i, 3)", "T.bincount(v)", "T.bincount(o)"),
-        "an element type that a function does not take is a DTypeError everywhere; PyTorch has NotImplementedError for some",
-    ),
 }
