@@ -121,6 +121,9 @@ def pad(input: Tensor, pad: Sequence[_builtins.int], mode: _builtins.str = 'cons
 def pair(name: _builtins.str, what: _builtins.str, value: _builtins.int | Sequence[_builtins.int]) -> tuple[_builtins.int, _builtins.int]:
     """(height, width) from one number or two."""
 
+def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
+    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
+
 def reduced(name: _builtins.str, loss: Tensor, reduction: _builtins.str, weight: Tensor | None = None) -> Tensor:
     """A loss reduced: "none", "sum", or "mean", which divides by the weights' sum where there are weights."""
 

@@ -24,6 +24,9 @@ class Methods:
 
     def __and__(self, other: Any) -> Any: ...
 
+    def __array_ufunc__(self, ufunc: Any, method: _builtins.str, *inputs: Any, **options: Any) -> Any:
+        """A function of numpy that was given a tensor. An operator (`ndarray + tensor`) is the tensor's own, gradients included; any other"""
+
     def __eq__(self, other: Any) -> Any: ...  # type: ignore[override]
 
     def __floordiv__(self, other: Any) -> Any: ...
@@ -208,8 +211,8 @@ class Methods:
     def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(smallest, largest) over dims."""
+    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -319,6 +322,9 @@ class Methods:
     def bfloat16(self, memory_format: Any = ...) -> Tensor:
         """x as bfloat16; itself when it is."""
 
+    def bincount(self, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
+        """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
+
     def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Bits set in both."""
 
@@ -427,6 +433,9 @@ class Methods:
     def copy_(self, source: Any, non_blocking: _builtins.bool = False) -> Tensor:
         """Write source (broadcast, cast, moved between devices) over x; returns x. `non_blocking` as in `to`, for a source on another device."""
 
+    def corrcoef(self) -> Tensor:
+        """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
+
     def cos(self, *, out: Tensor | None = None) -> Tensor:
         """The cosine of x in radians."""
 
@@ -442,17 +451,38 @@ class Methods:
     def count_nonzero(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
         """How many elements over dims are not zero, int64."""
 
+    def cov(self, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
+
     def cpu(self, memory_format: Any = ...) -> Tensor:
         """x on the CPU; itself when it is there."""
 
     def cuda(self, device: Any = None, non_blocking: _builtins.bool = False, memory_format: Any = ...) -> Tensor:
         """x on a GPU; itself when it is there. `non_blocking` as in `to`. Raises DeviceError when there is none."""
 
+    def cummax(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+        """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
+
+    def cummin(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+        """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
+
+    def cumprod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def cumprod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
     def cumsum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
     def cumsum_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def cumulative_prod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def cumulative_prod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
 
     def cumulative_sum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
@@ -474,6 +504,12 @@ class Methods:
 
     def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
+
+    def diff(self, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
+
+    def dist(self, other: Tensor, p: _builtins.float = 2) -> Tensor:
+        """The p-norm of x - other."""
 
     def div(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """x / other."""
@@ -637,6 +673,12 @@ class Methods:
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """0 below 0, `values` at 0, 1 above."""
 
+    def histc(self, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+        """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
+
+    def histogram(self, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
+
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along dim 1, along dim 0 of a vector."""
 
@@ -766,6 +808,9 @@ class Methods:
 
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
+
+    def logcumsumexp(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
 
     def logical_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether neither is 0."""
@@ -1005,6 +1050,12 @@ class Methods:
 
     def remainder_(self, other: Any) -> Tensor:
         """x - floor(x / other) * other: it has the sign of other."""
+
+    def renorm(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
+
+    def renorm_(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float) -> Tensor:
+        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
 
     def repeat(self, *repeats: Any) -> Tensor:
         """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""

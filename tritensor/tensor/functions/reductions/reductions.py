@@ -89,7 +89,9 @@ def nansum(
     dims, kept = dims_of("nansum", x, dim, axis), _kept(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
-        if floating and not isinstance(x.array, CudaArray):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
+        if floating and not isinstance(
+            x.array, CudaArray
+        ):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(as_type(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain.array.astype(np.float32)).all():
                 return as_type(plain, dtype)
