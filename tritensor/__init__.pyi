@@ -531,7 +531,7 @@ def histc(input: Tensor, bins: _builtins.int = 100, min: _builtins.float = 0, ma
 def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
 
-def histogramdd(input: Tensor, bins: Any, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False) -> Any:
+def histogramdd(input: Tensor, bins: Any, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False) -> Any:
     """(hist, bin_edges) of points x (..., n) in n dimensions: how many points, or how much weight, fall in each cell of the grid."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # The reasons that several functions share.
-MEANT = "None stands for what PyTorch writes out: all dims, the file's generator, matrix indexing"
+MEANT = "None stands for what PyTorch writes out: all dims, the file's generator, matrix indexing, a distance of 1"
 STUB = "the stub file only: torch itself refuses the call"
 FORMS = "one parameter serves two overloads; given by place or by name it comes to the same (calls in tests/tensor/test_keywords.py)"
 PRODUCT_TYPE = "a product in another type than its factors' is for GPUs in PyTorch, too, and not there yet"
@@ -19,6 +19,8 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.amax torch.amin Tensor.amax Tensor.amin", "default of dim", MEANT),
     ("torch.roll Tensor.roll", "default of dims", MEANT),
     ("torch.meshgrid", "default of indexing", MEANT),
+    ("torch.gradient", "default of spacing", MEANT),
+    ("torch.trapezoid torch.trapz torch.cumulative_trapezoid", "default of dx", MEANT),
     ("utils.data.random_split", "default of generator", MEANT),
     ("torch.std torch.var torch.std_mean torch.var_mean Tensor.std Tensor.var", "default of unbiased", MEANT),
     ("torch.std torch.var torch.std_mean torch.var_mean Tensor.std Tensor.var", "order", FORMS),

@@ -236,7 +236,7 @@ def histogram(
 
 @function(method=False)
 def histogramdd(
-    x: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
+    x: Tensor, bins: Any, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
 ) -> HistogramDD:
     """(hist, bin_edges) of points x (..., n) in n dimensions: how many points, or how much weight, fall in each cell of the grid.
 
