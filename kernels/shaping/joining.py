@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray
+from tritensor.array import Array, CudaArray, element_strides, empty
+from tritensor.device import cpu
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import write
+from tritensor.strides import images, is_channels_last
 from tritensor.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
@@ -32,7 +34,20 @@ def _at(dim: int, start: int, stop: int) -> tuple[slice, ...]:
 
 # cat: y[.., o_k + i, ..] = x_k[.., i, ..], o_k = n_0 + ... + n_(k-1)
 def _cat(*xs: np.ndarray, dim: int) -> np.ndarray:
-    return np.concatenate(xs, dim)
+    strides = _image_strides(xs, dim)
+    if strides is None:
+        y = np.concatenate(xs, dim)
+        return y if y.flags.c_contiguous else np.array(y, order="C")
+    y = cast(np.ndarray, empty(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, cpu, strides))
+    return np.concatenate(xs, dim, out=y)
+
+
+def _image_strides(xs: tuple[Any, ...], dim: int) -> tuple[int, ...] | None:
+    """Strides of the result where all inputs are images, channels last; None where it lies in C order."""
+    if len(xs[0].shape) not in (4, 5) or not all([is_channels_last(x.shape, element_strides(x)) for x in xs]):
+        return None
+    operands = tuple([(x.shape, element_strides(x)) for x in xs])
+    return images(_cat_shape(*xs, dim=dim).shape, operands)
 
 
 def _cat_shape(*xs: Any, dim: int) -> Spec:
@@ -46,7 +61,7 @@ def _cat_shape(*xs: Any, dim: int) -> Spec:
 
 def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
     """One launch per tensor."""
-    y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
+    y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device, _image_strides(xs, dim))
     start = 0
     for x in xs:
         write(y[_at(dim, start, start + x.shape[dim])], x)
@@ -78,12 +93,13 @@ def _cat_samples(rng: np.random.Generator) -> list[Sample]:
         Sample(rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 5, 2)), dim=1),
         Sample(rng.standard_normal((2, 3)), np.zeros((2, 0)), dim=1),
         Sample(rng.standard_normal((3,)), dim=0),
+        Sample(*[rng.standard_normal((2, 2, 3, n)).transpose(0, 3, 1, 2) for n in (3, 2)], dim=1),  # channels last
     ]
 
 
 op(
     "cat", _cat, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
-    rule=_cat_rule, backward=_cat_gradient, reference_backward=_cat_gradient,
+    rule=_cat_rule, backward=_cat_gradient, reference_backward=_cat_gradient, layout="own",
     doc="Tensors joined along an existing dimension.",
 )  # fmt: skip
 

@@ -36,8 +36,8 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
 
 def _place(name: str, index: Any) -> int:
     """An index that is a numpy integer or a 0-d tensor of integers, as an int."""
-    if isinstance(index, bool) or not hasattr(index, "__index__"):
-        raise TypeError(f"{name}: index is a {type(index).__name__}; give an int")
+    if isinstance(index, bool) or not hasattr(index, "__index__") or (isinstance(index, Tensor) and index.dtype.kind == "bool"):
+        raise TypeError(f"{name}: {'start' if name == 'narrow' else 'index'} is a {type(index).__name__}; give an int")
     return int(index.__index__())
 
 
@@ -45,8 +45,11 @@ def _place(name: str, index: Any) -> int:
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Elements start to start + length - 1 of a dimension."""
     d = normal_dim("narrow", dim, len(x.array.shape))
+    if not x.array.shape:
+        raise ShapeError("narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)")
     n = x.array.shape[d]
-    first = int(start) + n if start < 0 else int(start)
+    at = start if type(start) is int else _place("narrow", start)
+    first = at + n if at < 0 else at
     if not 0 <= first <= first + length <= n:
         raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
     return ops.index_view(x, index=(*(slice(None),) * d, slice(first, first + int(length))))
@@ -157,6 +160,8 @@ def dsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 # -- joined
 def _listed(name: str, tensors: Tensors) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        raise TypeError(f"{name}: tensors is a tensor; give a tuple or list of them (x.unbind() makes one of a tensor's slices)")
     given = list(tensors)
     if not given:
         raise ShapeError(f"{name}: no tensors were given; it needs at least one")

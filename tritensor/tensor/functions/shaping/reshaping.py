@@ -100,8 +100,8 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
 
 @function
 def ravel(x: Tensor) -> Tensor:
-    """x in one dimension; copies only where its strides need that."""
-    return reshape_to(x, (x.array.size,))
+    """x in one dimension; a copy unless x is contiguous."""
+    return reshape_to(x, (x.array.size,)) if is_contiguous(x.array) else no_view(ops.reshape(ops.copy(x), shape=(x.array.size,)))
 
 
 @function

@@ -1,0 +1,166 @@
+"""Tensors combined: products and choices of vectors' elements, matrices on a diagonal, Kronecker products; sums back to a smaller shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.device import as_device
+from tritensor.errors import ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.functions.shaping import joining
+from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
+from tritensor.tensor.publishing.publish import function
+
+
+def _given(tensors: Any) -> Any:
+    """Tensors given one by one, or as one sequence."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+
+
+@function(method=False)
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All ways to take one element of each vector, in the order of nested loops: (count, vectors). One vector is returned as it is.
+
+    Raises ShapeError for what is no vector, and for none at all.
+    """
+    given = _given(tensors)
+    if not given:
+        raise ShapeError("cartesian_prod: no tensors were given; it needs at least one")
+    for k, x in enumerate(given):
+        if len(x.array.shape) != 1:
+            raise ShapeError(f"cartesian_prod: tensor {k} has shape {tuple(x.array.shape)}; give vectors")
+    if len(given) == 1:
+        return given[0]
+    full = tuple([x.array.size for x in given])
+    columns = [
+        ops.expand(ops.reshape(x, shape=tuple([n if d == k else 1 for d, n in enumerate(full)])), shape=full) for k, x in enumerate(given)
+    ]
+    whole = ops.stack(*columns, dim=len(full))
+    return reshape_to(whole, (int(np.prod(full, dtype=np.int64)), len(full)))
+
+
+def _choices(n: int, r: int, again: bool) -> np.ndarray:
+    """Increasing sequences of r of the numbers below n (with `again` not decreasing), in dictionary order: (count, r)."""
+    rows = np.zeros((1, 0), np.int64)
+    first = np.zeros(1, np.int64)  # the least that may follow each row
+    for left in range(r - 1, -1, -1):
+        end = n if again else n - left  # beyond it too few numbers would be left
+        counts = np.maximum(end - first, 0)
+        total = int(counts.sum())
+        before = np.cumsum(counts) - counts
+        next_ = np.arange(total) - np.repeat(before - first, counts)
+        rows = np.concatenate([np.repeat(rows, counts, 0), next_[:, None]], 1)
+        first = next_ if again else next_ + 1
+    return rows
+
+
+@function
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, as itertools.combinations orders them: (count, r).
+
+    Args:
+        with_replacement: an element may be chosen again.
+
+    Raises ShapeError for what is no vector, ValueError for a negative r.
+    """
+    if len(x.array.shape) != 1:
+        raise ShapeError(f"combinations: x has shape {tuple(x.array.shape)}; give a vector")
+    if r < 0:
+        raise ShapeError(f"combinations: r is {r}; choose 0 elements or more")
+    if r == 0:
+        return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
+    chosen = _choices(x.array.size, int(r), bool(with_replacement))
+    return ops.index_get(x, as_tensor(chosen, x), dims=(0,), front=False)
+
+
+@function(method=False)
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of one, zeros elsewhere, of the type they promote to; a vector counts as a row.
+
+    Raises ShapeError for more than two dimensions.
+    """
+    given = _given(tensors)
+    if not given:
+        return ops.full(shape=(1, 0), value=0, dtype=dtypes.default_float().numpy, device=as_device(None))
+    blocks = []
+    for k, x in enumerate(given):
+        if len(x.array.shape) > 2:
+            raise ShapeError(f"block_diag: tensor {k} has shape {tuple(x.array.shape)}; give matrices, vectors or single values")
+        blocks.append(x if len(x.array.shape) == 2 else reshape_to(x, (1, x.array.size)))
+    common = blocks[0].array.dtype
+    for x in blocks[1:]:
+        common = dtypes.promote(common, x.array.dtype, "block_diag")
+    width = sum(x.array.shape[1] for x in blocks)
+    rows, left = [], 0
+    for x in blocks:
+        n, m = x.array.shape
+        x = x if x.array.dtype == common else ops.cast(x, dtype=common)
+        at = (slice(None), slice(left, left + m))
+        rows.append(ops.pad_view(x, shape=(n, width), index=at))
+        left += m
+    return ops.cat(*rows, dim=0)
+
+
+@function(out=True)
+def kron(x: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
+    n = max(len(x.array.shape), len(other.array.shape))
+    a, b = ((1,) * (n - len(y.array.shape)) + tuple(y.array.shape) for y in (x, other))
+    left = reshape_to(x, tuple([k for s in a for k in (s, 1)]))
+    right = reshape_to(other, tuple([k for s in b for k in (1, s)]))
+    return reshape_to(ops.mul(left, right), tuple([s * t for s, t in zip(a, b, strict=True)]))
+
+
+@function
+def diagflat(x: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
+    n = x.array.size + abs(int(offset))
+    return ops.pad_diagonal(reshape_to(x, (x.array.size,)), shape=(n, n), offset=int(offset), dim1=0, dim2=1)
+
+
+@function(free=False)
+def sum_to_size(x: Tensor, *size: Any) -> Tensor:
+    """x summed to a shape that broadcasts to its own: the reverse of expand; x itself where nothing is summed.
+
+    Raises ShapeError for a shape that does not broadcast to x's.
+    """
+    want, have = sizes("sum_to_size", size), tuple(x.array.shape)
+    lead = len(have) - len(want)
+    if lead < 0 or any(m not in (1, n) for m, n in zip(want, have[lead:], strict=True)):
+        raise ShapeError(f"sum_to_size: {want} does not broadcast to x's shape {have}; each of its sizes must be x's, or 1")
+    if not want:
+        return ops.sum(x, dim=tuple(range(len(have))), keepdim=False)
+    axes = (*range(lead), *[d + lead for d, m in enumerate(want) if m == 1 and have[d + lead] != 1])
+    if not axes:
+        return x
+    return reshape_to(ops.sum(x, dim=axes, keepdim=True), want)
+
+
+@function
+def unsafe_split(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """split, whose parts may each be written in place in the graph."""
+    return _apart(joining.split(x, split_size, dim))
+
+
+@function
+def unsafe_split_with_sizes(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """split_with_sizes, whose parts may each be written in place in the graph."""
+    return _apart(joining.split_with_sizes(x, split_sizes, dim))
+
+
+@function
+def unsafe_chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """chunk, whose parts may each be written in place in the graph."""
+    return _apart(joining.chunk(x, chunks, dim))
+
+
+def _apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Parts as views of their own, not as the results of one call."""
+    for y in parts:
+        if y.extra is not None and y.extra.origin == "parts":
+            y.extra.origin = ""
+    return parts

@@ -1,0 +1,122 @@
+"""The views of the neighbouring files as copies: `view_copy` and its kin, contiguous tensors of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping import joining, reshaping, strided
+from tritensor.tensor.publishing.publish import function
+
+
+def _copied(view: Any) -> Any:
+    """A contiguous copy of a view, or of each of several."""
+    return tuple([ops.copy(v) for v in view]) if isinstance(view, tuple) else ops.copy(view)
+
+
+@function(method=False, out=True)
+def alias_copy(x: Tensor) -> Tensor:
+    """A copy of x."""
+    return _copied(x)
+
+
+@function(method=False, out=True)
+def detach_copy(x: Tensor) -> Tensor:
+    """A copy of x outside the graph."""
+    return _copied(x.detach())
+
+
+@function(method=False, out=True, also={"dtype": "size"})
+def view_copy(x: Tensor, size: Any) -> Tensor:
+    """x.view(size), or of a type x.view(dtype), as a copy."""
+    return _copied(reshaping.view(x, size))
+
+
+@function(method=False, out=True)
+def expand_copy(x: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
+    """x.expand(size) as a copy. `implicit` changes nothing."""
+    return _copied(reshaping.expand(x, size))
+
+
+@function(method=False, out=True)
+def permute_copy(x: Tensor, dims: Any) -> Tensor:
+    """x.permute(dims) as a copy."""
+    return _copied(reshaping.permute(x, dims))
+
+
+@function(method=False, out=True)
+def t_copy(x: Tensor) -> Tensor:
+    """x.t() as a copy."""
+    return _copied(reshaping.t(x))
+
+
+@function(method=False, out=True)
+def transpose_copy(x: Tensor, dim0: int, dim1: int) -> Tensor:
+    """x.transpose(dim0, dim1) as a copy."""
+    return _copied(reshaping.transpose(x, dim0, dim1))
+
+
+@function(method=False, out=True)
+def squeeze_copy(x: Tensor, dim: Any = None) -> Tensor:
+    """x.squeeze(dim) as a copy."""
+    return _copied(reshaping.squeeze(x, dim))
+
+
+@function(method=False, out=True)
+def unsqueeze_copy(x: Tensor, dim: int) -> Tensor:
+    """x.unsqueeze(dim) as a copy."""
+    return _copied(reshaping.unsqueeze(x, dim))
+
+
+@function(method=False, out=True)
+def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
+    """x.select(dim, index) as a copy."""
+    return _copied(joining.select(x, dim, index))
+
+
+@function(method=False, out=True)
+def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
+    if step < 1:
+        raise ValueError(f"slice_copy: step is {step}; give a positive one")
+    if not x.array.shape:
+        raise IndexError("slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)")
+    d = normal_dim("slice_copy", dim, len(x.array.shape))
+    return _copied(ops.index_view(x, index=(*(slice(None),) * d, slice(start, end, step))))
+
+
+@function(method=False, out=True)
+def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """x.diagonal(offset, dim1, dim2) as a copy."""
+    return _copied(reshaping.diagonal(x, offset, dim1, dim2))
+
+
+@function(method=False, out=True)
+def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """x.as_strided(size, stride, storage_offset) as a copy."""
+    return _copied(strided.as_strided(x, size, stride, storage_offset))
+
+
+@function(method=False, out=True)
+def unfold_copy(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """x.unfold(dimension, size, step) as a copy."""
+    return _copied(reshaping.unfold(x, dimension, size, step))
+
+
+@function(method=False, out=True)
+def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Copies of all slices along a dimension."""
+    return _copied(joining.unbind(x, dim))
+
+
+@function(method=False, out=True)
+def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Copies of the parts that split gives."""
+    return _copied(joining.split(x, split_size, dim))
+
+
+@function(method=False, out=True)
+def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Copies of the parts that split_with_sizes gives."""
+    return _copied(joining.split_with_sizes(x, split_sizes, dim))

@@ -1,0 +1,120 @@
+"""A tensor that takes other memory or another shape in place: resize_, resize_as_, set_."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty
+from tritensor.autograd.node import version_of
+from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
+from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format, reach
+from tritensor.tensor.aliasing.views import copy_into, part_from_base
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import sizes
+from tritensor.tensor.publishing.publish import function
+
+
+def _refuse_graph(name: str, x: Tensor) -> None:
+    if x.tracked:
+        raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use detach(), or do it under data")
+
+
+def _span(x: Array) -> int:
+    """Elements from x's first to the end of what it reaches."""
+    if x.size == 0:
+        return 0
+    return int(reach(x.shape, element_strides(x))[1]) + 1
+
+
+def _resized(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """a's memory in another shape; where that is too little, new memory that begins with the same elements."""
+    need = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
+    have = _span(a)
+    if need <= have or need == 0:
+        return as_strided(a, shape, strides) if a.size else _whole(a, shape, strides)
+    longer = empty((need,), a.dtype, device_of(a))
+    if have:
+        copy_into(as_strided(longer, (have,), (1,)), as_strided(a, (have,), (1,)))
+    return as_strided(longer, shape, strides)
+
+
+def _whole(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
+    """An empty array of a shape that holds nothing."""
+    if isinstance(a, CudaArray):
+        return a.as_strided(shape, strides, 0)
+    return np.empty(shape, a.dtype)
+
+
+@function(free=False)
+def resize_(x: Tensor, *size: Any, memory_format: Any = contiguous_format) -> Tensor:
+    """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows.
+
+    Where x grows beyond its memory it gets new memory, and other tensors keep the old.
+
+    Raises GradError for a tensor that requires grad, ShapeError for a negative size.
+    """
+    _refuse_graph("resize_", x)
+    shape = sizes("resize_", size) if size else ()
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"resize_: shape {shape} has a negative size")
+    wanted = as_format("resize_", memory_format, contiguous_format)
+    if wanted is preserve_format:
+        raise ArgumentError("resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last")
+    if shape == tuple(x.array.shape) and wanted is contiguous_format:
+        return x
+    strides = formatted(shape, contiguous_strides(shape), wanted)
+    changed = _resized(x.array, shape, strides)
+    part_from_base(x)
+    x.array = changed
+    version_of(x).bump("resize_")
+    return x
+
+
+@function
+def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
+    wanted = as_format("resize_as_", memory_format, contiguous_format)
+    shape = tuple(the_template.array.shape)
+    if wanted is not preserve_format:
+        return resize_(x, shape, memory_format=wanted)
+    _refuse_graph("resize_as_", x)
+    changed = _resized(x.array, shape, formatted(shape, element_strides(the_template.array), preserve_format))
+    part_from_base(x)
+    x.array = changed
+    version_of(x).bump("resize_as_")
+    return x
+
+
+@function(free=False)
+def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+    """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none.
+
+    Raises GradError for a tensor that requires grad, DTypeError for a source of another type, ShapeError for a window outside the memory.
+    """
+    _refuse_graph("set_", x)
+    if source is None:
+        changed = empty((0,), x.array.dtype, x.device)
+    elif source.array.dtype != x.array.dtype:
+        raise DTypeError(f"set_: x is {x.dtype.name}, source {source.dtype.name}; give a source of x's type")
+    elif size is None:
+        changed = source.array
+    else:
+        shape = sizes("set_", (size,))
+        steps = contiguous_strides(shape) if stride is None else sizes("set_", (stride,))
+        changed = source.detach().as_strided(shape, steps, storage_offset).array
+    part_from_base(x)
+    x.array = changed
+    if source is not None:
+        x.version = version_of(source)
+    version_of(x).bump("set_")
+    return x
+
+
+@function(free=False)
+def is_set_to(x: Tensor, tensor: Tensor) -> bool:
+    """Whether both look at the same memory in the same way."""
+    a, b = x.array, tensor.array
+    same = type(a) is type(b) and a.shape == b.shape and a.dtype == b.dtype and element_strides(a) == element_strides(b)
+    return bool(same and x.data_ptr() == tensor.data_ptr())
