@@ -43,7 +43,7 @@ FLOORS = [
     ("nn",),
     ("optim",),
     ("data", "io", "distributed", "compile"),
-    ("utils", "debug", "testing"),  # utils is PyTorch's spelling of what stands below
+    ("utils", "debug", "testing", "signal"),  # utils is PyTorch's spelling of what stands below
     ("paths",),  # the rest of PyTorch's module tree
     ("tools",),
     ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`

@@ -88,10 +88,10 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name == "debug":
+    if name in ("debug", "signal"):
         import importlib
 
-        return importlib.import_module("tritensor.debug")
+        return importlib.import_module(f"tritensor.{name}")
     return _look_up("", name)
 
 
@@ -135,7 +135,7 @@ memory_format = _strides.MemoryFormat
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
 # The types under PyTorch's names, among them `bool`, `int` and `float`, and the functions that the tensor floor published.
 globals().update({d.name: d for d in _dtypes.ALL})
-globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long")})
+globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long", "cfloat", "cdouble")})
 globals().update(_public)
 
 # Imported when they are asked for.
@@ -149,6 +149,7 @@ _LAZY = (
     "debug",
     "jit",
     "multiprocessing",
+    "signal",
     "testing",
     "types",
     "version",

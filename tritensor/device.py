@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from tritensor.errors import DeviceError
@@ -46,8 +47,28 @@ class device:
     def __reduce__(self) -> Any:
         return device, (str(self),)
 
+    def __enter__(self) -> device:
+        """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
+        _default.outer = (*_default.outer, _default.device)
+        _default.device = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        *rest, _default.device = _default.outer
+        _default.outer = tuple(rest)
+
 
 cpu = device("cpu")
+
+
+class _Default(threading.local):
+    """Where tensors are made when nobody says where; each thread has its own."""
+
+    device = cpu
+    outer: tuple[device, ...] = ()  # what it was outside the `with` blocks that are open
+
+
+_default = _Default()
 _named: dict[str, device] = {"cpu": cpu}  # every name asked for so far; not "cuda", which each thread may mean differently
 _gpus: dict[int, device] = {}
 _here: Any = None  # tritensor.cuda.current.here, once it is asked for: tritensor.cuda imports this file
@@ -72,9 +93,10 @@ def _current_gpu() -> device:
 
 
 def as_device(x: Any) -> device:
-    """The device meant by a device, a name, a GPU number, or None (the CPU). "cuda" is this thread's current GPU."""
+    """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
     if x is None:
-        return cpu
+        found = _default.device
+        return found if found is cpu else as_device(found)
     if type(x) is str:
         found = _named.get(x)
         if found is not None:
@@ -92,3 +114,13 @@ def as_device(x: Any) -> device:
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
     return _current_gpu() if found.type == "cuda" and found.index is None else found
+
+
+def set_default(x: Any) -> None:
+    """Make a device the one that None means on this thread; None is the CPU again."""
+    _default.device = cpu if x is None or as_device(x) == cpu else x if isinstance(x, device) else device(x) if isinstance(x, str) else as_device(x)
+
+
+def default() -> device:
+    """The device that None means on this thread, as `as_device` has it."""
+    return as_device(None)

@@ -38,6 +38,17 @@ class DType:
     def is_signed(self) -> bool:
         return self.kind not in ("bool", "uint")
 
+    def to_complex(self) -> DType:
+        """The complex type whose parts are of this type; itself where it is complex. Raises DTypeError where there is none."""
+        found = self if self.is_complex else {"float32": complex64, "float64": complex128}.get(self.name)
+        if found is None:
+            raise DTypeError(f"to_complex: no complex type has parts of {self.name}; float32 and float64 have one")
+        return found
+
+    def to_real(self) -> DType:
+        """The type of a complex type's parts; itself where it is not complex."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
     def __repr__(self) -> str:
         return f"tritensor.{self.name}"
 
@@ -65,6 +76,7 @@ complex128 = DType("complex128", np.complex128, None, "complex")
 
 half, float_, double, bfloat = float16, float32, float64, bfloat16
 short, int_, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
 
 ALL = (
     bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64,
@@ -72,7 +84,7 @@ ALL = (
 )  # fmt: skip
 _by_numpy = {d.numpy: d for d in ALL}
 _by_name = {d.name: d for d in ALL} | {
-    "float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16,
+    "float": float32, "double": float64, "half": float16, "long": int64, "int": int32, "short": int16, "cfloat": complex64, "cdouble": complex128,
 }  # fmt: skip
 _PYTHON = {bool: bool_, int: int64, float: float64, complex: complex128}  # what `dtype=float` means
 _default = float32
@@ -161,7 +173,7 @@ def _promote(a: DType, b: DType) -> DType | None:
     if a is b:
         return a
     ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
-    if "float8" in (a.kind, b.kind) and {ca, cb} != {2}:
+    if "float8" in (a.kind, b.kind):
         return None
     if ca != cb:  # the higher category wins whole: int64 + float16 is float16
         low, high = (a, b) if ca < cb else (b, a)
@@ -172,8 +184,6 @@ def _promote(a: DType, b: DType) -> DType | None:
         signed, unsigned = (a, b) if a.kind == "int" else (b, a)
         size = max(signed.itemsize, 2 * unsigned.itemsize)
         return {2: int16, 4: int32, 8: int64}.get(size)
-    if a.kind == b.kind == "float8":
-        return None
     if a.itemsize == b.itemsize:  # float16 with bfloat16: neither holds the other
         return float32
     return a if a.itemsize > b.itemsize else b
@@ -186,7 +196,7 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
     """The common type of two numpy dtypes as equals.
 
     Mixed kinds take the floating (or complex) one; float16 with bfloat16 gives float32.
-    Raises DTypeError for uint64 with a signed integer and for two float8 types: no type holds both.
+    Raises DTypeError for uint64 with a signed integer, which no type holds both, and for float8 with anything else: it is only stored.
     """
     found = _TABLE.get((a, b))
     if found is None:

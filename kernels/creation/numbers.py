@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.device import device as Device
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
@@ -125,11 +125,25 @@ def _linspace_kernel(y, start, end, step, n, BLOCK: tl.constexpr):
     tl.store(y + i, tl.where(2 * i < n, up, down).to(y.dtype.element_ty), mask=i < n)
 
 
-def _linspace(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
-    i = np.arange(steps, dtype=np.float64)
+def _linspace(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    value = np.where(2 * i < steps, start + i * step, end - (steps - 1 - i) * step)
-    return (value if dtypes.is_float(dtype) else np.trunc(value)).astype(dtype)
+    y = np.empty(steps, dtype)
+    half = (steps + 1) // 2
+    for first in range(0, steps, _RUN):  # in runs that stay in the cache
+        last = min(first + _RUN, steps)
+        value = np.arange(first, last, dtype=np.complex128 if isinstance(start, complex) else np.float64)
+        cut = min(max(half - first, 0), last - first)
+        up, down = value[:cut], value[cut:]
+        up *= step
+        up += start
+        np.subtract(steps - 1, down, out=down)
+        down *= step
+        np.subtract(end, down, out=down)
+        y[first:last] = value  # integers are truncated
+    return y
+
+
+_RUN = 16384
 
 
 def _linspace_forward(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> CudaArray:
@@ -139,9 +153,11 @@ def _linspace_forward(*, start: float, end: float, steps: int, dtype: np.dtype, 
     return y
 
 
-def _linspace_shape(*, start: float, end: float, steps: int, dtype: np.dtype, device: Device) -> Spec:
+def _linspace_shape(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> Spec:
     if steps < 0:
         raise ShapeError(f"linspace: steps {steps} is negative")
+    if isinstance(start, complex) and device.type != "cpu":
+        raise DTypeError("linspace: complex numbers live on the CPU only; make them there")
     return Spec((steps,), dtype)
 
 

@@ -20,6 +20,8 @@ def window(x: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...], offs
     """A view of numpy memory by shape, strides and offset in BYTES; writable where x is (np.broadcast_to's result is not)."""
     if x.flags.c_contiguous:
         return np.ndarray(shape, x.dtype, x, offset, strides)
+    if x.itemsize == 1 and x.dtype.isbuiltin == 2:  # numpy's as_strided does not know float8
+        return window(x.view(np.uint8), shape, strides, offset).view(x.dtype)
     if offset:
         x = np.lib.stride_tricks.as_strided(x, (2,) + x.shape, (offset,) + x.strides)[1]
     return np.lib.stride_tricks.as_strided(x, shape, strides)

@@ -213,32 +213,7 @@ for _name, _make in {"zeros": zeros, "ones": ones, "empty": empty, "full": full,
     _new(_name, _make)
 
 
-# -- sequences and matrices
-@function(method=False, maker=True, out=True)
-def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """start, start + step, ... before end; `arange(n)` counts from 0. int64 for integers, else the default floating type."""
-    if end is None:
-        start, end = 0, start
-    low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
-    if (high - low) * by < 0:
-        raise ArgumentError(f"arange: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
-    kind = dtype if dtype is not None else None if any(isinstance(v, float) for v in (low, high, by)) else int
-    return ops.arange(start=low, end=high, step=by, dtype=numpy_type(kind), device=as_device(device))
-
-
-@function(method=False, maker=True, out=True)
-def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`steps` numbers from start to end, both included."""
-    return ops.linspace(start=float(start), end=float(end), steps=int(steps), dtype=numpy_type(dtype), device=as_device(device))
-
-
-@function(method=False, maker=True, out=True)
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """base ** linspace(start, end, steps)."""
-    values = np.power(base, np.linspace(float(start), float(end), int(steps))).astype(numpy_type(dtype))
-    return new_tensor(from_host(values, as_device(device)))
-
-
+# -- matrices
 @function(method=False, maker=True, out=True)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
@@ -255,20 +230,6 @@ def tril(x: Tensor, diagonal: int = 0) -> Tensor:
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the last two dimensions, zeros elsewhere."""
     return ops.triu(x, diagonal=int(diagonal))
-
-
-@function(method=False, maker=True)
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Row and column numbers of the lower triangle: (2, count)."""
-    found = np.stack(np.tril_indices(row, offset, col)).astype(numpy_type(dtype or int))
-    return new_tensor(from_host(found, as_device(device)))
-
-
-@function(method=False, maker=True)
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Row and column numbers of the upper triangle: (2, count)."""
-    found = np.stack(np.triu_indices(row, offset, col)).astype(numpy_type(dtype or int))
-    return new_tensor(from_host(found, as_device(device)))
 
 
 @function(method=False)

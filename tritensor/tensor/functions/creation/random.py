@@ -13,11 +13,11 @@ from tritensor import dtypes
 from tritensor import random as generators
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd.modes import no_grad
-from tritensor.device import as_device, device
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.device import as_device, cpu, device
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.random import Generator
 from tritensor.table import ops
-from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
 from tritensor.tensor.functions.shaping.reshaping import sizes
@@ -31,12 +31,25 @@ def _place(blocks: int, generator: Generator | None) -> tuple[int, int]:
     return (generators.default_generator if generator is None else generator).draw(blocks)
 
 
-def _uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+def _as_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> np.ndarray:
+    """Complex numbers whose parts are drawn one after the other."""
+    if on.type != "cpu":
+        raise DeviceError(f"rand: {dtypes.of(dtype).name} lives on the CPU only; draw it there, or its parts")
+    parts: np.ndarray = draw((*shape, 2), dtypes.of(dtype).to_real().numpy, on, generator).array
+    return parts.view(dtype).reshape(shape)
+
+
+def uniform_numbers(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    """Numbers of [0, 1) from a generator's stream; of a complex type both parts."""
+    if dtype.kind == "c":
+        return new_tensor(_as_complex(uniform_numbers, shape, dtype, on, generator))
     seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
 def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    if dtype.kind == "c":  # of variance 1 together
+        return new_tensor(_as_complex(_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
     seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
@@ -44,6 +57,11 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Gene
 # -- what a draw takes
 def _need_float(name: str, dtype: np.dtype) -> None:
     if dtypes.of(dtype).kind != "float":
+        raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
+
+
+def _need_number(name: str, dtype: np.dtype) -> None:
+    if dtypes.of(dtype).kind not in ("float", "complex"):
         raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
 
 
@@ -102,7 +120,7 @@ def _given(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
 @function(method=False, maker=True, out=True)
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Uniform numbers of [0, 1) in a shape."""
-    return _uniform(_given("rand", size), numpy_type(dtype), as_device(device), generator)
+    return uniform_numbers(_given("rand", size), numpy_type(dtype), as_device(device), generator)
 
 
 @function(method=False, maker=True, out=True)
@@ -146,7 +164,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
 def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """rand in x's shape, dtype, device and layout, or in a memory format."""
     on, kind = like_options(x, dtype, device)
-    return laid_like(x, memory_format, lambda shape: _uniform(shape, kind, on, generator))
+    return laid_like(x, memory_format, lambda shape: uniform_numbers(shape, kind, on, generator))
 
 
 @function(method=False, maker=True)
@@ -203,12 +221,14 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     if p is not None:
         return ops.copy(x.detach()).bernoulli_(p, generator=generator)
     _need_probability("bernoulli", x)
-    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     return ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
 
 
-@function(out=True)
-def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Tensor:
+@function
+def multinomial(
+    x: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Indices drawn with probabilities proportional to the weights in x, (n,) or (rows, n). Without replacement each comes at most once,
     those of weight 0 last. Waits for the device.
 
@@ -216,6 +236,8 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, gener
     finite or all 0, and for a count below 1 or, without replacement, above n.
     """
     _need_float("multinomial", x.array.dtype)
+    if out is not None and out.array.dtype != np.int64:
+        raise DTypeError(f"multinomial: out is {out.dtype.name}; indices are int64, give an out of that type")
     if x.array.ndim not in (1, 2):
         raise ShapeError(f"multinomial: x has {x.array.ndim} dimensions; give (n,) weights, or (rows, n)")
     (num_samples,) = _whole("multinomial", num_samples)
@@ -227,19 +249,28 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *, gener
     rows = weights.reshape(-1, weights.shape[-1])
     if not (np.isfinite(rows).all() and (rows >= 0).all() and (rows.sum(-1) > 0).all()):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
-    cpu = as_device(None)
     if replacement:
-        u = to_host(_uniform((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array)
-        edges = np.cumsum(rows, -1)
-        last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)  # rounding must not pick an index of weight 0 behind it
-        drawn = [np.minimum(np.searchsorted(e, v * e[-1], side="right"), k) for e, v, k in zip(edges, u, last, strict=True)]
+        found = _picked(rows, to_host(uniform_numbers((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
     else:  # the largest of log w + Gumbel noise
-        u = to_host(_uniform(rows.shape, np.dtype(np.float64), cpu, generator).array)
+        u = to_host(uniform_numbers(rows.shape, np.dtype(np.float64), cpu, generator).array)
         with np.errstate(divide="ignore"):
             noisy = np.log(rows) - np.log(-np.log1p(-u))
-        drawn = list(np.argsort(-noisy, -1, kind="stable")[:, :num_samples])
-    found = np.array(drawn, np.int64).reshape(*weights.shape[:-1], num_samples)
-    return new_tensor(from_host(found, x.device))
+        found = np.argsort(-noisy, -1, kind="stable")[:, :num_samples]
+    drawn = new_tensor(from_host(found.astype(np.int64, copy=False).reshape(*weights.shape[:-1], num_samples), x.device))
+    return drawn if out is None else write_out(out, drawn, "multinomial")
+
+
+def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """For each number of u, of [0, 1), the index of its row's weight in whose part of the sum it lies: (rows, draws).
+
+    One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
+    """
+    edges = np.cumsum(rows, -1)
+    edges /= edges[:, -1:]
+    last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)  # rounding must not pick an index of weight 0 behind it
+    behind = np.arange(len(rows), dtype=np.float64)[:, None]
+    found = np.searchsorted((edges + behind).reshape(-1), (u + behind).reshape(-1), side="right").reshape(u.shape)
+    return np.clip(found - np.arange(len(rows))[:, None] * rows.shape[1], 0, last[:, None])
 
 
 # -- in place
@@ -250,20 +281,20 @@ def _fill(x: Tensor, values: Tensor, name: str) -> Tensor:
 @function(also={"from": "a", "to": "b"})
 def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
-    _need_float("uniform_", x.array.dtype)
-    most = float(ml_dtypes.finfo(x.array.dtype).max)
+    _need_number("uniform_", x.array.dtype)
+    most = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
     if not (-most <= a <= b <= most and b - a <= most):
         raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
-    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     with no_grad():
-        values = u if (a, b) == (0.0, 1.0) else u * (b - a) + a
+        values = u if (a, b) == (0.0, 1.0) else u * (b - a) + (complex(a, a) if x.is_complex() else a)
     return _fill(x, values, "uniform_")
 
 
 @function
 def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with normal numbers."""
-    _need_float("normal_", x.array.dtype)
+    _need_number("normal_", x.array.dtype)
     _need_deviation("normal_", std)
     z = _normal(tuple(x.array.shape), x.array.dtype, x.device, generator)
     with no_grad():
@@ -277,7 +308,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
     _need_float("exponential_", x.array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
-    u = _uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     with no_grad():
         values = ops.neg(ops.log(ops.sub(1.0, u))) / lambd
     return _fill(x, values, "exponential_")
@@ -287,7 +318,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
     _need_probability("bernoulli_", p)
-    u = _uniform(tuple(x.array.shape), np.dtype(np.float32), x.device, generator)
+    u = uniform_numbers(tuple(x.array.shape), np.dtype(np.float32), x.device, generator)
     with no_grad():
         values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x.array.dtype)
     return _fill(x, values, "bernoulli_")

@@ -202,7 +202,13 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
     return overwrite(x, source, "copy_")
 
 
-@function(free=False)
+@function(method=False)
+def fill(x: Tensor, value: Any) -> Tensor:
+    """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
+    return fill_(ops.copy(x, memory_format=preserve_format), value)
+
+
+@function
 def fill_(x: Tensor, value: Any) -> Tensor:
     """Write one value, a number or a 0-d tensor, everywhere; returns x."""
     if isinstance(value, Tensor) and value.array.shape:
@@ -219,7 +225,7 @@ def _one_of_each_cell(x: Tensor) -> Tensor:
     return ops.index_view(x, index=tuple([slice(0, 1) if stride == 0 else slice(None) for stride in strides]))
 
 
-@function(free=False)
+@function
 def zero_(x: Tensor) -> Tensor:
     """Write zeros; returns x."""
     overwrite(_one_of_each_cell(x), 0, "zero_")

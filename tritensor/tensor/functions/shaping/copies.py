@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.errors import ArgumentError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import joining, reshaping, strided
@@ -23,8 +24,8 @@ def alias_copy(x: Tensor) -> Tensor:
 
 @function(method=False, out=True)
 def detach_copy(x: Tensor) -> Tensor:
-    """A copy of x outside the graph."""
-    return _copied(x.detach())
+    """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
+    return _copied(x)
 
 
 @function(method=False, out=True, also={"dtype": "size"})
@@ -79,7 +80,7 @@ def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
 def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
     if step < 1:
-        raise ValueError(f"slice_copy: step is {step}; give a positive one")
+        raise ArgumentError(f"slice_copy: step is {step}; give a positive one")
     if not x.array.shape:
         raise IndexError("slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)")
     d = normal_dim("slice_copy", dim, len(x.array.shape))

@@ -334,6 +334,8 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     shape = x.array.shape
     ndim = len(shape) + 1
     first, second = normal_dim("diag_embed", dim1, ndim), normal_dim("diag_embed", dim2, ndim)
+    if first == second:
+        raise ShapeError(f"diag_embed: dim1 {dim1} and dim2 {dim2} are one dimension; name two")
     n = shape[-1] + abs(offset)
     rest = iter(shape[:-1])
     full = tuple([n if d in (first, second) else next(rest) for d in range(ndim)])

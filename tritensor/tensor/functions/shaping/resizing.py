@@ -48,7 +48,7 @@ def _whole(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
 
 
 @function(free=False)
-def resize_(x: Tensor, *size: Any, memory_format: Any = contiguous_format) -> Tensor:
+def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows.
 
     Where x grows beyond its memory it gets new memory, and other tensors keep the old.

@@ -1,0 +1,5 @@
+"""Signals: `signal.windows`."""
+
+from tritensor.signal import windows as windows
+
+__all__ = ["windows"]

@@ -1,0 +1,91 @@
+"""Tensors on memory as it is: of any strides, in a memory order of dimensions, on somebody's buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import array, dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.memory import pinned
+from tritensor.device import as_device
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.strides import contiguous_strides, reach
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation.constructors import numpy_type
+from tritensor.tensor.functions.shaping.reshaping import sizes
+from tritensor.tensor.publishing.publish import function
+
+
+def _strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bool = False) -> Tensor:
+    """Uninitialised memory as large as the strides reach, seen through them."""
+    shape, steps = sizes(name, (size,)), sizes(name, (stride,))
+    if len(shape) != len(steps):
+        raise ShapeError(f"{name}: size {shape} and stride {steps} differ in length; give a stride for each dimension")
+    if min(shape, default=0) < 0 or min(steps, default=0) < 0:
+        raise ShapeError(f"{name}: size {shape} and stride {steps} must be 0 or more")
+    count = 0 if 0 in shape else int(reach(shape, steps)[1]) + 1
+    memory: Any = pinned.empty((count,), kind) if pin and on.type == "cpu" else array.empty((count,), kind, on)
+    if isinstance(memory, CudaArray):
+        return new_tensor(memory.as_strided(shape, steps, 0))
+    return new_tensor(np.ndarray(shape, kind, memory, 0, tuple([s * kind.itemsize for s in steps])))
+
+
+@function(method=False, maker=True)
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, pin_memory: bool = False) -> Tensor:
+    """Uninitialised memory of a shape and strides, in elements.
+
+    Raises ShapeError for strides of another number, or negative ones.
+    """
+    return _strided("empty_strided", size, stride, numpy_type(dtype), as_device(device), pin_memory)
+
+
+@function(method=False, maker=True)
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Uninitialised memory of a shape without gaps, its dimensions from the outermost in memory to the innermost as listed.
+
+    Raises ShapeError where the layout does not name each dimension once.
+    """
+    shape, order = sizes("empty_permuted", (size,)), sizes("empty_permuted", (physical_layout,))
+    if sorted(order) != list(range(len(shape))):
+        raise ShapeError(f"empty_permuted: physical_layout {order} must name each of the {len(shape)} dimensions of {shape} once")
+    inner = contiguous_strides(tuple([shape[d] for d in order]))
+    steps = [0] * len(shape)
+    for d, step in zip(order, inner, strict=True):
+        steps[d] = step
+    return _strided("empty_permuted", shape, steps, numpy_type(dtype), as_device(device))
+
+
+@function(free=False, maker=True)
+def new_empty_strided(x: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """empty_strided of this tensor's dtype and device."""
+    kind = x.array.dtype if dtype is None else numpy_type(dtype)
+    return _strided("new_empty_strided", size, stride, kind, x.device if device is None else as_device(device))
+
+
+@function(method=False)
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector on the memory of anything with Python's buffer protocol; writes are seen on both sides.
+
+    Args:
+        count: elements; negative for all that follow.
+        offset: bytes to leave out at the start.
+
+    A buffer that cannot be written makes a tensor that cannot. Raises ValueError where the bytes do not hold `count` elements, or no whole number.
+    """
+    kind = dtypes.as_dtype(dtype)
+    memory = memoryview(buffer)
+    size = memory.nbytes
+    if size == 0 or count == 0:
+        raise ArgumentError(f"frombuffer: the buffer has {size} bytes, count is {count}; neither may be 0")
+    if not 0 <= offset < size:
+        raise ArgumentError(f"frombuffer: offset {offset} does not lie in the buffer of {size} bytes")
+    left = size - offset
+    if count < 0 and left % kind.itemsize:
+        raise ArgumentError(f"frombuffer: {left} bytes are no whole number of {kind.name}, of {kind.itemsize} bytes; give a count")
+    n = left // kind.itemsize if count < 0 else int(count)
+    if n * kind.itemsize > left:
+        raise ArgumentError(f"frombuffer: {n} elements of {kind.name} need {n * kind.itemsize} bytes, {left} are there")
+    made = new_tensor(np.frombuffer(memory, kind.numpy, n, offset))
+    return made.requires_grad_() if requires_grad else made

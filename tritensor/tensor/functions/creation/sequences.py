@@ -1,0 +1,173 @@
+"""Numbers in order: arange, range, linspace, logspace, powers, indices of triangles."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import from_host
+from tritensor.device import as_device
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation.constructors import numpy_type
+from tritensor.tensor.functions.shaping.reshaping import unsqueeze
+from tritensor.tensor.publishing.publish import function
+
+
+def _bound(name: str, what: str, value: Any) -> Any:
+    """A Python number, or that of a tensor without dimensions."""
+    if isinstance(value, Tensor) and value.array.shape:
+        raise ShapeError(f"{name}: {what} has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
+    found = value.item() if hasattr(value, "item") else value
+    if not isinstance(found, bool | int | float | complex):
+        raise TypeError(f"{name}: {what} is a {type(value).__name__}; give a number or a 0-d tensor")
+    return found
+
+
+@function(method=False, maker=True, out=True)
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, ... before end; `arange(n)` counts from 0. int64 for integers, else the default floating type."""
+    if end is None:
+        start, end = 0, start
+    low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    if (high - low) * by < 0:
+        raise ArgumentError(f"arange: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
+    inexact = any(isinstance(v, float) for v in (low, high, by))
+    kind = numpy_type(dtype if dtype is not None else None if inexact else int)
+    if inexact and kind.kind in "iu":
+        low, high, by = _whole_bounds(low, high, by, kind)
+    return ops.arange(start=low, end=high, step=by, dtype=kind, device=as_device(device))
+
+
+def _whole_bounds(low: Any, high: Any, by: Any, kind: np.dtype) -> tuple[int, int, int]:
+    """Bounds with fractions for a type of integers: truncated, where the type is smaller than int64 after they were counted, as in PyTorch."""
+    if not all(map(math.isfinite, (low, high, by))):
+        raise ArgumentError(f"arange: from {low} to {high} by {by}: all three must be finite")
+    first, step = int(low), int(by)
+    if step == 0:
+        raise ArgumentError(f"arange: step {by} is 0 in {dtypes.of(kind).name}; give 1 or more, or a floating dtype")
+    return first, int(high) if kind.itemsize == 8 else first + math.ceil((high - low) / by) * step, step
+
+
+@function(method=False, maker=True, out=True)
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """start, start + step, ... up to end, which is included; of the default floating type. Deprecated: arange is what Python's range is."""
+    warnings.warn("range: it includes its end, and will go as in PyTorch; use arange", stacklevel=3)
+    if end is None:
+        start, end = 0, start
+    low, high, by = (_bound("range", what, v) for what, v in (("start", start), ("end", end), ("step", step)))
+    if by == 0 or (high - low) * by < 0:
+        raise ArgumentError(f"range: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
+    if not all(map(math.isfinite, (low, high, by))):
+        raise ArgumentError(f"range: from {low} to {high} by {by}: all three must be finite")
+    count = math.floor((high - low) / by) + 1
+    return ops.arange(start=low, end=low + (count - 0.5) * by, step=by, dtype=numpy_type(dtype), device=as_device(device))
+
+
+def _ends(name: str, start: Any, end: Any, kind: np.dtype) -> tuple[Any, Any]:
+    """Both ends as numbers of a type: whole for integers, complex for complex ones."""
+    made = {"int": int, "uint": int, "bool": bool, "complex": complex}.get(dtypes.of(kind).kind, float)
+    first, last = _bound(name, "start", start), _bound(name, "end", end)
+    if isinstance(first + last, complex) and made is not complex:
+        raise ArgumentError(f"{name}: an end is complex, {dtypes.of(kind).name} is not; give dtype=complex64")
+    return made(first), made(last)
+
+
+def _spaced_type(start: Any, end: Any, dtype: Any) -> np.dtype:
+    """The type asked for; else the default floating type, or the complex one where an end is complex."""
+    inexact = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (start, end))
+    return dtypes.default_complex().numpy if dtype is None and inexact else numpy_type(dtype)
+
+
+def _count(name: str, steps: Any) -> int:
+    """How many numbers, an integer of 0 or more."""
+    if isinstance(steps, float | bool) or not hasattr(steps, "__index__"):
+        raise TypeError(f"{name}: steps is a {type(steps).__name__}; give an int")
+    n = int(steps.__index__())
+    if n < 0:
+        raise ShapeError(f"{name}: steps {n} is negative")
+    return n
+
+
+@function(method=False, maker=True, out=True)
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
+    kind = _spaced_type(start, end, dtype)
+    first, last = _ends("linspace", start, end, kind)
+    real = not isinstance(first, complex)
+    return ops.linspace(
+        start=float(first) if real else first, end=float(last) if real else last, steps=_count("linspace", steps), dtype=kind, device=as_device(device)
+    )
+
+
+_RUN = 1024  # powers of one run are products of one of its two factors
+
+
+def _powers(base: float, first: Any, last: Any, steps: int) -> np.ndarray:
+    """base ** (first + i * step). Long ones as products, base ** (first + k * run * step) times base ** (j * step)."""
+    step = (last - first) / (steps - 1) if steps > 1 else 0.0
+    whole = abs(math.log(base)) * max(abs(first), abs(last)) < 600 if base > 0 and not isinstance(first, complex) else False
+    if steps < 4 * _RUN or not whole:
+        exponents = np.linspace(first, last, steps)
+        with np.errstate(all="ignore"):
+            return np.power(base, exponents)
+    coarse = np.power(base, first + np.arange(-(-steps // _RUN)) * (step * _RUN))
+    fine = np.power(base, np.arange(_RUN) * step)
+    y = (coarse[:, None] * fine).reshape(-1)[:steps]
+    y[-1] = base**last
+    return y
+
+
+@function(method=False, maker=True, out=True)
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
+    kind = _spaced_type(start, end, dtype)
+    first, last = _ends("logspace", start, end, kind)
+    n = _count("logspace", steps)
+    with np.errstate(all="ignore"):
+        values = _powers(float(base), first, last, n).astype(kind)
+    return new_tensor(from_host(values, as_device(device)))
+
+
+@function(method=False)
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Powers of a vector's elements, a row for each: N of them (as many as elements), the highest first unless `increasing`.
+
+    Raises ShapeError for what is no vector, ValueError for a negative N.
+    """
+    if len(x.array.shape) != 1:
+        raise ShapeError(f"vander: x has shape {tuple(x.array.shape)}; give a vector")
+    n = x.array.size if N is None else int(N)
+    if n < 0:
+        raise ShapeError(f"vander: N is {n}; it must be 0 or more")
+    x = ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x
+    powers = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=x.device)
+    return ops.pow(unsqueeze(x, 1), powers if increasing else ops.flip(powers, dims=(0,)))
+
+
+def _refuse_triangle(name: str, row: int, col: int, dtype: Any) -> None:
+    if row < 0 or col < 0:
+        raise ShapeError(f"{name}: row {row}, col {col}; they must be 0 or more")
+    if dtype is not None and dtypes.as_dtype(dtype).kind not in ("int", "uint"):
+        raise ArgumentError(f"{name}: dtype is {dtypes.as_dtype(dtype)}; indices are integers, give int32 or int64")
+
+
+@function(method=False, maker=True)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Row and column numbers of the lower triangle: (2, count)."""
+    _refuse_triangle("tril_indices", row, col, dtype)
+    found = np.stack(np.tril_indices(row, offset, col)).astype(numpy_type(dtype or int))
+    return new_tensor(from_host(found, as_device(device)))
+
+
+@function(method=False, maker=True)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Row and column numbers of the upper triangle: (2, count)."""
+    _refuse_triangle("triu_indices", row, col, dtype)
+    found = np.stack(np.triu_indices(row, offset, col)).astype(numpy_type(dtype or int))
+    return new_tensor(from_host(found, as_device(device)))

@@ -1,0 +1,248 @@
+"""Window functions for spectra: the old names (hann_window), periodic unless told, and those of signal.windows, symmetric unless told.
+
+All are computed on the host in float64 and rounded once. Sources: F. J. Harris, "On the use of windows for harmonic analysis with the
+discrete Fourier transform" (1978); A. H. Nuttall, "Some windows with very good sidelobe behavior" (1981).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import from_host
+from tritensor.device import as_device
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation.constructors import numpy_type
+from tritensor.tensor.publishing.publish import checked, function
+
+Shape = Callable[[np.ndarray, int], np.ndarray]  # of places 0, 1, ... and the length of the symmetric window: its values there
+RUN = 16384  # places computed at a time, in the cache
+
+
+def _made(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shape: Shape) -> Tensor:
+    """A window; of a symmetric one half is computed, the other one mirrors it. A periodic one is one longer, without its last value."""
+    if isinstance(length, bool) or not hasattr(length, "__index__"):
+        raise TypeError(f"{name}: the length is a {type(length).__name__}; give an int")
+    n = int(length)
+    if n < 0:
+        raise ShapeError(f"{name}: length {n}; it must be 0 or more")
+    kind = numpy_type(dtype)
+    if dtypes.of(kind).kind != "float":
+        raise DTypeError(f"{name}: {dtypes.of(kind).name} cannot hold a window; give a floating dtype")
+    y = np.ones(n, kind)
+    if n > 1:
+        full = n if symmetric else n + 1
+        half = (full + 1) // 2
+        for first in range(0, half, RUN):
+            last = min(first + RUN, half)
+            y[first:last] = shape(np.arange(first, last, dtype=np.float64), full)
+        y[half:] = y[full - 1 - np.arange(half, n)]
+    return new_tensor(from_host(y, as_device(device)))
+
+
+# -- values
+def _cosines(*weights: float) -> Shape:
+    """a0 - a1 cos(x) + a2 cos(2x) - ..., x = 2 pi k / (n - 1): by Clenshaw's recurrence one cosine for all terms."""
+    signed = [w if i % 2 == 0 else -w for i, w in enumerate(weights)]
+
+    def shape(k: np.ndarray, n: int) -> np.ndarray:
+        c = np.cos(k * (2 * math.pi / (n - 1)))
+        ahead, here = np.zeros_like(c), np.zeros_like(c)
+        for w in reversed(signed[1:]):
+            here, ahead = 2 * c * here - ahead + w, here
+        return c * here - ahead + signed[0]
+
+    return shape
+
+
+def _triangle(k: np.ndarray, n: int) -> np.ndarray:
+    """1 - |2k / (n - 1) - 1|, over the first half."""
+    return k * (2 / (n - 1))
+
+
+def _kaiser(beta: float) -> Shape:
+    """I0(beta sqrt(1 - (2k / (n - 1) - 1)^2)) / I0(beta)."""
+
+    def shape(k: np.ndarray, n: int) -> np.ndarray:
+        x = k * (2 / (n - 1)) - 1
+        return np.i0(beta * np.sqrt(np.maximum(1 - x * x, 0))) / np.i0(beta)
+
+    return shape
+
+
+def _gaussian(std: float) -> Shape:
+    """exp(-x^2 / 2), x = (k - (n - 1) / 2) / std."""
+    return lambda k, n: np.exp(-0.5 * ((k - (n - 1) / 2) / std) ** 2)
+
+
+def _sine(k: np.ndarray, n: int) -> np.ndarray:
+    """sin(pi (k + 1/2) / n)."""
+    return np.sin((k + 0.5) * (math.pi / n))
+
+
+BLACKMAN = (0.42, 0.5, 0.08)
+NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+
+
+# -- the old names
+@function(method=False, maker=True)
+def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
+    return _made("hann_window", window_length, not periodic, dtype, device, _cosines(0.5, 0.5))
+
+
+@function(method=False, maker=True)
+def hamming_window(
+    window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """alpha - beta cos(2 pi k / N)."""
+    return _made("hamming_window", window_length, not periodic, dtype, device, _cosines(float(alpha), float(beta)))
+
+
+@function(method=False, maker=True)
+def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N)."""
+    return _made("blackman_window", window_length, not periodic, dtype, device, _cosines(*BLACKMAN))
+
+
+@function(method=False, maker=True)
+def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """1 - |2k / N - 1|."""
+    return _made("bartlett_window", window_length, not periodic, dtype, device, _triangle)
+
+
+@function(method=False, maker=True)
+def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """I0(beta sqrt(1 - (2k / N - 1)^2)) / I0(beta)."""
+    return _made("kaiser_window", window_length, not periodic, dtype, device, _kaiser(float(beta)))
+
+
+# -- signal.windows
+windows: dict[str, Callable[..., Tensor]] = {}
+
+
+def _window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
+    if layout is not None and repr(layout) != "tritensor.strided":
+        raise ArgumentError(f"{name}: layout is {layout!r}; tritensor.strided is the only layout")
+    if dtypes.of(numpy_type(dtype)).name not in ("float32", "float64"):
+        raise ArgumentError(f"{name}: dtype is {dtypes.of(numpy_type(dtype))}; give float32 or float64")
+    made = _made(name, M, sym, dtype, device, shape)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _published(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    windows[f.__name__] = checked(f)
+    f.__module__ = windows[f.__name__].__module__ = "tritensor.signal.windows"
+    return f
+
+
+def _positive(name: str, what: str, value: float) -> float:
+    if not value > 0:
+        raise ArgumentError(f"{name}: {what} is {value}; it must be above 0")
+    return float(value)
+
+
+@_published
+def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """1 - |2k / (M - 1) - 1|; with sym=False one period, 2k / M."""
+    return _window("bartlett", _triangle, M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """0.42 - cos(x) / 2 + 0.08 cos(2x), x = 2 pi k / (M - 1)."""
+    return _window("blackman", _cosines(*BLACKMAN), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """sin(pi (k + 1/2) / M)."""
+    return _window("cosine", _sine, M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def exponential(
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """exp(-|k - center| / tau); the centre is the middle unless given, which goes with sym=False only.
+
+    Raises ValueError for a centre of a symmetric window, and for a tau that is not positive.
+    """
+    tau = _positive("exponential", "tau", tau)
+    if sym and center is not None:
+        raise ArgumentError(f"exponential: center is {center}, but a symmetric window's is its middle; give sym=False, or no center")
+    if center is None:
+        shape: Shape = lambda k, n: np.exp(-np.abs(k - (n - 1) / 2) / tau)  # noqa: E731
+        return _window("exponential", shape, M, sym, dtype, layout, device, requires_grad)
+    whole = _window("exponential", _triangle, M, True, dtype, layout, None, False)
+    values = np.exp(-np.abs(np.arange(whole.array.size) - float(center)) / tau).astype(whole.array.dtype)
+    values = np.ones_like(values) if values.size == 1 else values
+    made = new_tensor(from_host(values, as_device(device)))
+    return made.requires_grad_() if requires_grad else made
+
+
+@_published
+def gaussian(
+    M: int, *, std: float = 1.0, sym: bool = True,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """exp(-x^2 / 2), x the distance from the middle in `std`s. Raises ValueError for a std that is not positive."""
+    return _window("gaussian", _gaussian(_positive("gaussian", "std", std)), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def general_cosine(
+    M: int, *, a: Iterable[float], sym: bool = True,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """a[0] - a[1] cos(x) + a[2] cos(2x) - ..., x = 2 pi k / (M - 1). Raises TypeError where a is no sequence, ValueError where it is empty."""
+    if not isinstance(a, Iterable):
+        raise TypeError(f"general_cosine: a is a {type(a).__name__}; give a list of numbers")
+    weights = tuple(a)
+    if not weights:
+        raise ArgumentError("general_cosine: a is empty; give at least one number")
+    return _window("general_cosine", _cosines(*map(float, weights)), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def general_hamming(
+    M: int, *, alpha: float = 0.54, sym: bool = True,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """alpha - (1 - alpha) cos(x), x = 2 pi k / (M - 1)."""
+    return _window("general_hamming", _cosines(float(alpha), 1 - float(alpha)), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """0.54 - 0.46 cos(x), x = 2 pi k / (M - 1)."""
+    return _window("hamming", _cosines(0.54, 0.46), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """(1 - cos(x)) / 2, x = 2 pi k / (M - 1)."""
+    return _window("hann", _cosines(0.5, 0.5), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def kaiser(
+    M: int, *, beta: float = 12.0, sym: bool = True,
+    dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """I0(beta sqrt(1 - (2k / (M - 1) - 1)^2)) / I0(beta). Raises ValueError for a negative beta."""
+    if not beta >= 0:
+        raise ArgumentError(f"kaiser: beta is {beta}; it must be 0 or more")
+    return _window("kaiser", _kaiser(float(beta)), M, sym, dtype, layout, device, requires_grad)
+
+
+@_published
+def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """0.3635819 - 0.4891775 cos(x) + 0.1365995 cos(2x) - 0.0106411 cos(3x), x = 2 pi k / (M - 1)."""
+    return _window("nuttall", _cosines(*NUTTALL), M, sym, dtype, layout, device, requires_grad)

@@ -1,0 +1,119 @@
+"""What types operands meet in, and questions about a tensor's type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.dtypes import DType
+from tritensor.errors import ShapeError
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+
+def _operand(label: str, x: Any) -> Any:
+    if isinstance(x, Tensor):
+        return x.array
+    if not isinstance(x, bool | int | float | complex):
+        raise TypeError(f"result_type: {label} is a {type(x).__name__}; give a tensor (tritensor.tensor(...)) or a number")
+    return x
+
+
+@function(method=False, also={"tensor1": "tensor", "scalar1": "tensor", "scalar": "tensor", "tensor2": "other", "scalar2": "other"})
+def result_type(tensor: Operand, other: Operand) -> DType:
+    """The type of an elementwise result of two tensors or numbers: dimensions outrank single values, those outrank Python's numbers.
+
+    Raises DTypeError where no type holds both.
+    """
+    return dtypes.of(dtypes.result_type((_operand("tensor", tensor), _operand("other", other)), "result_type"))
+
+
+@function(method=False)
+def promote_types(type1: Any, type2: Any) -> DType:
+    """The smallest type of the higher kind that holds what both hold. Raises DTypeError where there is none."""
+    return dtypes.of(dtypes.promote(dtypes.as_dtype(type1).numpy, dtypes.as_dtype(type2).numpy, "promote_types"))
+
+
+_KINDS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
+
+
+@function(method=False, also={"from": "from_"})
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
+    return _KINDS[dtypes.as_dtype(from_).kind] <= _KINDS[dtypes.as_dtype(to).kind]
+
+
+@function
+def is_complex(x: Tensor) -> bool:
+    """Whether a tensor's type is a complex one."""
+    return x.dtype.is_complex
+
+
+@function
+def is_signed(x: Tensor) -> bool:
+    """Whether a tensor's type holds negative numbers."""
+    return x.dtype.is_signed
+
+
+@function
+def is_nonzero(x: Tensor) -> bool:
+    """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
+    if x.array.size != 1:
+        raise ShapeError(f"is_nonzero: shape {tuple(x.array.shape)} holds {x.array.size} values, not one; use .any() or .all()")
+    return bool(x.item())
+
+
+@function
+def is_same_size(x: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape."""
+    return x.array.shape == other.array.shape
+
+
+def _tensor(name: str, x: Any) -> Any:
+    """x itself, where it is a tensor."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: input is a {type(x).__name__}; give a tensor (tritensor.tensor(...))")
+    return x
+
+
+@function
+def is_conj(x: Tensor) -> bool:
+    """False: conj() computes its result at once, no tensor is conjugated when it is read."""
+    return _tensor("is_conj", x) is None
+
+
+@function
+def is_neg(x: Tensor) -> bool:
+    """False: no tensor is negated when it is read."""
+    return _tensor("is_neg", x) is None
+
+
+@function
+def resolve_conj(x: Tensor) -> Tensor:
+    """x itself, see is_conj."""
+    return _tensor("resolve_conj", x)
+
+
+@function
+def resolve_neg(x: Tensor) -> Tensor:
+    """x itself, see is_neg."""
+    return _tensor("resolve_neg", x)
+
+
+@function
+def is_inference(x: Tensor) -> bool:
+    """False: a tensor made in inference_mode is an ordinary one."""
+    return _tensor("is_inference", x) is None
+
+
+@function(method=False)
+def is_storage(obj: Any) -> bool:
+    """False: memory is no object of its own here."""
+    return False
+
+
+@function
+def get_device(x: Tensor) -> int:
+    """The number of a tensor's GPU, -1 on the CPU."""
+    return (x.device.index or 0) if x.is_cuda else -1
