@@ -81,9 +81,13 @@ def _arange(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device)
     if type(start) is type(end) is type(step) is int and dtype.kind in "iu":
         return np.arange(start, end, step, dtype=dtype)
     compute_type: Any = np.float64 if dtypes.is_float(dtype) else np.int64
-    return (compute_type(start) + np.arange(arange_count(start, end, step), dtype=compute_type) * compute_type(step)).astype(
-        dtype, copy=False
-    )
+    y = np.empty(arange_count(start, end, step), dtype)
+    for first in range(0, y.size, _RUN):
+        value = np.arange(first, min(first + _RUN, y.size), dtype=compute_type)
+        value *= compute_type(step)
+        value += compute_type(start)
+        y[first : first + _RUN] = value
+    return y
 
 
 def _arange_forward(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> CudaArray:

@@ -26,6 +26,7 @@ from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.random import uniform_numbers
 from tritensor.tensor.publishing.publish import function
 
+RUN = 16384  # numbers drawn at a time, in the cache
 FEW = 10.0  # below so many expected, counting up is faster than rejection
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _SMALL_TAILS = np.array([math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + _HALF_LOG_2PI) for k in range(10)])
@@ -177,7 +178,10 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
     rate = to_host(x.array).astype(np.float64).reshape(-1)
     if not (rate >= 0).all():
         raise ArgumentError(f"poisson: the rates must be 0 or more; the least is {rate.min()}")
-    drawn = _poisson(rate, generator).reshape(x.array.shape).astype(x.array.dtype)
+    drawn = np.empty(rate.size, x.array.dtype)
+    for first in range(0, rate.size, RUN):
+        drawn[first : first + RUN] = _poisson(rate[first : first + RUN], generator)
+    drawn = drawn.reshape(x.array.shape)
     return _Drawn.apply(new_tensor(from_host(drawn, x.device)), x)
 
 
@@ -194,7 +198,11 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     n, p = (np.broadcast_to(to_host(y.array).astype(np.float64), shape).reshape(-1) for y in (count, prob))
     if not ((n >= 0).all() and ((p >= 0) & (p <= 1)).all()):
         raise ArgumentError("binomial: counts must be 0 or more, probabilities between 0 and 1")
-    drawn = _binomial(np.floor(n), p, generator).reshape(shape).astype(count.array.dtype)
+    drawn = np.empty(n.size, count.array.dtype)
+    for first in range(0, n.size, RUN):
+        part = slice(first, first + RUN)
+        drawn[part] = _binomial(np.floor(n[part]), p[part], generator)
+    drawn = drawn.reshape(shape)
     return _Drawn.apply(new_tensor(from_host(drawn, count.device)), count, prob)
 
 

@@ -247,7 +247,8 @@ def multinomial(
         )
     weights = to_host(x.array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
-    if not (np.isfinite(rows).all() and (rows >= 0).all() and (rows.sum(-1) > 0).all()):
+    sums = rows.sum(-1)
+    if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min() >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
         found = _picked(rows, to_host(uniform_numbers((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
@@ -266,11 +267,13 @@ def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
     """
     edges = np.cumsum(rows, -1)
-    edges /= edges[:, -1:]
-    last = rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)  # rounding must not pick an index of weight 0 behind it
+    edges /= np.ascontiguousarray(edges[:, -1:])
     behind = np.arange(len(rows), dtype=np.float64)[:, None]
     found = np.searchsorted((edges + behind).reshape(-1), (u + behind).reshape(-1), side="right").reshape(u.shape)
-    return np.clip(found - np.arange(len(rows))[:, None] * rows.shape[1], 0, last[:, None])
+    found = np.clip(found - np.arange(len(rows))[:, None] * rows.shape[1], 0, rows.shape[1] - 1)
+    if not np.take_along_axis(rows, found, -1).all():  # rounding must not pick an index of weight 0 behind the last one
+        found = np.minimum(found, rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])
+    return found
 
 
 # -- in place

@@ -146,8 +146,13 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     if n < 0:
         raise ShapeError(f"vander: N is {n}; it must be 0 or more")
     x = ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x
-    powers = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=x.device)
-    return ops.pow(unsqueeze(x, 1), powers if increasing else ops.flip(powers, dims=(0,)))
+    powers = ops.full(shape=(x.array.size, min(n, 1)), value=1, dtype=x.array.dtype, device=x.device)
+    factor = unsqueeze(x, 1)  # x to the power of how many columns there are: each round doubles them
+    while (count := powers.array.shape[1]) < n:
+        more = powers if 2 * count <= n else ops.index_view(powers, index=(slice(None), slice(0, n - count)))
+        powers = ops.cat(powers, ops.mul(more, factor), dim=1)
+        factor = ops.mul(factor, factor)
+    return powers if increasing else ops.flip(powers, dims=(1,))
 
 
 def _refuse_triangle(name: str, row: int, col: int, dtype: Any) -> None:
@@ -161,13 +166,24 @@ def _refuse_triangle(name: str, row: int, col: int, dtype: Any) -> None:
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column numbers of the lower triangle: (2, count)."""
     _refuse_triangle("tril_indices", row, col, dtype)
-    found = np.stack(np.tril_indices(row, offset, col)).astype(numpy_type(dtype or int))
-    return new_tensor(from_host(found, as_device(device)))
+    counts = np.clip(np.arange(offset + 1, offset + 1 + row), 0, col)
+    return _listed(np.zeros(row, np.int64), counts, dtype, device)
 
 
 @function(method=False, maker=True)
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Row and column numbers of the upper triangle: (2, count)."""
     _refuse_triangle("triu_indices", row, col, dtype)
-    found = np.stack(np.triu_indices(row, offset, col)).astype(numpy_type(dtype or int))
-    return new_tensor(from_host(found, as_device(device)))
+    first = np.clip(np.arange(offset, offset + row), 0, col)
+    return _listed(first, col - first, dtype, device)
+
+
+def _listed(first: np.ndarray, counts: np.ndarray, dtype: Any, device: Any) -> Tensor:
+    """Row and column of the places of a matrix: of each row so many from its first column on."""
+    kind, total = numpy_type(dtype or int), int(counts.sum())
+    found = np.empty((2, total), kind)
+    found[0] = np.repeat(np.arange(len(counts), dtype=kind), counts)
+    start = np.cumsum(counts) - counts
+    np.subtract(np.arange(total, dtype=kind), np.repeat((start - first).astype(kind), counts), out=found[1])
+    on = as_device(device)
+    return new_tensor(found if on.type == "cpu" else from_host(found, on))

@@ -20,8 +20,28 @@ from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.publishing.publish import checked, function
 
-Shape = Callable[[np.ndarray, int], np.ndarray]  # of places 0, 1, ... and the length of the symmetric window: its values there
+Shape = Callable[["Places"], np.ndarray]  # the values at some places of a symmetric window
 RUN = 16384  # places computed at a time, in the cache
+
+
+class Places:
+    """Neighbouring places k of a symmetric window of n values, with cosines and sines of equal steps."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.first, self.k = 0, np.empty(0)
+        self._tables: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+
+    def wave(self, angle: float, start: float, sine: bool) -> np.ndarray:
+        """cos, or sin, of (k + start) * angle: of a place and its run's first one, put together by the addition theorem."""
+        if angle not in self._tables:
+            steps = np.arange(min(RUN, self.n)) * angle
+            self._tables[angle] = np.cos(steps), np.sin(steps)
+        c, s = (t[: self.k.size] for t in self._tables[angle])
+        at = (self.first + start) * angle
+        y = c * (math.sin(at) if sine else math.cos(at))
+        y += s * (math.cos(at) if sine else -math.sin(at))
+        return y
 
 
 def _made(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shape: Shape) -> Tensor:
@@ -34,15 +54,17 @@ def _made(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shap
     kind = numpy_type(dtype)
     if dtypes.of(kind).kind != "float":
         raise DTypeError(f"{name}: {dtypes.of(kind).name} cannot hold a window; give a floating dtype")
-    y = np.ones(n, kind)
+    y = np.ones(n, kind) if n < 2 else np.empty(n, kind)
     if n > 1:
         full = n if symmetric else n + 1
         half = (full + 1) // 2
+        places = Places(full)
         for first in range(0, half, RUN):
             last = min(first + RUN, half)
-            y[first:last] = shape(np.arange(first, last, dtype=np.float64), full)
-        y[half:] = y[full - 1 - np.arange(half, n)]
-    return new_tensor(from_host(y, as_device(device)))
+            places.first, places.k = first, np.arange(first, last, dtype=np.float64)
+            y[first:last] = shape(places)
+        y[half:] = y[full - n : full - half][::-1]
+    return new_tensor(y if (on := as_device(device)).type == "cpu" else from_host(y, on))
 
 
 # -- values
@@ -50,26 +72,29 @@ def _cosines(*weights: float) -> Shape:
     """a0 - a1 cos(x) + a2 cos(2x) - ..., x = 2 pi k / (n - 1): by Clenshaw's recurrence one cosine for all terms."""
     signed = [w if i % 2 == 0 else -w for i, w in enumerate(weights)]
 
-    def shape(k: np.ndarray, n: int) -> np.ndarray:
-        c = np.cos(k * (2 * math.pi / (n - 1)))
-        ahead, here = np.zeros_like(c), np.zeros_like(c)
+    def shape(at: Places) -> np.ndarray:
+        c = at.wave(2 * math.pi / (at.n - 1), 0, False)
+        ahead: Any = 0.0
+        here: Any = 0.0
         for w in reversed(signed[1:]):
-            here, ahead = 2 * c * here - ahead + w, here
-        return c * here - ahead + signed[0]
+            here, ahead = w - ahead + 2 * here * c, here
+        c *= here
+        c += signed[0] - ahead
+        return c
 
     return shape
 
 
-def _triangle(k: np.ndarray, n: int) -> np.ndarray:
+def _triangle(at: Places) -> np.ndarray:
     """1 - |2k / (n - 1) - 1|, over the first half."""
-    return k * (2 / (n - 1))
+    return at.k * (2 / (at.n - 1))
 
 
 def _kaiser(beta: float) -> Shape:
     """I0(beta sqrt(1 - (2k / (n - 1) - 1)^2)) / I0(beta)."""
 
-    def shape(k: np.ndarray, n: int) -> np.ndarray:
-        x = k * (2 / (n - 1)) - 1
+    def shape(at: Places) -> np.ndarray:
+        x = at.k * (2 / (at.n - 1)) - 1
         return np.i0(beta * np.sqrt(np.maximum(1 - x * x, 0))) / np.i0(beta)
 
     return shape
@@ -77,12 +102,12 @@ def _kaiser(beta: float) -> Shape:
 
 def _gaussian(std: float) -> Shape:
     """exp(-x^2 / 2), x = (k - (n - 1) / 2) / std."""
-    return lambda k, n: np.exp(-0.5 * ((k - (n - 1) / 2) / std) ** 2)
+    return lambda at: np.exp(-0.5 * ((at.k - (at.n - 1) / 2) / std) ** 2)
 
 
-def _sine(k: np.ndarray, n: int) -> np.ndarray:
+def _sine(at: Places) -> np.ndarray:
     """sin(pi (k + 1/2) / n)."""
-    return np.sin((k + 0.5) * (math.pi / n))
+    return at.wave(math.pi / at.n, 0.5, True)
 
 
 BLACKMAN = (0.42, 0.5, 0.08)
@@ -178,7 +203,7 @@ def exponential(
     if sym and center is not None:
         raise ArgumentError(f"exponential: center is {center}, but a symmetric window's is its middle; give sym=False, or no center")
     if center is None:
-        shape: Shape = lambda k, n: np.exp(-np.abs(k - (n - 1) / 2) / tau)  # noqa: E731
+        shape: Shape = lambda at: np.exp(-np.abs(at.k - (at.n - 1) / 2) / tau)  # noqa: E731
         return _window("exponential", shape, M, sym, dtype, layout, device, requires_grad)
     whole = _window("exponential", _triangle, M, True, dtype, layout, None, False)
     values = np.exp(-np.abs(np.arange(whole.array.size) - float(center)) / tau).astype(whole.array.dtype)

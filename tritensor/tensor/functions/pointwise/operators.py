@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import element_strides, from_host
+from tritensor.array import element_strides, empty_elementwise, from_host
 from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
@@ -205,7 +205,9 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 @function(method=False)
 def fill(x: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
-    return fill_(ops.copy(x, memory_format=preserve_format), value)
+    if x.tracked or isinstance(value, Tensor):
+        return fill_(ops.copy(x, memory_format=preserve_format), value)
+    return fill_(new_tensor(empty_elementwise(x.array.shape, x.array.dtype, x.device, (x.array,))), value)
 
 
 @function

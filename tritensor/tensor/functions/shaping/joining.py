@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import OutOfRangeError, ShapeError
+from tritensor.array import to_host
+from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import as_parts
@@ -287,7 +288,11 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
         expanded = (*shape[: d + 1], repeats, *shape[d + 1 :])
         whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=expanded))
         return no_view(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
-    counts = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats, np.int64).reshape(-1)
+    counts = np.asarray(to_host(repeats.array) if isinstance(repeats, Tensor) else repeats).reshape(-1)
+    if counts.dtype.kind not in "iu":
+        raise DTypeError(f"repeat_interleave: repeats are {counts.dtype.name}; give integers")
+    if output_size is not None and output_size != (total := int(counts.sum()) * (shape[d] if counts.size == 1 != shape[d] else 1)):
+        raise ShapeError(f"repeat_interleave: output_size is {output_size}, the repeats add up to {total}; leave it out, or give that")
     if counts.size not in (1, shape[d]):
         raise ShapeError(f"repeat_interleave: {counts.size} repeats for dim {d} of size {shape[d]}; give one for each element")
     if counts.size and counts.min() < 0:
