@@ -136,7 +136,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
 
 @function(method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
-    """Powers of a vector's elements, a row for each: N of them (as many as elements), the highest first unless `increasing`.
+    """Powers of a vector's elements, a row for each: N of them (as many as elements), the highest first unless `increasing`. int64 of integers.
 
     Raises ShapeError for what is no vector, ValueError for a negative N.
     """
@@ -145,7 +145,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     n = x.array.size if N is None else int(N)
     if n < 0:
         raise ShapeError(f"vander: N is {n}; it must be 0 or more")
-    x = ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x
+    if x.dtype.kind in ("bool", "int", "uint") and x.array.dtype != np.int64:
+        x = ops.cast(x, dtype=np.dtype(np.int64))
     powers = ops.full(shape=(x.array.size, min(n, 1)), value=1, dtype=x.array.dtype, device=x.device)
     factor = unsqueeze(x, 1)  # x to the power of how many columns there are: each round doubles them
     while (count := powers.array.shape[1]) < n:
