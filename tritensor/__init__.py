@@ -135,7 +135,9 @@ memory_format = _strides.MemoryFormat
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tritensor\.")
 # The types under PyTorch's names, among them `bool`, `int` and `float`, and the functions that the tensor floor published.
 globals().update({d.name: d for d in _dtypes.ALL})
-globals().update({n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long", "cfloat", "cdouble")})
+globals().update(
+    {n.rstrip("_"): getattr(_dtypes, n) for n in ("half", "float_", "double", "bfloat", "short", "int_", "long", "cfloat", "cdouble")}
+)
 globals().update(_public)
 
 # Imported when they are asked for.

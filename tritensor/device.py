@@ -49,12 +49,12 @@ class device:
 
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
-        _default.outer = (*_default.outer, _default.device)
-        _default.device = self
+        _default.outer = (*_default.outer, _default.on)
+        _default.on = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        *rest, _default.device = _default.outer
+        *rest, _default.on = _default.outer
         _default.outer = tuple(rest)
 
 
@@ -64,7 +64,7 @@ cpu = device("cpu")
 class _Default(threading.local):
     """Where tensors are made when nobody says where; each thread has its own."""
 
-    device = cpu
+    on = cpu
     outer: tuple[device, ...] = ()  # what it was outside the `with` blocks that are open
 
 
@@ -95,8 +95,8 @@ def _current_gpu() -> device:
 def as_device(x: Any) -> device:
     """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
     if x is None:
-        found = _default.device
-        return found if found is cpu else as_device(found)
+        on = _default.on
+        return on if on is cpu else as_device(on)
     if type(x) is str:
         found = _named.get(x)
         if found is not None:
@@ -118,7 +118,8 @@ def as_device(x: Any) -> device:
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
-    _default.device = cpu if x is None or as_device(x) == cpu else x if isinstance(x, device) else device(x) if isinstance(x, str) else as_device(x)
+    given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
+    _default.on = cpu if given == cpu else given
 
 
 def default() -> device:

@@ -33,4 +33,5 @@ def test_prints_as_pytorch_did(options: dict[str, object]) -> None:
 
 def test_a_notebook_shows_the_same_text() -> None:
     x = tt.ones(2)
-    assert not hasattr(x, "_repr_html_") and not hasattr(x, "_repr_mimebundle_")
+    assert not hasattr(x, "_repr_html_")
+    assert not hasattr(x, "_repr_mimebundle_")

@@ -20,7 +20,17 @@ def default_again() -> Iterator[None]:
 def test_set_default_device_moves_what_is_made() -> None:
     tt.set_default_device("cuda")
     assert tt.get_default_device().type == "cuda"
-    made = (tt.ones(2), tt.tensor([1]), tt.arange(3), tt.rand(2), tt.eye(2), tt.linspace(0, 1, 3), tt.hann_window(4), tt.tril_indices(2, 2), tt.randperm(3))
+    made = (
+        tt.ones(2),
+        tt.tensor([1]),
+        tt.arange(3),
+        tt.rand(2),
+        tt.eye(2),
+        tt.linspace(0, 1, 3),
+        tt.hann_window(4),
+        tt.tril_indices(2, 2),
+        tt.randperm(3),
+    )
     assert {x.device.type for x in made} == {"cuda"}
     assert tt.ones(2, device="cpu").device.type == "cpu"
     assert tt.zeros_like(tt.ones(2, device="cpu")).device.type == "cpu"
@@ -71,8 +81,10 @@ def test_a_typed_class_as_the_default() -> None:
 
 def test_typed_classes_on_a_gpu() -> None:
     x = tt.cuda.FloatTensor([1, 2])
-    assert isinstance(x, tt.cuda.FloatTensor) and not isinstance(x, tt.FloatTensor)
-    assert x.type() == "tritensor.cuda.FloatTensor" and x.get_device() == 0
+    assert isinstance(x, tt.cuda.FloatTensor)
+    assert not isinstance(x, tt.FloatTensor)
+    assert x.type() == "tritensor.cuda.FloatTensor"
+    assert x.get_device() == 0
     assert x.type("torch.LongTensor").device.type == "cpu"
     assert tt.ones(2).type(tt.cuda.HalfTensor).dtype is tt.float16
     assert repr(tt.cuda.FloatTensor) == "<class 'tritensor.cuda.FloatTensor'>"

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2", "complex64", "complex128")
 _INTS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
-_ALL = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8_e5m2")
+_ALL = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "float8_e5m2",
+)
 EXPRESSIONS = [
     *[f"repr(T.finfo(T.{t}))" for t in _FLOATS], *[f"(lambda f: (f.bits, f.eps, f.max, f.min, f.tiny, f.smallest_normal, f.resolution, f.dtype))(T.finfo(T.{t}))" for t in _FLOATS],
     *[f"repr(T.iinfo(T.{t}))" for t in _INTS], *[f"(lambda f: (f.bits, f.max, f.min, f.dtype))(T.iinfo(T.{t}))" for t in _INTS],
@@ -29,7 +43,7 @@ EXPRESSIONS = [
     *[f"T.signal.windows.{w}({n}{a})" for w in ("bartlett", "blackman", "cosine", "exponential", "gaussian", "general_hamming", "hamming", "hann", "kaiser", "nuttall") for n, a in ((5, ""), (6, ", sym=False, dtype=T.float64"), (0, ""), (1, ""), (-1, ""), (3, ", dtype=T.float16"))],
     "T.signal.windows.exponential(5, tau=0)", "T.signal.windows.exponential(5, center=1)", "T.signal.windows.exponential(5, center=1, tau=2.5, sym=False)", "T.signal.windows.gaussian(5, std=2.0)", "T.signal.windows.gaussian(5, std=-1.0)", "T.signal.windows.kaiser(5, beta=-1.0)",
     "T.signal.windows.general_cosine(6, a=[0.5, 0.3, 0.2], sym=False)", "T.signal.windows.general_cosine(6, a=[])", "T.signal.windows.general_cosine(6, a=3)", "T.signal.windows.hann(4, requires_grad=True)",
-    "T.poisson(y).shape", "T.poisson(T.zeros(3))", "T.poisson(-T.ones(2))", "T.binomial(T.full((2,), 5.0), T.ones(2))", "T.binomial(T.full((2,), 5.0), T.zeros(2))", 
+    "T.poisson(y).shape", "T.poisson(T.zeros(3))", "T.poisson(-T.ones(2))", "T.binomial(T.full((2,), 5.0), T.ones(2))", "T.binomial(T.full((2,), 5.0), T.zeros(2))",
     "T.ones(2).cauchy_().shape", "T.ones(2).cauchy_(0, -1)", "T.ones(2).geometric_(0.5).dtype", "T.ones(2).geometric_(1.5)", "T.ones(2).log_normal_().shape", "T.ones(2).log_normal_(0, -1)", "T.multinomial(y.detach(), 2, out=T.empty(2, 2))",
     "T.randn(3, dtype=T.complex64).dtype", "T.rand(2, dtype=T.complex128).shape", "(T.ones(2) + T.ones(2)).to(T.float8_e5m2) + T.ones(2)",
 ]  # fmt: skip

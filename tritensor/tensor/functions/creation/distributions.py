@@ -15,7 +15,6 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
-from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu
 from tritensor.errors import ArgumentError, DTypeError
@@ -23,7 +22,7 @@ from tritensor.random import Generator
 from tritensor.table import broadcast, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.random import uniform_numbers
+from tritensor.tensor.functions.creation.random import Drawn, uniform_numbers
 from tritensor.tensor.publishing.publish import function
 
 RUN = 16384  # numbers drawn at a time, in the cache
@@ -150,19 +149,6 @@ def _many_binomial(n: np.ndarray, p: np.ndarray, generator: Generator | None) ->
 
 
 # -- public
-class _Drawn(Function):
-    """What was drawn for parameters; their gradient is 0."""
-
-    @staticmethod
-    def forward(ctx: Any, drawn: Tensor, *parameters: Tensor) -> Tensor:  # type: ignore[override]
-        ctx.like = [(tuple(p.array.shape), p.array.dtype) for p in parameters]
-        return new_tensor(drawn.array)
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
-        return None, *[ops.full(shape=s, value=0, dtype=d, device=g.device) for s, d in ctx.like]
-
-
 def _need_float(name: str, label: str, x: Tensor) -> None:
     if x.dtype.kind != "float":
         raise DTypeError(f"{name}: {label} is {x.dtype.name}; give a floating type")
@@ -182,7 +168,7 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
     for first in range(0, rate.size, RUN):
         drawn[first : first + RUN] = _poisson(rate[first : first + RUN], generator)
     drawn = drawn.reshape(x.array.shape)
-    return _Drawn.apply(new_tensor(from_host(drawn, x.device)), x)
+    return Drawn.apply(new_tensor(from_host(drawn, x.device)), x)
 
 
 @function(method=False)
@@ -203,7 +189,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
         part = slice(first, first + RUN)
         drawn[part] = _binomial(np.floor(n[part]), p[part], generator)
     drawn = drawn.reshape(shape)
-    return _Drawn.apply(new_tensor(from_host(drawn, count.device)), count, prob)
+    return Drawn.apply(new_tensor(from_host(drawn, count.device)), count, prob)
 
 
 def _open_uniform(x: Tensor, kind: np.dtype, generator: Generator | None) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor import random as generators
 from tritensor.array import CudaArray, from_host, to_host
+from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.device import as_device, cpu, device
 from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
@@ -52,6 +53,19 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Gene
         return new_tensor(_as_complex(_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
     seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
+
+
+class Drawn(Function):
+    """What was drawn for parameters, as their function, whose gradient is 0."""
+
+    @staticmethod
+    def forward(ctx: Any, drawn: Tensor, *parameters: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.like = [(tuple(p.array.shape), p.array.dtype) for p in parameters]
+        return new_tensor(drawn.array)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        return None, *[ops.full(shape=s, value=0, dtype=d, device=g.device) for s, d in ctx.like]
 
 
 # -- what a draw takes
@@ -222,7 +236,8 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
         return ops.copy(x.detach()).bernoulli_(p, generator=generator)
     _need_probability("bernoulli", x)
     u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    return ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
+    drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
+    return Drawn.apply(drawn, x) if x.tracked else drawn
 
 
 @function

@@ -101,7 +101,11 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     first, last = _ends("linspace", start, end, kind)
     real = not isinstance(first, complex)
     return ops.linspace(
-        start=float(first) if real else first, end=float(last) if real else last, steps=_count("linspace", steps), dtype=kind, device=as_device(device)
+        start=float(first) if real else first,
+        end=float(last) if real else last,
+        steps=_count("linspace", steps),
+        dtype=kind,
+        device=as_device(device),
     )
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
+from tritensor.array import same_memory, to_host
 from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
+from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import as_parts
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to, sizes, unsqueeze
@@ -169,12 +170,21 @@ def _listed(name: str, tensors: Tensors) -> list[Tensor]:
     return given
 
 
-@function(method=False, out=True, names=("concat", "concatenate"))
-def cat(tensors: Tensors, dim: int = 0) -> Tensor:
-    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+@function(method=False, names=("concat", "concatenate"))
+def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch.
+
+    Raises ShapeError where other sizes disagree, and for an `out` that shares memory with one of them.
+    """
     given = _listed("cat", tensors)
     kept = [x for x in given if x.array.shape != (0,)] or given[:1]
-    return ops.cat(*kept, dim=normal_dim("cat", dim, len(kept[0].array.shape)))
+    made = ops.cat(*kept, dim=normal_dim("cat", dim, len(kept[0].array.shape)))
+    if out is None:
+        return made
+    for k, x in enumerate(given):
+        if out is x or same_memory(x.array, out.array):
+            raise ShapeError(f"cat: out shares memory with tensor {k}, which would be overwritten as it is read; give another out")
+    return write_out(out, made, "cat")
 
 
 @function(method=False, out=True)

@@ -93,7 +93,9 @@ class iinfo(_Limits):
     def __init__(self, type: Any) -> None:
         given = dtypes.as_dtype(type)
         if given.kind not in ("int", "uint"):
-            raise TypeError(f"iinfo: {given} is not an integer type; " + ("it holds False and True" if given.kind == "bool" else "use finfo"))
+            raise TypeError(
+                f"iinfo: {given} is not an integer type; " + ("it holds False and True" if given.kind == "bool" else "use finfo")
+            )
         self._type = given
 
     @property

@@ -128,7 +128,9 @@ def set_default_tensor_type(t: Any) -> None:
     """
     wanted = _type_of("set_default_tensor_type", t)
     if not isinstance(wanted, _TensorType) or wanted.dtype.kind != "float":
-        raise TypeError(f"set_default_tensor_type: {t!r} is not a floating typed class; give one like DoubleTensor, or use set_default_dtype")
+        raise TypeError(
+            f"set_default_tensor_type: {t!r} is not a floating typed class; give one like DoubleTensor, or use set_default_dtype"
+        )
     dtypes.set_default_float(wanted.dtype)
     set_default("cuda" if wanted.is_cuda else None)
 
