@@ -263,7 +263,7 @@ def multinomial(
     weights = to_host(x.array).astype(np.float64)
     rows = weights.reshape(-1, weights.shape[-1])
     sums = rows.sum(-1)
-    if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min() >= 0):
+    if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min(initial=0.0) >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
         found = _picked(rows, to_host(uniform_numbers((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
