@@ -1,6 +1,5 @@
 """Tensors made from data, shapes, memory and random numbers."""
 
-from tritensor.tensor.functions.creation import complexes as complexes
 from tritensor.tensor.functions.creation import constructors as constructors
 from tritensor.tensor.functions.creation import distributions as distributions
 from tritensor.tensor.functions.creation import memory as memory

@@ -6,7 +6,9 @@ import math
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.errors import DTypeError
 from tritensor.table import ops
+from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
 
@@ -87,15 +89,22 @@ def view_as_complex(x: Tensor) -> Tensor:
     return ops.view_as_complex(x)
 
 
-@function(method=False, out=True)
-def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """real + i imag, of two tensors of float32, or of float64, that broadcast."""
-    return ops.complex(real, imag)
+@function(method=False)
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """real + i imag, of two tensors of float32, or of float64, that broadcast. Raises DTypeError for other types, and an `out` of another one."""
+    made = ops.complex(real, imag)
+    if out is None:
+        return made
+    if out.dtype is not made.dtype:
+        raise DTypeError(f"complex: out is {out.dtype.name}, the result {made.dtype.name}; give an out of that type")
+    return write_out(out, made, "complex")
 
 
 @function(method=False, out=True)
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
+    if abs.array.dtype != angle.array.dtype:
+        raise DTypeError(f"polar: abs is {abs.dtype.name}, angle {angle.dtype.name}; both must be float32, or both float64")
     return ops.complex(ops.mul(abs, ops.cos(angle)), ops.mul(abs, ops.sin(angle)))
 
 

@@ -78,30 +78,6 @@ def _tensor(name: str, x: Any) -> Any:
 
 
 @function
-def is_conj(x: Tensor) -> bool:
-    """False: conj() computes its result at once, no tensor is conjugated when it is read."""
-    return _tensor("is_conj", x) is None
-
-
-@function
-def is_neg(x: Tensor) -> bool:
-    """False: no tensor is negated when it is read."""
-    return _tensor("is_neg", x) is None
-
-
-@function
-def resolve_conj(x: Tensor) -> Tensor:
-    """x itself, see is_conj."""
-    return _tensor("resolve_conj", x)
-
-
-@function
-def resolve_neg(x: Tensor) -> Tensor:
-    """x itself, see is_neg."""
-    return _tensor("resolve_neg", x)
-
-
-@function
 def is_inference(x: Tensor) -> bool:
     """False: a tensor made in inference_mode is an ordinary one."""
     return _tensor("is_inference", x) is None
