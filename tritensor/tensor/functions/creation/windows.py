@@ -228,7 +228,7 @@ def general_cosine(
 ) -> Tensor:  # fmt: skip
     """a[0] - a[1] cos(x) + a[2] cos(2x) - ..., x = 2 pi k / (M - 1). Raises TypeError where a is no sequence, ValueError where it is empty."""
     if not isinstance(a, Iterable):
-        raise TypeError(f"general_cosine: a is a {type(a).__name__}; give a list of numbers")
+        raise TypeError(f"general_cosine: a is {a!r}; give a list of numbers")
     weights = tuple(a)
     if not weights:
         raise ArgumentError("general_cosine: a is empty; give at least one number")

@@ -18,7 +18,7 @@ from tritensor.tensor.publishing.publish import function
 
 def _refuse_graph(name: str, x: Tensor) -> None:
     if x.tracked:
-        raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use detach(), or do it under data")
+        raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use it on x.detach()")
 
 
 def _span(x: Array) -> int:

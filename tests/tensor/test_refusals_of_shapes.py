@@ -1,0 +1,134 @@
+"""What functions of shapes, types, sequences and windows refuse, each in its own line, word for word."""
+
+from __future__ import annotations
+
+import pytest
+
+import tritensor as tt
+
+ROWS = [
+    ("T.slice_copy(T.ones(3), 0, 0, 2, -1)", "ArgumentError", "slice_copy: step is -1; give a positive one"),
+    ("T.slice_copy(T.tensor(1.0))", "IndexError", "slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)"),
+    ("T.cat(T.ones(2))", "TypeError", "cat: tensors is a tensor; give a tuple or list of them (x.unbind() makes one of a tensor's slices)"),
+    (
+        "T.cat((a := T.ones(2), a), out=a)",
+        "ShapeError",
+        "cat: out shares memory with tensor 0, which would be overwritten as it is read; give another out",
+    ),
+    ("T.narrow(T.tensor(1.0), 0, 0, 1)", "ShapeError", "narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)"),
+    ("T.narrow(T.ones(3), 0, 1, 4)", "OutOfRangeError", "narrow: start 1, length 4 do not lie in dim 0 of size 3"),
+    ("T.cartesian_prod(T.ones(2), T.ones(2, 2))", "ShapeError", "cartesian_prod: tensor 1 has shape (2, 2); give vectors"),
+    ("T.cartesian_prod()", "ShapeError", "cartesian_prod: no tensors were given; it needs at least one"),
+    ("T.combinations(T.ones(2, 2))", "ShapeError", "combinations: x has shape (2, 2); give a vector"),
+    ("T.combinations(T.ones(2), -1)", "ShapeError", "combinations: r is -1; choose 0 elements or more"),
+    (
+        "T.block_diag(T.ones(2), T.ones(1, 2, 3))",
+        "ShapeError",
+        "block_diag: tensor 1 has shape (1, 2, 3); give matrices, vectors or single values",
+    ),
+    (
+        "T.ones(2, 3).sum_to_size(2)",
+        "ShapeError",
+        "sum_to_size: (2,) does not broadcast to x's shape (2, 3); each of its sizes must be x's, or 1",
+    ),
+    ("T.diag_embed(T.ones(2), 0, 1, 1)", "ShapeError", "diag_embed: dim1 1 and dim2 1 are one dimension; name two"),
+    ("T.ones(2).resize_(-1)", "ShapeError", "resize_: shape (-1,) has a negative size"),
+    (
+        "T.ones(2, requires_grad=True).resize_(3)",
+        "GradError",
+        "resize_: the tensor requires grad, and the graph would not see its new memory; use it on x.detach()",
+    ),
+    (
+        "T.ones(2).resize_(2, memory_format=T.preserve_format)",
+        "ArgumentError",
+        "resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last",
+    ),
+    ("T.ones(2).set_(T.ones(2).double())", "DTypeError", "set_: x is float32, source float64; give a source of x's type"),
+    ("T.repeat_interleave(T.ones(3), T.tensor([1.0, 2.0, 1.0]))", "DTypeError", "repeat_interleave: repeats are float32; give integers"),
+    (
+        "T.repeat_interleave(T.ones(3), T.tensor([1, 2, 1]), output_size=5)",
+        "ShapeError",
+        "repeat_interleave: output_size is 5, the repeats add up to 4; leave it out, or give that",
+    ),
+    (
+        "T.empty_strided((2, 3), (1,))",
+        "ShapeError",
+        "empty_strided: size (2, 3) and stride (1,) differ in length; give a stride for each dimension",
+    ),
+    ("T.empty_strided((2,), (-1,))", "ShapeError", "empty_strided: size (2,) and stride (-1,) must be 0 or more"),
+    (
+        "T.empty_permuted((2, 3), (0, 0))",
+        "ShapeError",
+        "empty_permuted: physical_layout (0, 0) must name each of the 2 dimensions of (2, 3) once",
+    ),
+    ('T.frombuffer(b"", dtype=T.int8)', "ArgumentError", "frombuffer: the buffer has 0 bytes, count is -1; neither may be 0"),
+    ('T.frombuffer(b"123", dtype=T.int16)', "ArgumentError", "frombuffer: 3 bytes are no whole number of int16, of 2 bytes; give a count"),
+    ('T.frombuffer(b"123", dtype=T.int8, count=4)', "ArgumentError", "frombuffer: 4 elements of int8 need 4 bytes, 3 are there"),
+    ('T.frombuffer(b"123", dtype=T.int8, offset=3)', "ArgumentError", "frombuffer: offset 3 does not lie in the buffer of 3 bytes"),
+    ("T.linspace(T.ones(2), 1, 3)", "ShapeError", "linspace: start has shape (2,); give a number or a 0-d tensor"),
+    ("T.linspace(0, 1, 2.0)", "TypeError", "linspace: steps is a float; give an int"),
+    ("T.linspace(0, 1j, 3, dtype=T.float32)", "ArgumentError", "linspace: an end is complex, float32 is not; give dtype=complex64"),
+    ('T.linspace(0, 1j, 3, device="cuda")', "DTypeError", "linspace: complex numbers live on the CPU only; make them there"),
+    ("T.logspace(0, 1, -1)", "ShapeError", "logspace: steps -1 is negative"),
+    ("T.arange(0, 3, 0.5, dtype=T.int64)", "ArgumentError", "arange: step 0.5 is 0 in int64; give 1 or more, or a floating dtype"),
+    ('T.arange(0, float("inf"), 0.5, dtype=T.int64)', "ArgumentError", "arange: from 0 to inf by 0.5: all three must be finite"),
+    ("T.vander(T.ones(2, 2))", "ShapeError", "vander: x has shape (2, 2); give a vector"),
+    ("T.vander(T.ones(2), -1)", "ShapeError", "vander: N is -1; it must be 0 or more"),
+    ("T.tril_indices(-1, 2)", "ShapeError", "tril_indices: row -1, col 2; they must be 0 or more"),
+    (
+        "T.triu_indices(2, 2, dtype=T.float32)",
+        "ArgumentError",
+        "triu_indices: dtype is tritensor.float32; indices are integers, give int32 or int64",
+    ),
+    ("T.hann_window(-1)", "ShapeError", "hann_window: length -1; it must be 0 or more"),
+    ("T.hann_window(2.5)", "TypeError", "hann_window: the length is a float; give an int"),
+    ("T.hann_window(3, dtype=T.int32)", "DTypeError", "hann_window: int32 cannot hold a window; give a floating dtype"),
+    ("T.signal.windows.hann(3, dtype=T.float16)", "ArgumentError", "hann: dtype is tritensor.float16; give float32 or float64"),
+    ("T.signal.windows.gaussian(3, std=0)", "ArgumentError", "gaussian: std is 0; it must be above 0"),
+    (
+        "T.signal.windows.exponential(3, center=1)",
+        "ArgumentError",
+        "exponential: center is 1, but a symmetric window's is its middle; give sym=False, or no center",
+    ),
+    ("T.signal.windows.general_cosine(3, a=[])", "ArgumentError", "general_cosine: a is empty; give at least one number"),
+    ("T.signal.windows.general_cosine(3, a=3)", "TypeError", "general_cosine: a is 3; give a list of numbers"),
+    ("T.signal.windows.kaiser(3, beta=-1)", "ArgumentError", "kaiser: beta is -1; it must be 0 or more"),
+    ("T.finfo(T.int8)", "TypeError", "finfo: tritensor.int8 is not a floating type; use iinfo"),
+    ("T.iinfo(T.float32)", "TypeError", "iinfo: tritensor.float32 is not an integer type; use finfo"),
+    ("T.iinfo(T.bool)", "TypeError", "iinfo: tritensor.bool is not an integer type; it holds False and True"),
+    ("T.int8.to_complex()", "DTypeError", "to_complex: no complex type has parts of int8; float32 and float64 have one"),
+    (
+        "T.promote_types(T.float8_e5m2, T.float32)",
+        "DTypeError",
+        "promote_types: float8_e5m2 and float32 have no common type; cast one of them with .to(...)",
+    ),
+    ('T.result_type("a", 2)', "TypeError", "result_type: tensor is a str; give a tensor or a number (tritensor.tensor(...))"),
+    ("T.is_nonzero(T.ones(2))", "ShapeError", "is_nonzero: shape (2,) holds 2 values, not one; use .any() or .all()"),
+    ('T.FloatTensor("abc")', "TypeError", "FloatTensor: 'abc' is no sequence; give a list of values, or sizes"),
+    ("T.FloatTensor(2, -1)", "ShapeError", "FloatTensor: shape (2, -1) has a negative size"),
+    ("T.FloatTensor(T.ones(2).int())", "DTypeError", "FloatTensor: the tensor is int32 on cpu; use .type(FloatTensor)"),
+    (
+        'T.ones(2).type("torch.Float")',
+        "ArgumentError",
+        "type: 'torch.Float' is no type of tensors; give a dtype, or a name like 'tritensor.FloatTensor'",
+    ),
+    (
+        "T.set_default_tensor_type(T.LongTensor)",
+        "TypeError",
+        "set_default_tensor_type: <class 'tritensor.LongTensor'> is not a floating typed class; give one like DoubleTensor, or use set_default_dtype",
+    ),
+    (
+        "T.complex(T.ones(2), T.ones(2), out=T.ones(2).cdouble())",
+        "DTypeError",
+        "complex: out is complex128, the result complex64; give an out of that type",
+    ),
+    ("T.polar(T.ones(2), T.ones(2).double())", "DTypeError", "polar: abs is float32, angle float64; both must be float32, or both float64"),
+    ('T.set_default_device("tpu")', "DeviceError", "device: 'tpu' is not a device; give 'cpu', 'cuda' or 'cuda:N'"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "words"), ROWS)
+def test_refused_in_these_words(call: str, error: str, words: str) -> None:
+    with pytest.raises(Exception) as caught:
+        eval(call, {"T": tt})
+    assert (type(caught.value).__name__, str(caught.value)) == (error, words)
