@@ -282,9 +282,13 @@ def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
     """
     edges = np.cumsum(rows, -1)
-    edges /= np.ascontiguousarray(edges[:, -1:])
-    behind = np.arange(len(rows), dtype=np.float64)[:, None]
-    found = np.searchsorted((edges + behind).reshape(-1), (u + behind).reshape(-1), side="right").reshape(u.shape)
+    if len(rows) > 1:
+        behind = np.arange(len(rows), dtype=np.float64)[:, None]
+        edges /= np.ascontiguousarray(edges[:, -1:])
+        edges += behind
+        found = np.searchsorted(edges.reshape(-1), (u + behind).reshape(-1), side="right").reshape(u.shape)
+    else:
+        found = np.searchsorted(edges.reshape(-1), u.reshape(-1) * (edges[0, -1] if edges.size else 1.0), side="right").reshape(u.shape)
     found = np.clip(found - np.arange(len(rows))[:, None] * rows.shape[1], 0, rows.shape[1] - 1)
     if not np.take_along_axis(rows, found, -1).all():  # rounding must not pick an index of weight 0 behind the last one
         found = np.minimum(found, rows.shape[1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)[:, None])

@@ -110,6 +110,17 @@ def type(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return to(x, device=on, dtype=wanted.dtype, non_blocking=non_blocking)
 
 
+@function(free=False)
+def new(x: Tensor, *data: Any, device: Any = None) -> Tensor:
+    """Of x's type and device: uninitialised of a shape, or a copy of a sequence; see new_empty and new_tensor, which say which.
+
+    Raises DTypeError for a type that has no typed class (complex, float8, uint16 and wider).
+    """
+    if (x.dtype, x.is_cuda) not in _types:
+        raise DTypeError(f"new: {x.dtype.name} has no typed class; use new_empty or new_tensor")
+    return _types[x.dtype, x.is_cuda](*data, device=x.device if device is None else device)
+
+
 @function(method=False)
 def typename(obj: Any) -> str:
     """The name of a tensor's type, or of an object's class with its module."""
