@@ -15,7 +15,6 @@ from tritensor import data as data
 from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
-from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import random as random
@@ -77,7 +76,6 @@ from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import debug as debug
 from tritensor import fft as fft
-from tritensor import masked as masked
 from tritensor import testing as testing
 
 __version__: str
@@ -93,11 +91,14 @@ backends: Any
 compiler: Any
 jit: Any
 multiprocessing: Any
+signal: Any
 types: Any
 version: Any
 bfloat: dtype
 bfloat16: dtype
 bool: dtype
+cdouble: dtype
+cfloat: dtype
 complex128: dtype
 complex64: dtype
 double: dtype
@@ -119,6 +120,36 @@ uint16: dtype
 uint32: dtype
 uint64: dtype
 uint8: dtype
+
+def BFloat16Tensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of bfloat16."""
+
+def BoolTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of bool."""
+
+def ByteTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of uint8."""
+
+def CharTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int8."""
+
+def DoubleTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float64."""
+
+def FloatTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float32."""
+
+def HalfTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float16."""
+
+def IntTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int32."""
+
+def LongTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int64."""
+
+def ShortTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int16."""
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its gradient at 0 is 0."""
@@ -156,6 +187,9 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
 
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x."""
+
 def all(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
 
@@ -168,8 +202,8 @@ def amax(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = No
 def amin(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
-    """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
+def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(smallest, largest) over dims."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -213,6 +247,9 @@ def argwhere(input: Tensor) -> Tensor:
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
     """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
 
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """x.as_strided(size, stride, storage_offset) as a copy."""
+
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Data as a tensor, without a copy where it is a tensor, or a numpy array for the CPU, of the type asked for."""
 
@@ -249,14 +286,17 @@ def atleast_3d(*tensors: Tensor) -> Any:
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
 
+def bartlett_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """1 - |2k / N - 1|."""
+
 def bernoulli(input: Tensor, p: _builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
 
-def bincount(input: Tensor, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
-    """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Successes among `count` trials of probability `prob` each, which broadcast, of their type. Waits for the device."""
 
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Bits set in both."""
@@ -279,6 +319,12 @@ def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) ->
 def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Bits set in one only."""
 
+def blackman_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N)."""
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of one, zeros elsewhere, of the type they promote to; a vector counts as a row."""
+
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
 
@@ -291,11 +337,14 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 def broadcast_to(input: Tensor, *shape: Any) -> Tensor:
     """numpy's name for expand."""
 
+def can_cast(from_: Any, to: Any) -> _builtins.bool:
+    """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All ways to take one element of each vector, in the order of nested loops: (count, vectors). One vector is returned as it is."""
+
 def cat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
-
-def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
-    """p-norm distances (..., points, others) of points x1 (..., points, n) to others x2 (..., others, n); batches broadcast."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below x."""
@@ -324,8 +373,11 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined side by side, vectors as columns."""
 
+def combinations(input: Tensor, r: _builtins.int = 2, with_replacement: _builtins.bool = False) -> Tensor:
+    """All choices of r elements of a vector, as itertools.combinations orders them: (count, r)."""
+
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """real + i imag, of two tensors of float32, or of float64, that broadcast."""
+    """real + i imag, of two tensors of float32, or of float64, that broadcast. Raises DTypeError for other types, and an `out` of another one."""
 
 def concat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
@@ -339,9 +391,6 @@ def conj(input: Tensor) -> Tensor:
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate in memory of its own; of a real x a copy."""
 
-def corrcoef(input: Tensor) -> Tensor:
-    """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
-
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x in radians."""
 
@@ -351,32 +400,17 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def count_nonzero(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
 
-def cov(input: Tensor, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-    """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
-
-def cummax(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
-    """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
-
-def cummin(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
-    """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
-
-def cumprod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
-
 def cumsum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
-
-def cumulative_prod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
 
 def cumulative_sum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
-    """The integral of y up to each sample but the first along dim, by the trapezoid rule (see `trapezoid`)."""
-
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
+
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
 
 def diag(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
@@ -384,11 +418,14 @@ def diag(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = Non
 def diag_embed(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
     """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
 
+def diagflat(input: Tensor, offset: _builtins.int = 0) -> Tensor:
+    """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
+
 def diagonal(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
     """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
 
-def diff(input: Tensor, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
+def diagonal_copy(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """x.diagonal(offset, dim1, dim2) as a copy."""
 
 def dist(input: Tensor, other: Tensor, p: _builtins.float = 2) -> Tensor:
     """The p-norm of x - other."""
@@ -420,6 +457,12 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: _builti
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Uninitialised memory of x's shape, dtype, device and layout, or in a memory format."""
 
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """Uninitialised memory of a shape without gaps, its dimensions from the outermost in memory to the innermost as listed."""
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, pin_memory: _builtins.bool = False, layout: Any = None, requires_grad: _builtins.bool = False) -> Tensor:
+    """Uninitialised memory of a shape and strides, in elements."""
+
 def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x == other, element by element."""
 
@@ -444,6 +487,9 @@ def expand(input: Tensor, *size: Any, implicit: _builtins.bool = False) -> Tenso
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """x.expand(other.shape)."""
 
+def expand_copy(input: Tensor, size: Any, *, implicit: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """x.expand(size) as a copy. `implicit` changes nothing."""
+
 def expand_dims(input: Tensor, dim: Any = 0) -> Tensor:
     """numpy's name for unsqueeze; several dims as a tuple."""
 
@@ -458,6 +504,15 @@ def exponential_(input: Tensor, lambd: _builtins.float = 1.0, *, generator: Gene
 
 def eye(n: _builtins.int, m: _builtins.int | None = None, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
+
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one value, a number or a 0-d tensor, everywhere; returns x."""
+
+def finfo(type: Any = None) -> None:
+    """Limits of a floating type, without one of the default type: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `dtype`."""
 
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
@@ -492,6 +547,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _builtins.bool | N
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a numpy array: writes are seen on both sides."""
 
+def frombuffer(buffer: Any, *, dtype: Any, count: _builtins.int = -1, offset: _builtins.int = 0, requires_grad: _builtins.bool = False) -> Tensor:
+    """A vector on the memory of anything with Python's buffer protocol; writes are seen on both sides."""
+
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
 
@@ -507,11 +565,14 @@ def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
+def get_default_device() -> Any:
+    """The device on which tensors are made where none is asked for."""
+
 def get_default_dtype() -> Any:
     """The floating type of `tensor(1.5)` and `rand(3)`; float32 unless set_default_dtype changed it."""
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: _builtins.int = 1) -> list[Tensor]:
-    """Estimates of dx/dt along dims, a tensor of x's shape for each, from three neighbours (second order; at the edges of `edge_order`)."""
+def get_device(input: Tensor) -> _builtins.int:
+    """The number of a tensor's GPU, -1 on the CPU."""
 
 def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
@@ -522,17 +583,14 @@ def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tenso
 def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
 
+def hamming_window(window_length: _builtins.int, periodic: _builtins.bool = True, alpha: _builtins.float = 0.54, beta: _builtins.float = 0.46, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """alpha - beta cos(2 pi k / N)."""
+
+def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
+
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, `values` at 0, 1 above."""
-
-def histc(input: Tensor, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
-    """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
-
-def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
-    """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
-
-def histogramdd(input: Tensor, bins: Any, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False) -> Any:
-    """(hist, bin_edges) of points x (..., n) in n dimensions: how many points, or how much weight, fall in each cell of the grid."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 1, along dim 0 of a vector."""
@@ -542,6 +600,9 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
 
 def hypot(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+
+def iinfo(type: Any) -> None:
+    """Limits of an integer type: `bits`, `max`, `min`, `dtype`. Raises TypeError for other types."""
 
 def imag(input: Tensor) -> Tensor:
     """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
@@ -564,14 +625,32 @@ def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tenso
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
 
+def is_complex(input: Tensor) -> _builtins.bool:
+    """Whether a tensor's type is a complex one."""
+
 def is_conj(input: Tensor) -> _builtins.bool:
     """Whether x is conjugated lazily: never, here."""
 
 def is_floating_point(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type is a floating one."""
 
+def is_inference(input: Tensor) -> _builtins.bool:
+    """False: a tensor made in inference_mode is an ordinary one."""
+
 def is_neg(input: Tensor) -> _builtins.bool:
     """Whether x is negated lazily: never, here."""
+
+def is_nonzero(input: Tensor) -> _builtins.bool:
+    """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
+
+def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
+    """Whether two tensors have one shape."""
+
+def is_signed(input: Tensor) -> _builtins.bool:
+    """Whether a tensor's type holds negative numbers."""
+
+def is_storage(obj: Any) -> _builtins.bool:
+    """False: memory is no object of its own here."""
 
 def is_tensor(x: _builtins.object) -> _builtins.bool:
     """Whether x is a Tensor."""
@@ -591,6 +670,12 @@ def isnan(input: Tensor) -> Tensor:
 def istft(input: Tensor, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
     """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
 
+def kaiser_window(window_length: _builtins.int, periodic: _builtins.bool = True, beta: _builtins.float = 12.0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """I0(beta sqrt(1 - (2k / N - 1)^2)) / I0(beta)."""
+
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
+
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
@@ -604,7 +689,7 @@ def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
 def linspace(start: Any, end: Any, steps: _builtins.int, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
-    """`steps` numbers from start to end, both included."""
+    """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
@@ -624,9 +709,6 @@ def log_softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = No
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
 
-def logcumsumexp(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
-
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether neither is 0."""
 
@@ -643,7 +725,7 @@ def logit(input: Tensor, eps: _builtins.float | None = None, *, out: Tensor | No
     """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
 
 def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float = 10.0, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
-    """base ** linspace(start, end, steps)."""
+    """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
 
 def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
@@ -753,14 +835,17 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, memory_fo
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
-def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
-    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
-
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
 
+def permute_copy(input: Tensor, dims: Any, *, out: Tensor | None = None) -> Tensor:
+    """x.permute(dims) as a copy."""
+
 def permute_dims(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of events where x says how many are expected, of x's type. Waits for the device."""
 
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
@@ -773,6 +858,9 @@ def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 
 def prod(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The smallest type of the higher kind that holds what both hold. Raises DTypeError where there is none."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
@@ -801,8 +889,11 @@ def random_(input: Tensor, start: Any = ..., end: Any = ..., *, generator: Gener
 def randperm(n: _builtins.int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """0 to n - 1 in a random order."""
 
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """start, start + step, ... up to end, which is included; of the default floating type. Deprecated: arange is what Python's range is."""
+
 def ravel(input: Tensor) -> Tensor:
-    """x in one dimension; copies only where its strides need that."""
+    """x in one dimension; a copy unless x is contiguous."""
 
 def real(input: Tensor) -> Tensor:
     """The real parts: of complex numbers a view, of real ones x itself."""
@@ -816,9 +907,6 @@ def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x - floor(x / other) * other: it has the sign of other."""
 
-def renorm(input: Tensor, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
-    """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
-
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
 
@@ -831,11 +919,17 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """x.reshape(other.shape)."""
 
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
+
 def resolve_conj(input: Tensor) -> Tensor:
     """x itself: no tensor here is conjugated lazily."""
 
 def resolve_neg(input: Tensor) -> Tensor:
     """x itself: no tensor here is negated lazily."""
+
+def result_type(tensor: Any, other: Any) -> Any:
+    """The type of an elementwise result of two tensors or numbers: dimensions outrank single values, those outrank Python's numbers."""
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
@@ -867,8 +961,17 @@ def scatter_add(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, *
 def select(input: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
     """x at one index of a dimension, which goes."""
 
+def select_copy(input: Tensor, dim: _builtins.int, index: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.select(dim, index) as a copy."""
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on `device`, where none is asked for, on this thread; None is the CPU again. `with device(...)` does so for a block."""
+
 def set_default_dtype(dtype: Any) -> None:
     """Make `dtype` (float16, bfloat16, float32 or float64) the floating type of `tensor(1.5)` and `rand(3)`."""
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make a typed class (or its name) say the default floating type, and on which device tensors are made."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
@@ -885,14 +988,23 @@ def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
 
+def slice_copy(input: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
+
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
 
 def split(input: Tensor, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a size (the last may be smaller), or of the sizes listed."""
 
+def split_copy(input: Tensor, split_size: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of the parts that split gives."""
+
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of the sizes listed."""
+
+def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of the parts that split_with_sizes gives."""
 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root, correctly rounded; NaN below 0."""
@@ -902,6 +1014,9 @@ def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
+
+def squeeze_copy(input: Tensor, dim: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """x.squeeze(dim) as a copy."""
 
 def stack(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
@@ -933,6 +1048,9 @@ def swapdims(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1:
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
 
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x.t() as a copy."""
+
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Elements of the flattened tensor, in index's shape."""
 
@@ -963,11 +1081,8 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def transpose(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
-    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
-
-def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
-    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
+def transpose_copy(input: Tensor, dim0: _builtins.int, dim1: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.transpose(dim0, dim1) as a copy."""
 
 def tril(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of the last two dimensions, zeros elsewhere."""
@@ -987,8 +1102,14 @@ def true_divide(input: Tensor, other: Any, *, rounding_mode: _builtins.str | Non
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
 
+def typename(obj: Any) -> _builtins.str:
+    """The name of a tensor's type, or of an object's class with its module."""
+
 def unbind(input: Tensor, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """All slices along a dimension."""
+
+def unbind_copy(input: Tensor, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of all slices along a dimension."""
 
 def unflatten(input: Tensor, dim: _builtins.int, sizes: Any) -> Tensor:
     """Dimension `dim` split into `sizes`, one of which may be -1."""
@@ -996,11 +1117,29 @@ def unflatten(input: Tensor, dim: _builtins.int, sizes: Any) -> Tensor:
 def unfold(input: Tensor, dimension: _builtins.int, size: _builtins.int, step: _builtins.int) -> Tensor:
     """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
 
+def unfold_copy(input: Tensor, dimension: _builtins.int, size: _builtins.int, step: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.unfold(dimension, size, step) as a copy."""
+
 def uniform_(input: Tensor, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
 
+def unsafe_chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """chunk, whose parts may each be written in place in the graph."""
+
+def unsafe_split(input: Tensor, split_size: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """split, whose parts may each be written in place in the graph."""
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """split_with_sizes, whose parts may each be written in place in the graph."""
+
 def unsqueeze(input: Tensor, dim: _builtins.int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
+
+def unsqueeze_copy(input: Tensor, dim: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.unsqueeze(dim) as a copy."""
+
+def vander(input: Tensor, N: _builtins.int | None = None, increasing: _builtins.bool = False) -> Tensor:
+    """Powers of a vector's elements, a row for each: N of them (as many as elements), the highest first unless `increasing`. int64 of integers."""
 
 def var(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
@@ -1023,6 +1162,9 @@ def view_as_complex(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers (...) as pairs of real ones (..., 2), a view."""
 
+def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
+    """x.view(size), or of a type x.view(dtype), as a copy."""
+
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 0."""
 
@@ -1034,6 +1176,9 @@ def where(condition: Tensor, input: Any | None = None, other: Any | None = None,
 
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+
+def zero_(input: Tensor) -> Tensor:
+    """Write zeros; returns x."""
 
 def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""

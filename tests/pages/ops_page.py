@@ -52,7 +52,7 @@ def ops() -> list[str]:
 
 def composed() -> list[str]:
     """Public functions without an op of their name, and the ops that their own code names."""
-    found: dict[str, Any] = {n: f for n, f in public.items() if n not in registry}
+    found: dict[str, Any] = {n: f for n, f in public.items() if n not in registry and not isinstance(f, type)}
     found |= {
         f"F.{n}": f
         for n, f in vars(F).items()

@@ -379,11 +379,20 @@ class Methods:
     def byte(self, memory_format: Any = ...) -> Tensor:
         """x as uint8; itself when it is."""
 
+    def cauchy_(self, median: _builtins.float = 0, sigma: _builtins.float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with Cauchy numbers: median + sigma tan(pi (u - 1/2)). Raises ValueError for a sigma that is not positive."""
+
+    def cdouble(self, memory_format: Any = ...) -> Tensor:
+        """x as complex128; itself when it is."""
+
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """The smallest whole number not below x."""
 
     def ceil_(self) -> Tensor:
         """The smallest whole number not below x."""
+
+    def cfloat(self, memory_format: Any = ...) -> Tensor:
+        """x as complex64; itself when it is."""
 
     def char(self, memory_format: Any = ...) -> Tensor:
         """x as int8; itself when it is."""
@@ -417,6 +426,9 @@ class Methods:
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
+
+    def combinations(self, r: _builtins.int = 2, with_replacement: _builtins.bool = False) -> Tensor:
+        """All choices of r elements of a vector, as itertools.combinations orders them: (count, r)."""
 
     def conj(self) -> Tensor:
         """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
@@ -501,6 +513,9 @@ class Methods:
 
     def diag_embed(self, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
         """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
+
+    def diagflat(self, offset: _builtins.int = 0) -> Tensor:
+        """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
 
     def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
@@ -646,8 +661,14 @@ class Methods:
     def ge_(self, other: Any) -> Tensor:
         """Whether x >= other."""
 
+    def geometric_(self, p: _builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with numbers of trials until the first success of probability p: ceil(log(u) / log(1 - p)), 1 at least."""
+
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
+
+    def get_device(self) -> _builtins.int:
+        """The number of a tensor's GPU, -1 on the CPU."""
 
     def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x > other."""
@@ -730,11 +751,26 @@ class Methods:
     def is_conj(self) -> _builtins.bool:
         """Whether x is conjugated lazily: never, here."""
 
+    def is_inference(self) -> _builtins.bool:
+        """False: a tensor made in inference_mode is an ordinary one."""
+
     def is_neg(self) -> _builtins.bool:
         """Whether x is negated lazily: never, here."""
 
+    def is_nonzero(self) -> _builtins.bool:
+        """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
+
     def is_pinned(self, device: Any = None) -> _builtins.bool:
         """Whether x lies in pinned host memory."""
+
+    def is_same_size(self, other: Tensor) -> _builtins.bool:
+        """Whether two tensors have one shape."""
+
+    def is_set_to(self, tensor: Tensor) -> _builtins.bool:
+        """Whether both look at the same memory in the same way."""
+
+    def is_signed(self) -> _builtins.bool:
+        """Whether a tensor's type holds negative numbers."""
 
     def isclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> Tensor:
         """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
@@ -750,6 +786,9 @@ class Methods:
 
     def istft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
         """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
+
+    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
 
     @property
     def layout(self) -> Any:
@@ -802,6 +841,9 @@ class Methods:
 
     def log_(self) -> Tensor:
         """The natural logarithm; NaN below 0."""
+
+    def log_normal_(self, mean: _builtins.float = 1, std: _builtins.float = 2, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with exp(mean + std z), z normal. Raises ValueError for a std that is not positive."""
 
     def log_softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """x - log sum e^x along dim; `dtype`: cast x first."""
@@ -958,8 +1000,14 @@ class Methods:
     def negative_(self) -> Tensor:
         """-x."""
 
+    def new(self, *data: Any, device: Any = None) -> Tensor:
+        """Of x's type and device: uninitialised of a shape, or a copy of a sequence; see new_empty and new_tensor, which say which."""
+
     def new_empty(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """empty(...) of this tensor's dtype and device."""
+
+    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+        """empty_strided of this tensor's dtype and device."""
 
     def new_full(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """full(...) of this tensor's dtype and device."""
@@ -1022,7 +1070,7 @@ class Methods:
         """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,"""
 
     def ravel(self) -> Tensor:
-        """x in one dimension; copies only where its strides need that."""
+        """x in one dimension; a copy unless x is contiguous."""
 
     @property
     def real(self) -> Tensor:
@@ -1069,6 +1117,12 @@ class Methods:
     def reshape_as(self, other: Tensor) -> Tensor:
         """x.reshape(other.shape)."""
 
+    def resize_(self, *size: Any, memory_format: Any = None) -> Tensor:
+        """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows."""
+
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+        """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
+
     def resolve_conj(self) -> Tensor:
         """x itself: no tensor here is conjugated lazily."""
 
@@ -1110,6 +1164,9 @@ class Methods:
 
     def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
         """x at one index of a dimension, which goes."""
+
+    def set_(self, source: Tensor | None = None, storage_offset: _builtins.int = 0, size: Any = None, stride: Any = None) -> Tensor:
+        """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
@@ -1198,6 +1255,9 @@ class Methods:
     def sum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """x summed to a shape that broadcasts to its own: the reverse of expand; x itself where nothing is summed."""
+
     def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1276,6 +1336,9 @@ class Methods:
     def trunc_(self) -> Tensor:
         """x without its fraction."""
 
+    def type(self, dtype: Any = None, non_blocking: _builtins.bool = False) -> Any:
+        """The name of x's type and device, `tritensor.cuda.FloatTensor`; or, given a type (a dtype, a typed class, such a name), x as that."""
+
     def type_as(self, other: Tensor) -> Tensor:
         """x as other's dtype, on its device."""
 
@@ -1290,6 +1353,15 @@ class Methods:
 
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with uniform numbers of [a, b)."""
+
+    def unsafe_chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """chunk, whose parts may each be written in place in the graph."""
+
+    def unsafe_split(self, split_size: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """split, whose parts may each be written in place in the graph."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """split_with_sizes, whose parts may each be written in place in the graph."""
 
     def unsqueeze(self, dim: _builtins.int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""

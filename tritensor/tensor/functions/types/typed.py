@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ _SPELLED = {d: name for name, d in _OLD.items()} | {
 }  # fmt: skip
 
 
-class _TensorType(type):
+class _TensorType(builtins.type):
     """The class of `FloatTensor` and its kin: no tensor is an instance of one by birth, those of its type and device are when asked."""
 
     dtype: DType
