@@ -15,6 +15,7 @@ from tritensor import data as data
 from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
+from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import random as random
@@ -76,6 +77,7 @@ from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import debug as debug
 from tritensor import fft as fft
+from tritensor import masked as masked
 from tritensor import testing as testing
 
 __version__: str
@@ -202,8 +204,8 @@ def amax(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = No
 def amin(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(smallest, largest) over dims."""
+def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -295,6 +297,9 @@ def bernoulli(input: Tensor, p: _builtins.float | None = None, *, generator: Gen
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
 
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
+    """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
+
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Successes among `count` trials of probability `prob` each, which broadcast, of their type. Waits for the device."""
 
@@ -346,6 +351,9 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def cat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
 
+def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """p-norm distances (..., points, others) of points x1 (..., points, n) to others x2 (..., others, n); batches broadcast."""
+
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below x."""
 
@@ -391,6 +399,9 @@ def conj(input: Tensor) -> Tensor:
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate in memory of its own; of a real x a copy."""
 
+def corrcoef(input: Tensor) -> Tensor:
+    """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
+
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x in radians."""
 
@@ -400,11 +411,29 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def count_nonzero(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
 
+def cov(input: Tensor, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
+
+def cummax(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+    """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
+
+def cummin(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+    """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
+
+def cumprod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
 def cumsum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
+def cumulative_prod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
 def cumulative_sum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y up to each sample but the first along dim, by the trapezoid rule (see `trapezoid`)."""
 
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
@@ -426,6 +455,9 @@ def diagonal(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, 
 
 def diagonal_copy(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """x.diagonal(offset, dim1, dim2) as a copy."""
+
+def diff(input: Tensor, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
 
 def dist(input: Tensor, other: Tensor, p: _builtins.float = 2) -> Tensor:
     """The p-norm of x - other."""
@@ -574,6 +606,9 @@ def get_default_dtype() -> Any:
 def get_device(input: Tensor) -> _builtins.int:
     """The number of a tensor's GPU, -1 on the CPU."""
 
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: _builtins.int = 1) -> list[Tensor]:
+    """Estimates of dx/dt along dims, a tensor of x's shape for each, from three neighbours (second order; at the edges of `edge_order`)."""
+
 def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
 
@@ -591,6 +626,15 @@ def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *
 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, `values` at 0, 1 above."""
+
+def histc(input: Tensor, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
+
+def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
+
+def histogramdd(input: Tensor, bins: Any, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False) -> Any:
+    """(hist, bin_edges) of points x (..., n) in n dimensions: how many points, or how much weight, fall in each cell of the grid."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 1, along dim 0 of a vector."""
@@ -708,6 +752,9 @@ def log_softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = No
 
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
+
+def logcumsumexp(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
 
 def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether neither is 0."""
@@ -835,6 +882,9 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, memory_fo
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
+def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
+    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
+
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
 
@@ -906,6 +956,9 @@ def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x - floor(x / other) * other: it has the sign of other."""
+
+def renorm(input: Tensor, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
 
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
@@ -1083,6 +1136,12 @@ def transpose(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1
 
 def transpose_copy(input: Tensor, dim0: _builtins.int, dim1: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """x.transpose(dim0, dim1) as a copy."""
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
 
 def tril(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of the last two dimensions, zeros elsewhere."""
