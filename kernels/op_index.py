@@ -21,6 +21,7 @@ MODULES = {
     "indexing.embedding": "embedding",
     "indexing.gathering": "gather scatter scatter_add",
     "indexing.index": "index_assign index_get index_put",
+    "indexing.scatter_reduction": "scatter_reduce",
     "losses.cross_entropy.op": "cross_entropy",
     "losses.mse": "mse_loss",
     "normalization.layer_norm": "layer_norm",

@@ -12,7 +12,8 @@ from tritensor.errors import ShapeError
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import moved_as_bytes
-from tritensor.kernels.parts.indices.keyed_rows import check_integers, check_range, keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
+from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
+from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
 from tritensor.table import Sample, Spec, Work, op, ops
 
 

@@ -17,8 +17,9 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
-from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
-from tritensor.kernels.parts.indices.keyed_rows import check_integers, check_range, numpy_add_rows, out_of_range, put_rows
+from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
+from tritensor.kernels.parts.indices.flat_positions import fold_at, position_blocks, put_at, row_keys
+from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_fold_rows, put_rows
 from tritensor.table import Sample, Spec, op, ops
 
 BLOCK = 512
@@ -122,7 +123,7 @@ def _positions_kernel(
         _look(k, size, mask & (good == 0), errors, site, BLOCK)
 
 
-def _at_index(name: str, dim: int, shape: tuple[int, ...], value: int, position: int, size: int) -> str:
+def at_index(name: str, dim: int, shape: tuple[int, ...], value: int, position: int, size: int) -> str:
     """The words for a bad element of an index of `shape`."""
     return out_of_range(name, dim, size, value, spot(position, shape))
 
@@ -135,7 +136,7 @@ def _at_target(name: str, dim: int, shape: tuple[int, ...], targets: tuple[int, 
     return out_of_range(name, dim, size, value, at[0] if len(at) == 1 else tuple(at))
 
 
-def _check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
+def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
     check_integers(name, index)
     if len(x.shape) != len(index.shape):
         raise ShapeError(f"{name}: x {tuple(x.shape)} and index {tuple(index.shape)} differ in their number of dimensions")
@@ -151,30 +152,36 @@ def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
 
 # gather
 def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
-    if x.flags.c_contiguous:
-        return x.reshape(-1).take(_numpy_positions("gather", x, index, dim)).reshape(index.shape)
-    check_range("gather", index, x.shape[dim], dim, negative=False)
-    return np.take_along_axis(x[_inner(x, index, dim)], index.astype(np.int64, copy=False), dim)
+    if not x.shape:
+        check_range("gather", index, 1, dim, negative=False)
+        return x.copy()
+    if not x.flags.c_contiguous:
+        check_range("gather", index, x.shape[dim], dim, negative=False)
+        return np.take_along_axis(x[_inner(x, index, dim)], index.astype(np.int64, copy=False), dim)
+    y, flat = np.empty(index.shape, x.dtype), x.reshape(-1)
+    for block, at in position_blocks("gather", x.shape, index, dim):
+        flat.take(at, out=y[block].reshape(-1), mode="clip")  # mode: numpy would copy `out` to be able to raise
+    return y
 
 
 def _gather_shape(x: Any, index: Any, *, dim: int) -> Spec:
-    _check("gather", x, index, dim)
+    check("gather", x, index, dim)
     return Spec(tuple(index.shape), x.dtype)
 
 
-def _vector(x: CudaArray) -> CudaArray:
+def vector(x: CudaArray) -> CudaArray:
     """A 0-d array as one of a single element: kernels walk at least one dimension."""
     return x if x.shape else x.expand((1,))
 
 
 @moved_as_bytes
 def _gather_forward(x: CudaArray, index: CudaArray, *, dim: int) -> CudaArray:
-    return _picked(x, index, dim, watch("gather", x, _at_index, "gather", dim, index.shape))
+    return _picked(x, index, dim, watch("gather", x, at_index, "gather", dim, index.shape))
 
 
 def _picked(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None = None) -> CudaArray:
     y = allocate(index.shape, x.dtype, x.device)
-    x, index = _vector(x), _vector(index)
+    x, index = vector(x), vector(index)
     errors, site = watching or (None, None)
     launch(
         _gather_kernel, (triton.cdiv(index.size, BLOCK),), x, index, y, index.size, index.shape, x.strides, index.strides, dim,
@@ -208,40 +215,41 @@ op(
 
 
 # scatter_add and scatter
-def _numpy_positions(name: str, x: np.ndarray, index: np.ndarray, dim: int) -> np.ndarray:
-    """Flat positions in a C-ordered x that the elements of index point to."""
-    check_range(name, index, x.shape[dim] if x.shape else 1, dim, negative=False)
-    strides = contiguous_strides(x.shape)
-    at = index.astype(np.int64)
-    if x.shape:
-        at *= strides[dim]
-    for d, m in enumerate(index.shape):
-        if d != dim:
-            at += (np.arange(m) * strides[d]).reshape((-1,) + (1,) * (index.ndim - 1 - d))
-    return at.reshape(-1)
+def lined(x: np.ndarray) -> np.ndarray:
+    """A numpy array without dimensions as a vector of one element; any other as it is."""
+    return x if x.shape else x.reshape(1)
+
+
+def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> None:
+    """y[.., index[.., j, ..], ..] = ufunc(itself, source[.., j, ..]), y C-ordered and of the type to compute in; rows at once where index repeats itself."""
+    y, index, source = lined(y), lined(index), lined(source)
+    keys = row_keys(index, index.strides, y.shape, dim)
+    lead, width = math.prod(y.shape[:dim]), math.prod(y.shape[dim + 1 :])
+    if keys is None or lead * width == 1:
+        fold_at(name, ufunc, y, index, source, dim)
+        return
+    check_range(name, index, y.shape[dim], dim, negative=False)
+    values = source[tuple([slice(m) for m in index.shape])].astype(y.dtype, copy=False).reshape(lead, keys.size, width)
+    numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
 
 
 def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
-    keys = _numpy_positions("scatter_add", x, index, dim)
-    acc_type = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
-    y = np.array(x, acc_type, order="C")
-    flat, values = y.reshape(-1), source[tuple(slice(m) for m in index.shape)].reshape(-1).astype(acc_type, copy=False)
-    if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide
-        flat[keys] += values
-    else:
-        numpy_add_rows(y.reshape(1, -1, 1), keys, values.reshape(1, -1, 1))
+    kind = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    if kind == np.float32 and row_keys(lined(index), lined(index).strides, x.shape or (1,), dim) is None:
+        kind = np.dtype(np.float64)  # long sums, one after the other
+    y = np.array(x, kind, order="C")
+    fold_along("scatter_add", np.add, y, index, source, dim)
     return y.astype(x.dtype, copy=False)
 
 
 def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
     y = np.array(x, order="C")
-    at = _numpy_positions("scatter", x, index, dim)
-    y.reshape(-1)[at] = source[tuple(slice(m) for m in index.shape)].reshape(-1)
+    put_at("scatter", lined(y), lined(index), lined(source), dim)
     return y
 
 
-def _scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
-    _check(name, x, index, dim)
+def scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
+    check(name, x, index, dim)
     if len(source.shape) != len(index.shape) or any(m > n for m, n in zip(index.shape, source.shape, strict=True)):
         raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than source {tuple(source.shape)}")
     if source.dtype != x.dtype:
@@ -261,12 +269,11 @@ def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int
     """
     shape, name = x.shape, "scatter" if replace else "scatter_add"
     facts = name, dim, index.shape
-    x, index, source = _vector(x), _vector(index), _vector(source)
+    x, index, source = vector(x), vector(index), vector(source)
     if index.shape[dim] > FEW or x.size == 0:
-        watching = watch(name, x, _at_index, *facts) if watched else None
         y = assigned(allocate(x.shape, x.dtype, x.device), x)
-        inner = source[tuple(slice(m) for m in index.shape)]
-        put_rows(y.reshape((1, y.size, 1)), _positions(y, index, dim, watching), dense(inner).reshape((1, index.size, 1)), add=not replace)
+        rows, keys = keyed(name, y, index, dim, watched)
+        put_rows(y.reshape(rows), keys, dense(source[tuple(slice(m) for m in index.shape)]).reshape((rows[0], keys.size, rows[2])), add=not replace)
         return y.reshape(shape)
     errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
     x = dense(x)
@@ -280,15 +287,30 @@ def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int
     return y.reshape(shape)
 
 
-def _positions(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None) -> CudaArray:
+def keyed(name: str, x: CudaArray, index: CudaArray, dim: int, watched: bool) -> tuple[tuple[int, int, int], CudaArray]:
+    """x's shape as rows (L, R, D) and int64 keys (n,) that say to which of the R each slice (L, n, D) of a source goes.
+
+    Where index is a broadcast vector those are x's rows along `dim`, else x's elements. Keys out of range are R, and reported where `watched`.
+    """
+    along = row_keys(index, index.strides, x.shape, dim)
+    if along is not None:
+        watching = watch(name, x, _at_row, name, dim, len(index.shape)) if watched else None
+        keys = keys_of((along,), (x.shape[dim],), along.shape, wrap=False, watching=watching)
+        return (math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])), keys
+    errors, site = (watch(name, x, at_index, name, dim, index.shape) if watched else None) or (None, None)
     keys = allocate((index.size,), INT64, x.device)
     strides = contiguous_strides(x.shape)
-    errors, site = watching or (None, None)
     launch(
         _positions_kernel, (triton.cdiv(index.size, BLOCK),), index, keys, index.size, math.prod(x.shape), index.shape, index.strides, strides,
         dim, index.strides[dim], strides[dim], x.shape[dim], errors, site, NDIM=x.ndim, BLOCK=BLOCK,
     )  # fmt: skip
-    return keys
+    return (1, x.size, 1), keys
+
+
+def _at_row(name: str, dim: int, ndim: int, value: int, position: int, size: int) -> str:
+    """The words for a bad element of a vector that was broadcast along `dim`."""
+    at = tuple([position if d == dim else 0 for d in range(ndim)])
+    return out_of_range(name, dim, size, value, at[0] if ndim == 1 else at)
 
 
 def _source_gradient(g: Any, index: Any, source_shape: tuple[int, ...], dim: int) -> Any:
@@ -317,17 +339,17 @@ def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
 
 op(
     "scatter_add", _scatter_add, dtypes=TYPES, reports=True,
-    shape=lambda x, index, source, *, dim: _scatter_shape("scatter_add", x, index, source, dim),
+    shape=lambda x, index, source, *, dim: scatter_shape("scatter_add", x, index, source, dim),
     forward=lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, False),
     samples=lambda rng: _scatter_samples(rng, True),
     rule=(lambda g: g, None, _source_gradient),
-    backward=(lambda g: g, None, lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape)),
-    reference_backward=(lambda g: g, None, lambda g, index, source_shape, dim: _numpy_padded(_gather(g, index, dim=dim), source_shape)),
+    backward=(lambda g: g, None, lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape)),
+    reference_backward=(lambda g: g, None, lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape)),
     doc="A copy of x with source[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`.",
 )  # fmt: skip
 
 
-def _padded(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+def padded(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     if x.shape == tuple(shape):
         return x
     y = filled(tuple(shape), x.dtype, x.device, 0)
@@ -335,7 +357,7 @@ def _padded(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     return y
 
 
-def _numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if x.shape == tuple(shape):
         return x
     y = np.zeros(shape, x.dtype)
@@ -346,19 +368,19 @@ def _numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 # scatter's gradient for x: g with zeros where it was overwritten
 op(
     "scatter", _scatter, dtypes=TYPES, reports=True,
-    shape=lambda x, index, source, *, dim: _scatter_shape("scatter", x, index, source, dim),
+    shape=lambda x, index, source, *, dim: scatter_shape("scatter", x, index, source, dim),
     forward=moved_as_bytes(lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, True)),
     samples=lambda rng: _scatter_samples(rng, False),
     rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(_zeros((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
     backward=(
         lambda g, index, dim: _scatter_forward(g, index, filled((), g.dtype, g.device, 0).expand(index.shape), dim, True, False),
         None,
-        lambda g, index, source_shape, dim: _padded(_picked(g, index, dim), source_shape),
+        lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape),
     ),
     reference_backward=(
         lambda g, index, dim: _scatter(g, index, np.zeros(index.shape, g.dtype), dim=dim),
         None,
-        lambda g, index, source_shape, dim: _numpy_padded(_gather(g, index, dim=dim), source_shape),
+        lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape),
     ),
     doc="A copy of x with source[.., j, ..] written at [.., index[.., j, ..], ..] along `dim`; of equal positions the last one stays.",
 )  # fmt: skip

@@ -15,10 +15,8 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
-from tritensor.kernels.parts.indices.error_reports import Watch
+from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
 from tritensor.kernels.parts.indices.keyed_rows import (
-    check_integers,
-    check_range,
     keys_of,
     numpy_add_rows,
     numpy_keys,

@@ -1,4 +1,4 @@
-"""How a kernel says that it met a bad index: the device's error record, which the next wait raises (cuda/device_errors.py)."""
+"""Bad indices: what the CPU refuses, and how a kernel reports one in the device's error record, which the next wait raises (cuda/device_errors.py)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,37 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda import device_errors
 from tritensor.cuda.runtime.serving import runtime
+from tritensor.errors import DTypeError, OutOfRangeError
 
 _INT64 = np.dtype(np.int64)
+
+
+def check_integers(name: str, index: Any) -> None:
+    """Refuse an index that is not of an integer type."""
+    if dtypes.of(index.dtype).kind not in ("int", "uint"):
+        raise DTypeError(f"{name}: index is {dtypes.of(index.dtype).name}; cast it to an integer type such as int64")
+
+
+def out_of_range(name: str, dim: int, size: int, value: int, where: Any) -> str:
+    """What is said of a bad index on both devices."""
+    return f"{name}: index {value} at position {where} is out of range for dim {dim} of size {size}"
+
+
+def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: bool) -> None:
+    """Raise IndexError for the first value outside 0..size-1 (or -size..size-1), before anything is read or written."""
+    if index.size == 0:
+        return
+    # One pass where it can be had: read as unsigned numbers, negative ones are large.
+    if not negative and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:
+        return
+    low = -size if negative else 0
+    if int(index.min()) < low or int(index.max()) >= size:
+        at = int(np.flatnonzero((index < low) | (index >= size))[0])
+        raise OutOfRangeError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
 
 
 class Watch(NamedTuple):

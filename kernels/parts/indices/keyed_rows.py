@@ -19,41 +19,17 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.elementwise import collapse
-from tritensor.kernels.parts.indices.error_reports import Watch, first, report, spot, watch
+from tritensor.kernels.parts.indices.error_reports import Watch, check_range, first, out_of_range, report, watch
+from tritensor.kernels.parts.indices.flat_positions import fold_at
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 
 BLOCK = 1024
 INT64 = np.dtype(np.int64)
 
 
-def check_integers(name: str, index: Any) -> None:
-    """Refuse an index that is not of an integer type."""
-    if dtypes.of(index.dtype).kind not in ("int", "uint"):
-        raise DTypeError(f"{name}: index is {dtypes.of(index.dtype).name}; cast it to an integer type such as int64")
-
-
-def out_of_range(name: str, dim: int, size: int, value: int, where: Any) -> str:
-    """What is said of a bad index on both devices."""
-    return f"{name}: index {value} at position {where} is out of range for dim {dim} of size {size}"
-
-
 # On the CPU
-def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: bool) -> None:
-    """Raise IndexError for the first value outside 0..size-1 (or -size..size-1), before anything is read or written."""
-    if index.size == 0:
-        return
-    # One pass where it can be had: read as unsigned numbers, negative ones are large.
-    if not negative and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:
-        return
-    low = -size if negative else 0
-    if int(index.min()) < low or int(index.max()) >= size:
-        at = int(np.flatnonzero((index < low) | (index >= size))[0])
-        raise OutOfRangeError(out_of_range(name, dim, size, int(index.reshape(-1)[at]), spot(at, index.shape)))
-
-
 def numpy_keys(name: str, indices: Sequence[np.ndarray], sizes: Sequence[int], dims: Sequence[int]) -> np.ndarray:
     """One key per broadcast index tuple, the position in C order among `sizes`; negative indices count from the end."""
     key: Any = 0
@@ -80,6 +56,7 @@ def _runs(keys: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 TOGETHER = 256  # rows of a long run that are added in their own type
+NARROW = 32  # rows of up to so many elements are folded one element after the other, which needs no sort
 LONG = 32  # runs longer than this are summed one by one, the others in rounds: the first of every run, the second, ...
 
 
@@ -96,25 +73,36 @@ def _sum_of_run(run: np.ndarray) -> np.ndarray:
 
 def numpy_add_rows(target: np.ndarray, keys: np.ndarray, source: np.ndarray) -> None:
     """target[:, keys[i], :] += source[:, i, :], equal keys summed first; target (L, R, D), source (L, n, D) of one type."""
+    numpy_fold_rows(np.add, target, keys, source)
+
+
+def numpy_fold_rows(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, source: np.ndarray) -> None:
+    """target[:, keys[i], :] = ufunc(itself, source[:, i, :]) for add, multiply, maximum or minimum; target (L, R, D), source (L, n, D) of one type."""
     if keys.size == 0 or source.size == 0:
         return
-    if target.shape[0] == target.shape[2] == 1 and target.dtype.kind == "f":
-        sums = np.bincount(keys, source.reshape(-1), target.shape[1])  # in float64
-        target[0, :, 0] += sums.astype(target.dtype)
+    lead, rows, width = target.shape
+    if width <= NARROW and rows <= 4 * keys.size:
+        whole = target if ufunc is not np.add or target.dtype != np.float32 else target.astype(np.float64)  # long sums are exact enough
+        along = np.broadcast_to(keys.reshape(1, -1, 1), (lead, keys.size, width)) if lead * width > 1 else keys.reshape(1, -1, 1)
+        fold_at("index", ufunc, whole, along, source, 1)
+        if whole is not target:
+            target[...] = whole
         return
-    order, starts, lengths, found = _runs(keys, target.shape[1])
+    order, starts, lengths, found = _runs(keys, rows)
     long = int(np.searchsorted(-lengths, -LONG))
     for k in range(long):
         run = source[:, order[starts[k] : starts[k] + lengths[k]]]
-        target[:, found[k]] += _sum_of_run(run) if target.dtype.kind == "f" else run.sum(1, dtype=target.dtype)
+        summed = ufunc is np.add and target.dtype.kind == "f"
+        folded = _sum_of_run(run) if summed else ufunc.reduce(run, 1, dtype=target.dtype)
+        target[:, found[k]] = ufunc(target[:, found[k]], folded)
     starts, lengths, found = starts[long:], lengths[long:], found[long:]
     if starts.size == 0:
         return
-    sums = source[:, order[starts]]
+    folds = source[:, order[starts]]
     for r in range(1, int(lengths[0])):
         m = int(np.searchsorted(-lengths, -r))  # so many runs are longer than r
-        sums[:, :m] += source[:, order[starts[:m] + r]]
-    target[:, found] += sums
+        ufunc(folds[:, :m], source[:, order[starts[:m] + r]], out=folds[:, :m])
+    target[:, found] = ufunc(target[:, found], folds)
 
 
 # On the device

@@ -1,0 +1,88 @@
+"""numpy's side of scatter: flat positions of what an index names along one dimension, and ufuncs applied there, in blocks that fit the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import contiguous_strides
+from tritensor.kernels.parts.indices.error_reports import check_range
+
+BLOCK = 1 << 14  # elements whose positions and values are in the cache together
+
+
+def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+    """Indices that cut an array of `shape` into blocks of about BLOCK elements: ints for the first dimensions, then a slice."""
+    cut, size = len(shape) - 1, shape[-1]
+    while cut > 0 and size < BLOCK:
+        cut -= 1
+        size *= shape[cut]
+    step = max(BLOCK * shape[cut] // size, 1) if size else 1
+    for outer in np.ndindex(*shape[:cut]) if size else ():
+        for first in range(0, shape[cut], step):
+            yield *outer, slice(first, min(first + step, shape[cut]))
+
+
+def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: int) -> Iterator[tuple[tuple[Any, ...], np.ndarray]]:
+    """(block of index, the flat positions of its elements in a C-ordered array of `shape`), block after block.
+
+    Raises IndexError, in `name`'s words, at the first block that holds an index out of range (negative ones are).
+    """
+    strides, size = contiguous_strides(shape), shape[dim]
+    for block in _blocks(index.shape):
+        at = index[block]
+        if at.dtype != np.int64 or not at.flags.c_contiguous or int(at.view(np.uint64).max()) >= size:
+            if int(at.min()) < 0 or int(at.max()) >= size:
+                check_range(name, index, size, dim, negative=False)
+        if index.ndim > 1 or at.dtype != np.int64:
+            at = np.multiply(at, strides[dim], dtype=np.int64, casting="unsafe")
+            _move(at, block, strides, dim)
+        yield block, at.reshape(-1)
+
+
+def _move(at: np.ndarray, block: tuple[Any, ...], strides: tuple[int, ...], dim: int) -> None:
+    """Add to positions at a block what its coordinates outside `dim` come to."""
+    cut = len(block) - 1
+    base = sum(i * stride for d, (i, stride) in enumerate(zip(block[:cut], strides, strict=False)) if d != dim)
+    for k, m in enumerate(at.shape):
+        if cut + k != dim:
+            first = block[cut].start if k == 0 else 0
+            at += ((np.arange(first, first + m) * strides[cut + k]) + base).reshape((-1,) + (1,) * (at.ndim - 1 - k))
+            base = 0
+    if base:
+        at += base
+
+
+def inner(source: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """The part of source that an index of `shape` reaches."""
+    return source if source.shape == shape else source[tuple([slice(m) for m in shape])]
+
+
+def put_at(name: str, target: np.ndarray, index: np.ndarray, source: Any, dim: int) -> None:
+    """target[.., index[.., j, ..], ..] = source[.., j, ..], or a number; of equal positions the last one stays. target is C-ordered."""
+    flat = target.reshape(-1)
+    values = inner(source, index.shape) if isinstance(source, np.ndarray) else None
+    for block, at in position_blocks(name, target.shape, index, dim):
+        flat[at] = source if values is None else values[block].reshape(-1)
+
+
+def fold_at(name: str, ufunc: np.ufunc, target: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> None:
+    """target[.., index[.., j, ..], ..] = ufunc(itself, source[.., j, ..]), one after the other. target is C-ordered.
+
+    ufunc.at costs a few nanoseconds for vectors of one type, ten times as much for others.
+    """
+    flat, values = target.reshape(-1), inner(source, index.shape)
+    for block, at in position_blocks(name, target.shape, index, dim):
+        ufunc.at(flat, at, values[block].reshape(-1).astype(target.dtype, copy=False))
+
+
+def row_keys(index: Any, strides: tuple[int, ...], shape: tuple[int, ...], dim: int) -> Any:
+    """The vector of which index is a broadcast along `dim`, so that whole rows of an array of `shape` go together; None for any other."""
+    for d, (n, m, stride) in enumerate(zip(shape, index.shape, strides, strict=True)):
+        if d != dim and (n != m or (stride != 0 and n != 1)):
+            return None
+    if 0 in index.shape:
+        return None
+    return index[tuple([slice(None) if d == dim else 0 for d in range(len(shape))])]
