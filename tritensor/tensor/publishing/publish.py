@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tritensor.array import same_memory
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.call_site import wrapper
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype
-from tritensor.errors import DeviceError, DTypeError
-from tritensor.tensor.aliasing.inplace import overwrite, write_out, write_over
+from tritensor.errors import DeviceError, DTypeError, ShapeError
+from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, write_out, write_over
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import PublicSignature, mended
 from tritensor.tensor.publishing.layout import check_layout
@@ -28,7 +29,7 @@ def function(
     method: bool = True,
     free: bool = True,
     inplace: bool | Callable[..., tuple[Any, ...]] = False,
-    out: bool = False,
+    out: bool | str = False,
     names: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
     maker: bool = False,
@@ -42,7 +43,8 @@ def function(
         free: publish as a function too (`x.cuda()` is a method only).
         inplace: also attach `x.<name>_(...)`, which writes the result over x. Where an op has the function's name it is asked to do so
             straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
-        out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs).
+        out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs). "exact": one of the
+            result's type that shares no memory with the arguments.
         names: aliases; the function's own name is always one.
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
@@ -64,7 +66,7 @@ def function(
         )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _making(f, out) if maker else _with_out(f, quick) if out else checked(f, quick=quick)
+    call = _making(f, bool(out)) if maker else _with_out(f, quick, out == "exact") if out else checked(f, quick=quick)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
         namespaces.setdefault(namespace, {}).update(dict.fromkeys((f.__name__, *names), call))
@@ -120,7 +122,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
     return call
 
 
-def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None) -> Callable[..., Any]:
+def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bool = False) -> Callable[..., Any]:
     name = f.__name__
 
     @wrapper
@@ -136,6 +138,8 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None) -> Callab
         except (TypeError, AttributeError, ValueError) as error:
             args, kwargs = mended(f, name, args, kwargs, error)
         else:
+            if exact and isinstance(out, Tensor):
+                _refuse_other(name, out, value, (*args, *kwargs.values()))
             return _stored(out, value, name)
         return call(*args, out=out, **kwargs)
 
@@ -197,6 +201,16 @@ def _stored(out: Any, value: Any, name: str) -> Any:
         raise TypeError(f"{name}: out is {type(out).__name__}; {name} has {len(value)} results, give as many tensors in a tuple")
     stored = [write_out(o, v, name) for o, v in zip(out, value, strict=True)]
     return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
+
+
+def _refuse_other(name: str, out: Tensor, value: Tensor, given: tuple[Any, ...]) -> None:
+    """Raise where out is of another type than the result, or shares memory with what was given."""
+    if out.array.dtype != value.array.dtype:
+        raise DTypeError(f"{name}: out is {out.dtype.name}, the result {value.dtype.name}; give an out of that type")
+    refuse_overlap(out, name)
+    for x in given:
+        if isinstance(x, Tensor) and type(x.array) is type(out.array) and same_memory(x.array, out.array):
+            raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
 
 
 def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:

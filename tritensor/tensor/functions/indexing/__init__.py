@@ -1,3 +1,7 @@
 """Elements picked and put by position."""
 
+from tritensor.tensor.functions.indexing import masking as masking
+from tritensor.tensor.functions.indexing import parts as parts
 from tritensor.tensor.functions.indexing import picking as picking
+from tritensor.tensor.functions.indexing import scattering as scattering
+from tritensor.tensor.functions.indexing import slices as slices

@@ -36,22 +36,25 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     return ops.index_view(x, index=(*(slice(None),) * d, index % n))
 
 
-def _place(name: str, index: Any) -> int:
+def _place(name: str, index: Any, label: str = "index") -> int:
     """An index that is a numpy integer or a 0-d tensor of integers, as an int."""
-    if isinstance(index, bool) or not hasattr(index, "__index__") or (isinstance(index, Tensor) and index.dtype.kind == "bool"):
-        raise TypeError(f"{name}: {'start' if name == 'narrow' else 'index'} is a {type(index).__name__}; give an int")
+    if isinstance(index, bool) or not hasattr(index, "__index__"):
+        raise TypeError(f"{name}: {label} is a {type(index).__name__}; give an int")
+    if isinstance(index, Tensor) and index.array.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: {label} is a tensor of {index.dtype.name}; give an int, or a 0-d tensor of integers")
     return int(index.__index__())
 
 
 @function
 def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Elements start to start + length - 1 of a dimension."""
-    d = normal_dim("narrow", dim, len(x.array.shape))
     if not x.array.shape:
         raise ShapeError("narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)")
+    if type(start) is not int:
+        start = _place("narrow", start, "start")
+    d = normal_dim("narrow", dim, len(x.array.shape))
     n = x.array.shape[d]
-    at = start if type(start) is int else _place("narrow", start)
-    first = at + n if at < 0 else at
+    first = start + n if start < 0 else start
     if not 0 <= first <= first + length <= n:
         raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
     return ops.index_view(x, index=(*(slice(None),) * d, slice(first, first + int(length))))

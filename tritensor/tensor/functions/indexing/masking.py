@@ -1,0 +1,46 @@
+"""masked_select and masked_scatter: elements picked and put where a mask is True."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tritensor.array import from_host, to_host
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import broadcast, ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.indexing.picking import where_true
+from tritensor.tensor.functions.indexing.scattering import lined, typed
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.publishing.publish import function
+
+
+def _common(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
+    """The shape that x and a mask, which has to be one, broadcast to."""
+    if mask.array.dtype != np.bool_:
+        raise DTypeError(f"{name}: mask is {mask.dtype.name}; it takes bool, such as mask != 0")
+    return tuple(broadcast(name, tuple(x.array.shape), tuple(mask.array.shape), labels=("x", "mask")))
+
+
+@function(out="exact")
+def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
+    shape = _common("masked_select", x, mask)
+    return where_true(lined(ops.expand(x, shape=shape)), lined(ops.expand(mask, shape=shape)))
+
+
+@function(inplace=True)
+def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other.
+
+    Waits for the device.
+    """
+    shape = _common("masked_scatter", x, mask)
+    typed("masked_scatter", x, source)
+    full = to_host(ops.expand(mask, shape=shape).array)
+    flat = np.flatnonzero(full)
+    if source.array.size < flat.size:
+        raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {flat.size} that the mask names")
+    first = ops.index_view(reshape_to(source, (source.array.size,)), index=(slice(0, flat.size),))
+    whole = reshape_to(ops.expand(x, shape=shape), (full.size,))
+    places = new_tensor(from_host(flat, x.device))
+    return no_view(reshape_to(ops.index_put(whole, first, places, dims=(0,), front=False, accumulate=False), shape))

@@ -1,0 +1,73 @@
+"""select_scatter, slice_scatter, diagonal_scatter, as_strided_scatter, narrow_copy: a copy of a tensor with one part of it replaced, or a part as a copy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.array import element_strides
+from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.aliasing.inplace import own_cells, overwrite
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.indexing.picking import getitem
+from tritensor.tensor.functions.shaping.joining import narrow, select
+from tritensor.tensor.functions.shaping.reshaping import diagonal
+from tritensor.tensor.functions.shaping.strided import as_strided, storage_offset as offset_of
+from tritensor.tensor.publishing.publish import function
+
+
+def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
+    """A copy after one of its views was written."""
+    if tuple(src.array.shape) != tuple(part.array.shape):
+        raise ShapeError(f"{name}: src {tuple(src.array.shape)} for a part of shape {tuple(part.array.shape)}; both must be the same")
+    if src.device != out.device:
+        raise DeviceError(f"{name}: x is on {out.device}, src on {src.device}; move it with .to({str(out.device)!r})")
+    overwrite(part, src if src.array.dtype == out.array.dtype else ops.cast(src, dtype=out.array.dtype), name)
+    return out
+
+
+@function
+def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of x in which src stands where x.select(dim, index) is."""
+    out = ops.copy(x)
+    return _replaced("select_scatter", out, select(out, dim, index), src)
+
+
+@function(out=True)
+def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A copy of x in which src stands at start:end:step of a dimension."""
+    d = normal_dim("slice_scatter", dim, len(x.array.shape))
+    if not x.array.shape:
+        raise IndexError("slice_scatter: x has no dimensions to slice")
+    if step < 1:
+        raise ShapeError(f"slice_scatter: step is {step}; it must be 1 or more")
+    out = ops.copy(x)
+    return _replaced("slice_scatter", out, getitem(out, (*(slice(None),) * d, slice(start, end, step))), src)
+
+
+@function
+def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of x in which src stands on a diagonal of two dimensions."""
+    out = ops.copy(x)
+    return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
+
+
+@function
+def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset).
+
+    Raises ShapeError for an x whose memory has gaps or repeats, for a window that leaves it, and for one that reads an element twice.
+    """
+    out = ops.copy(x)
+    if not own_cells(x.array) or element_strides(out.array) != element_strides(x.array):
+        raise ShapeError(f"as_strided_scatter: x of strides {element_strides(x.array)} has gaps or repeats; take contiguous() first")
+    first = 0 if storage_offset is None else int(storage_offset) - offset_of(x)
+    return _replaced("as_strided_scatter", out, as_strided(out, size, stride, first), src)
+
+
+@function(out=True)
+def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """Elements start to start + length - 1 of a dimension, as a copy."""
+    if not -len(x.array.shape) <= dim < len(x.array.shape):
+        raise OutOfRangeError(f"narrow_copy: dim {dim} is out of range for a {len(x.array.shape)}-dimensional tensor")
+    return ops.copy(narrow(x, dim, start, length))

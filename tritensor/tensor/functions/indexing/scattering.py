@@ -1,0 +1,136 @@
+"""gather and scatter: elements picked and put along one dimension, each at a position of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import ArgumentError, DTypeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.publishing.publish import function
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@function(out="exact")
+def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
+    d = normal_dim("gather", dim, len(x.array.shape))
+    shape = tuple(index.array.shape)
+    if len(shape) == len(x.array.shape):
+        return ops.gather(x, index, dim=d)
+    if not index.array.size:  # as PyTorch: an empty index may have any shape
+        return ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape)
+    return no_view(reshape_to(ops.gather(lined(x), lined(index), dim=d), shape))
+
+
+def lined(x: Tensor) -> Tensor:
+    """A tensor without dimensions as a vector of one element; any other as it is."""
+    return x if x.array.shape else ops.reshape(x, shape=(1,))
+
+
+def typed(name: str, x: Tensor, source: Tensor) -> Tensor:
+    """A tensor, which has to be of x's type."""
+    if source.array.dtype != x.array.dtype:
+        raise DTypeError(f"{name}: src is {source.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
+    return source
+
+
+def _scattered(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor, source: Any, **attrs: Any) -> Tensor:
+    """op(x, index, source, dim=), where x, index and source may each lack dimensions, and an empty index may have any shape."""
+    d = normal_dim(name, dim, len(x.array.shape))
+    values = _source(name, x, index, source)
+    if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
+        return op(lined(x), lined(index), lined(values), dim=d, **attrs) if x.array.shape else _bare(op, x, index, values, d, attrs)
+    if not index.array.size:
+        return ops.copy(x)
+    return _bare(op, x, index, values, d, attrs)
+
+
+def _bare(op: Callable[..., Tensor], x: Tensor, index: Tensor, values: Tensor, d: int, attrs: dict[str, Any]) -> Tensor:
+    """op of what may lack dimensions, in x's shape."""
+    return no_view(reshape_to(op(lined(x), lined(index), lined(values), dim=d, **attrs), tuple(x.array.shape)))
+
+
+def _source(name: str, x: Tensor, index: Tensor, source: Any) -> Tensor:
+    """The values to scatter: a tensor of x's type, a number spread over index's shape."""
+    if not isinstance(source, bool | int | float | complex | np.generic):
+        return typed(name, x, source)
+    number = dtypes.as_element(x.array.dtype, source.item() if isinstance(source, np.generic) else source, name)
+    return ops.expand(number_like(x, number), shape=tuple(index.array.shape))
+
+
+def number_like(x: Tensor, number: Any, dtype: Any = None) -> Tensor:
+    """A number as a 0-d tensor of x's type (or another) on x's device."""
+    return ops.full(shape=(), value=number, dtype=x.array.dtype if dtype is None else dtype, device=x.device)
+
+
+@function(inplace=True, out=True)
+def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """A copy of x with src[.., j, ..] (or a number) written at [.., index[.., j, ..], ..]; of repeated positions the last one stays.
+
+    `reduce`: "add" adds to what is there, "multiply" multiplies it, one source after the other.
+    """
+    given = value if src is None else src
+    if given is None:
+        raise TypeError("scatter: give src, a tensor, or value, a number")
+    if reduce not in (None, "add", "multiply"):
+        raise ArgumentError(f"scatter: reduce is {reduce!r}; it is None, 'add' or 'multiply'")
+    if reduce == "multiply":
+        return _scattered("scatter", ops.scatter_reduce, x, dim, index, given, reduce="prod", include_self=True)
+    return _scattered("scatter", ops.scatter_add if reduce == "add" else ops.scatter, x, dim, index, given)
+
+
+@function(inplace=True, out=True)
+def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
+    return _scattered("scatter_add", ops.scatter_add, x, dim, index, typed("scatter_add", x, src))
+
+
+@function(inplace=True, out=True)
+def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..].
+
+    Args:
+        reduce: "sum", "prod", "mean" (whole numbers rounded down), "amax" or "amin", which share a gradient evenly among equal elements.
+    """
+    return reduced_into("scatter_reduce", x, dim, index, src, reduce, include_self)
+
+
+def reduced_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
+    """scatter_reduce, in the words of another function."""
+    if reduce not in REDUCTIONS:
+        raise ArgumentError(f"{name}: reduce is {reduce!r}; it is {', '.join(map(repr, REDUCTIONS[:-1]))} or {REDUCTIONS[-1]!r}")
+    typed(name, x, src)
+    if reduce == "mean":
+        if x.array.dtype == np.bool_:
+            raise DTypeError(f"{name}: bool has no mean; cast it with .to(...)")
+        return _scattered(name, _mean, x, dim, index, src, include_self=bool(include_self))
+    if reduce == "sum":
+        return _scattered(name, _sum, x, dim, index, src, include_self=bool(include_self))
+    return _scattered(name, ops.scatter_reduce, x, dim, index, src, reduce=reduce, include_self=bool(include_self))
+
+
+def _spread(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
+    """A number in index's shape."""
+    return ops.expand(number_like(x, number, dtype), shape=tuple(index.array.shape))
+
+
+def _sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
+    """The sum of what goes to a place."""
+    base = x if include_self else ops.scatter(x, index, _spread(x, index, 0), dim=dim)
+    return ops.scatter_add(base, index, source, dim=dim)
+
+
+def _mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
+    """The sum divided by how many it is of."""
+    kind = np.dtype(np.int64)
+    ones = ops.full(shape=tuple(x.array.shape), value=int(include_self), dtype=kind, device=x.device)
+    counts = ops.maximum(ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=dim), 1)
+    divide = ops.div if x.dtype.is_floating_point or x.dtype.is_complex else ops.floor_divide
+    return divide(_sum(x, index, source, dim=dim, include_self=include_self), ops.cast(counts, dtype=x.array.dtype))

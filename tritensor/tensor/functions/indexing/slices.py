@@ -1,0 +1,130 @@
+"""index_select, index_add, index_copy, index_fill, index_reduce: whole slices of a dimension, named by a vector of indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import DeviceError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.indexing.scattering import lined, number_like, reduced_into, typed
+from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+
+def _vector(name: str, index: Tensor, size: int, dim: int) -> Tensor:
+    """An index as a vector. Raises IndexError, where its values are at hand, for one below 0 or not below `size`."""
+    if len(index.array.shape) > 1:
+        raise ShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector")
+    found = lined(index)
+    at = found.array
+    if isinstance(at, np.ndarray) and at.size and at.dtype.kind in "iu" and (int(at.min()) < 0 or int(at.max()) >= size):
+        k = int(np.flatnonzero((at < 0) | (at >= size))[0])
+        raise OutOfRangeError(f"{name}: index {int(at[k])} at position {k} is out of range for dim {dim} of size {size}")
+    return found
+
+
+def _stretched(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
+    """A vector along `dim` of a shape, the same everywhere else; a view."""
+    return ops.expand(ops.reshape(index, shape=tuple([n if d == dim else 1 for d, n in enumerate(shape)])), shape=shape)
+
+
+def _slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, int, Tensor, Tensor]:
+    """x, the dimension, index in source's shape, and source, all of at least one dimension; x's slices are of the sizes of source's."""
+    d = normal_dim(name, dim, len(x.array.shape))
+    whole, part = lined(x), lined(typed(name, x, source))
+    places = _vector(name, index, whole.array.shape[d], d)
+    want = (*whole.array.shape[:d], places.array.size, *whole.array.shape[d + 1 :])
+    if tuple(part.array.shape) != want:
+        given = f"x {tuple(x.array.shape)}, {places.array.size} indices along dim {d} and source {tuple(source.array.shape)}"
+        raise ShapeError(f"{name}: {given}; source's shape must be {want}")
+    return whole, d, _stretched(places, want, d), part
+
+
+def _as(x: Tensor, y: Tensor) -> Tensor:
+    """A result in the shape of an x that may have no dimensions."""
+    return y if x.array.shape else no_view(ops.reshape(y, shape=()))
+
+
+@function(out="exact")
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
+    d = normal_dim("index_select", dim, len(x.array.shape))
+    if not x.array.shape and index.array.size != 1:
+        raise IndexError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
+    whole = lined(x)
+    shape = whole.array.shape
+    places = _vector("index_select", index, shape[d], d)
+    return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d))
+
+
+def _factor(dtype: np.dtype, alpha: Any) -> Any:
+    """A number to multiply by, in an unsigned type modulo its width."""
+    if isinstance(alpha, int) and dtypes.of(dtype).kind == "uint":
+        return int(alpha) % (1 << 8 * dtype.itemsize)
+    return alpha
+
+
+@function(inplace=True, out=True)
+def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+    whole, d, places, part = _slices("index_add", x, dim, index, source)
+    part = part if alpha == 1 else ops.mul(part, _factor(x.array.dtype, alpha))
+    return _as(x, ops.scatter_add(whole, places, part, dim=d))
+
+
+@function(inplace=True, out=True)
+def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays.
+
+    Raises IndexError for a negative index, too.
+    """
+    whole, d, places, part = _slices("index_copy", x, dim, index, source)
+    return _as(x, ops.scatter(whole, places, part, dim=d))
+
+
+@function(inplace=True, out=True)
+def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension.
+
+    Args:
+        reduce: "prod", "mean", "amax" or "amin"; what it means is said of scatter_reduce.
+    """
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise ShapeError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
+    whole, d, places, part = _slices("index_reduce", x, dim, index, source)
+    return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
+
+
+@function(inplace=True)
+def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
+    """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
+    d = normal_dim("index_fill", dim, len(x.array.shape))
+    if len(index.array.shape) > 1:
+        raise ShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector")
+    whole, places = lined(x), lined(index)
+    n, truth = whole.array.shape[d], np.dtype(np.bool_)
+    nowhere = ops.full(shape=(n,), value=False, dtype=truth, device=x.device)
+    here = ops.expand(number_like(x, True, truth), shape=tuple(places.array.shape))
+    chosen = ops.index_put(nowhere, here, places, dims=(0,), front=False, accumulate=False)
+    mask = ops.reshape(chosen, shape=tuple([n if k == d else 1 for k in range(len(whole.array.shape))]))
+    return _as(x, ops.where(mask, _one("index_fill", x, value), whole))
+
+
+def _one(name: str, x: Tensor, value: Any) -> Any:
+    """A value to fill with: a number that fits x's type, or a 0-d tensor of it."""
+    if isinstance(value, bool | int | float | complex | np.generic):
+        return dtypes.as_element(x.array.dtype, value.item() if isinstance(value, np.generic) else value, name)
+    if value.array.size != 1 or value.array.shape:
+        raise ShapeError(f"{name}: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
+    if value.device != x.device:
+        if value.device.type != "cpu":
+            raise DeviceError(f"{name}: x is on {x.device}, value on {value.device}; move it with .to({str(x.device)!r})")
+        value = value.to(x.device)
+    if value.dtype.is_complex and not x.dtype.is_complex:
+        raise DTypeError(f"{name}: value is {value.dtype.name}, x is {x.dtype.name}; cast x with .to({value.dtype.name!r})")
+    return value if value.array.dtype == x.array.dtype else ops.cast(value, dtype=x.array.dtype)
