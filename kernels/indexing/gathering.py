@@ -23,6 +23,7 @@ from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_fold_rows,
 from tritensor.table import Sample, Spec, op, ops
 
 BLOCK = 512
+BLOCK_ELEMENTS = 1 << 15  # of a block on the CPU
 FEW = 16  # up to so many sources per line every target looks at all of them; above, sources are sorted
 TYPES = ("float16", "bfloat16", "float32", "float64", "int64")
 INT64 = np.dtype(np.int64)
@@ -155,6 +156,10 @@ def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
     if not x.shape:
         check_range("gather", index, 1, dim, negative=False)
         return x.copy()
+    keys = row_keys(index, index.strides, x.shape, dim)
+    if keys is not None:
+        check_range("gather", keys, x.shape[dim], dim, negative=False)
+        return x.take(keys, dim)
     if not x.flags.c_contiguous:
         check_range("gather", index, x.shape[dim], dim, negative=False)
         return np.take_along_axis(x[_inner(x, index, dim)], index.astype(np.int64, copy=False), dim)
@@ -221,30 +226,42 @@ def lined(x: np.ndarray) -> np.ndarray:
 
 
 def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> None:
-    """y[.., index[.., j, ..], ..] = ufunc(itself, source[.., j, ..]), y C-ordered and of the type to compute in; rows at once where index repeats itself."""
+    """y[.., index[.., j, ..], ..] = ufunc(itself, source[.., j, ..]), y C-ordered and of the type to compute in; rows at once where index repeats itself.
+
+    Sums of float32 are kept in float64: they are long, and one after the other.
+    """
     y, index, source = lined(y), lined(index), lined(source)
     keys = row_keys(index, index.strides, y.shape, dim)
     lead, width = math.prod(y.shape[:dim]), math.prod(y.shape[dim + 1 :])
-    if keys is None or lead * width == 1:
+    if keys is not None and lead * width > 1:
+        check_range(name, keys, y.shape[dim], dim, negative=False)
+        values = source[tuple([slice(m) for m in index.shape])].astype(y.dtype, copy=False).reshape(lead, keys.size, width)
+        numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
+    elif ufunc is np.add and y.dtype == np.float32:
+        step = max(BLOCK_ELEMENTS // max(y[:1].size, 1), 1) if dim else y.shape[0]  # slices that do not meet are summed apart, in the cache
+        for first in range(0, y.shape[0], max(step, 1)):
+            part = slice(first, first + step) if dim else slice(None)
+            sums = y[part].astype(np.float64)
+            fold_at(name, ufunc, sums, index[part], source[part], dim)
+            y[part] = sums
+    else:
         fold_at(name, ufunc, y, index, source, dim)
-        return
-    check_range(name, index, y.shape[dim], dim, negative=False)
-    values = source[tuple([slice(m) for m in index.shape])].astype(y.dtype, copy=False).reshape(lead, keys.size, width)
-    numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
 
 
 def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
-    kind = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
-    if kind == np.float32 and row_keys(lined(index), lined(index).strides, x.shape or (1,), dim) is None:
-        kind = np.dtype(np.float64)  # long sums, one after the other
-    y = np.array(x, kind, order="C")
+    y = np.array(x, dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype, order="C")
     fold_along("scatter_add", np.add, y, index, source, dim)
     return y.astype(x.dtype, copy=False)
 
 
 def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
     y = np.array(x, order="C")
-    put_at("scatter", lined(y), lined(index), lined(source), dim)
+    keys = row_keys(index, index.strides, x.shape, dim) if x.shape else None
+    if keys is None:
+        put_at("scatter", lined(y), lined(index), lined(source), dim)
+    else:
+        check_range("scatter", keys, x.shape[dim], dim, negative=False)
+        y[(*(slice(None),) * dim, keys)] = source[tuple([slice(m) for m in index.shape])]
     return y
 
 

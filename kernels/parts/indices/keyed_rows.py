@@ -32,11 +32,13 @@ INT64 = np.dtype(np.int64)
 # On the CPU
 def numpy_keys(name: str, indices: Sequence[np.ndarray], sizes: Sequence[int], dims: Sequence[int]) -> np.ndarray:
     """One key per broadcast index tuple, the position in C order among `sizes`; negative indices count from the end."""
-    key: Any = 0
+    key: Any = None
     for index, size, dim in zip(indices, sizes, dims, strict=True):
         check_range(name, index, size, dim, negative=True)
         index = index.astype(np.int64, copy=False)
-        key = key * size + np.where(index < 0, index + size, index)
+        if index.size and int(index.min()) < 0:
+            index = np.where(index < 0, index + size, index)
+        key = index if key is None else key * size + index
     return np.broadcast_to(key, np.broadcast_shapes(*(i.shape for i in indices))).reshape(-1)
 
 
@@ -57,6 +59,7 @@ def _runs(keys: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 TOGETHER = 256  # rows of a long run that are added in their own type
 NARROW = 32  # rows of up to so many elements are folded one element after the other, which needs no sort
+COLUMNS = 8  # rows of up to so many elements are summed column by column
 LONG = 32  # runs longer than this are summed one by one, the others in rounds: the first of every run, the second, ...
 
 
@@ -80,13 +83,9 @@ def numpy_fold_rows(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, sourc
     """target[:, keys[i], :] = ufunc(itself, source[:, i, :]) for add, multiply, maximum or minimum; target (L, R, D), source (L, n, D) of one type."""
     if keys.size == 0 or source.size == 0:
         return
-    lead, rows, width = target.shape
+    _, rows, width = target.shape
     if width <= NARROW and rows <= 4 * keys.size:
-        whole = target if ufunc is not np.add or target.dtype != np.float32 else target.astype(np.float64)  # long sums are exact enough
-        along = np.broadcast_to(keys.reshape(1, -1, 1), (lead, keys.size, width)) if lead * width > 1 else keys.reshape(1, -1, 1)
-        fold_at("index", ufunc, whole, along, source, 1)
-        if whole is not target:
-            target[...] = whole
+        _fold_narrow(ufunc, target, keys, source)
         return
     order, starts, lengths, found = _runs(keys, rows)
     long = int(np.searchsorted(-lengths, -LONG))
@@ -95,14 +94,45 @@ def numpy_fold_rows(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, sourc
         summed = ufunc is np.add and target.dtype.kind == "f"
         folded = _sum_of_run(run) if summed else ufunc.reduce(run, 1, dtype=target.dtype)
         target[:, found[k]] = ufunc(target[:, found[k]], folded)
-    starts, lengths, found = starts[long:], lengths[long:], found[long:]
-    if starts.size == 0:
-        return
+    step = max(TOGETHER * 128 // (target.shape[0] * width), 16)  # runs whose sums are in the cache together
+    for first in range(long, starts.size, step):
+        some = slice(first, first + step)
+        _fold_rounds(ufunc, target, source, order, starts[some], lengths[some], found[some])
+
+
+def _fold_rounds(
+    ufunc: np.ufunc, target: np.ndarray, source: np.ndarray, order: np.ndarray, starts: np.ndarray, lengths: np.ndarray, found: np.ndarray
+) -> None:
+    """Short runs, longest first, in rounds: the first of every run, the second, ..."""
     folds = source[:, order[starts]]
     for r in range(1, int(lengths[0])):
         m = int(np.searchsorted(-lengths, -r))  # so many runs are longer than r
         ufunc(folds[:, :m], source[:, order[starts[:m] + r]], out=folds[:, :m])
     target[:, found] = ufunc(target[:, found], folds)
+
+
+def _fold_narrow(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, source: np.ndarray) -> None:
+    """Rows of few elements, one element after the other, which needs no sort; sums of float32 in float64."""
+    lead, rows, width = target.shape
+    wide = ufunc is np.add and target.dtype == np.float32
+    if lead == 1 and width <= COLUMNS and ufunc is np.add and target.dtype.kind == "f":
+        for d in range(width):
+            target[0, :, d] += np.bincount(keys, source[0, :, d], rows).astype(target.dtype, copy=False)
+        return
+    if lead == 1:
+        sums = target.astype(np.float64) if wide else target
+        fold_at("index", ufunc, sums, np.broadcast_to(keys.reshape(1, -1, 1), source.shape), source, 1)
+        if wide:
+            target[...] = sums
+        return
+    step = max(TOGETHER * 128 // max(rows * width, keys.size * width), 1)
+    at = ((np.arange(min(step, lead)) * (rows * width))[:, None, None] + keys[:, None] * width + np.arange(width)).reshape(-1)
+    for first in range(0, lead, step):
+        part, values = target[first : first + step], source[first : first + step].reshape(-1)
+        sums = part.astype(np.float64) if wide else part
+        ufunc.at(sums.reshape(-1), at[: values.size], values.astype(sums.dtype, copy=False))
+        if wide:
+            part[...] = sums
 
 
 # On the device

@@ -108,8 +108,6 @@ def reduced_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, red
         raise ArgumentError(f"{name}: reduce is {reduce!r}; it is {', '.join(map(repr, REDUCTIONS[:-1]))} or {REDUCTIONS[-1]!r}")
     typed(name, x, src)
     if reduce == "mean":
-        if x.array.dtype == np.bool_:
-            raise DTypeError(f"{name}: bool has no mean; cast it with .to(...)")
         return _scattered(name, _mean, x, dim, index, src, include_self=bool(include_self))
     if reduce == "sum":
         return _scattered(name, _sum, x, dim, index, src, include_self=bool(include_self))
@@ -131,6 +129,21 @@ def _mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: b
     """The sum divided by how many it is of."""
     kind = np.dtype(np.int64)
     ones = ops.full(shape=tuple(x.array.shape), value=int(include_self), dtype=kind, device=x.device)
-    counts = ops.maximum(ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=dim), 1)
-    divide = ops.div if x.dtype.is_floating_point or x.dtype.is_complex else ops.floor_divide
-    return divide(_sum(x, index, source, dim=dim, include_self=include_self), ops.cast(counts, dtype=x.array.dtype))
+    counts = ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=dim)
+    return shared_out(_sum(x, index, source, dim=dim, include_self=include_self), counts)
+
+
+def counted(x: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
+    """How often a vector names each slice of a dimension, one more with include_self; broadcasts with x."""
+    kind, n = np.dtype(np.int64), x.array.shape[dim]
+    ones = ops.full(shape=(n,), value=int(include_self), dtype=kind, device=x.device)
+    counts = ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=0)
+    return ops.reshape(counts, shape=tuple([n if d == dim else 1 for d in range(len(x.array.shape))]))
+
+
+def shared_out(sums: Tensor, counts: Tensor) -> Tensor:
+    """Sums divided by counts, of which 0 is as good as 1; whole numbers are rounded down."""
+    if sums.array.dtype == np.bool_:
+        raise DTypeError("mean: bool has no mean; cast it with .to(...)")
+    divide = ops.div if sums.dtype.is_floating_point or sums.dtype.is_complex else ops.floor_divide
+    return divide(sums, ops.cast(ops.maximum(counts, 1), dtype=sums.array.dtype))

@@ -10,7 +10,7 @@ from tritensor import dtypes
 from tritensor.errors import DeviceError, DTypeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.scattering import lined, number_like, reduced_into, typed
+from tritensor.tensor.functions.indexing.scattering import counted, lined, number_like, reduced_into, shared_out, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
@@ -97,7 +97,10 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ShapeError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
     whole, d, places, part = _slices("index_reduce", x, dim, index, source)
-    return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
+    if reduce != "mean":
+        return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
+    sums = reduced_into("index_reduce", whole, d, places, part, "sum", include_self)
+    return _as(x, shared_out(sums, counted(whole, d, lined(index), include_self)))
 
 
 @function(inplace=True)
