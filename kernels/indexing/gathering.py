@@ -1,4 +1,7 @@
-"""gather, scatter and scatter_add: elements picked and put along one dimension, each at a position of its own."""
+"""gather, scatter and scatter_add: elements picked and put along one dimension, each at a position of its own.
+
+`called` is the function that messages name, one whose index is a vector along `dim` (index_add); the op has its shape broadcast.
+"""
 
 from __future__ import annotations
 
@@ -124,17 +127,20 @@ def _positions_kernel(
         _look(k, size, mask & (good == 0), errors, site, BLOCK)
 
 
-def at_index(name: str, dim: int, shape: tuple[int, ...], value: int, position: int, size: int) -> str:
-    """The words for a bad element of an index of `shape`."""
-    return out_of_range(name, dim, size, value, spot(position, shape))
+def at_index(name: str, dim: int, shape: tuple[int, ...], along: bool, value: int, position: int, size: int) -> str:
+    """The words for a bad element of an index of `shape`; `along`: of the vector along `dim` of which that is a broadcast."""
+    where = spot(position, shape)
+    return out_of_range(name, dim, size, value, where[dim] if along and len(shape) > 1 else where)
 
 
-def _at_target(name: str, dim: int, shape: tuple[int, ...], targets: tuple[int, ...], value: int, place: int, size: int) -> str:
+def _at_target(
+    name: str, dim: int, shape: tuple[int, ...], along: bool, targets: tuple[int, ...], value: int, place: int, size: int
+) -> str:
     """The words for a record of `_scatter_kernel`: the j-th source of the line of target i has the place i * count + j."""
     i, j = divmod(place, shape[dim])
     at = [int(c) for c in np.unravel_index(i, targets)]
     at[dim] = j
-    return out_of_range(name, dim, size, value, at[0] if len(at) == 1 else tuple(at))
+    return out_of_range(name, dim, size, value, j if along or len(at) == 1 else tuple(at))
 
 
 def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
@@ -152,13 +158,13 @@ def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
 
 
 # gather
-def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
+def _gather(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     if not x.shape:
         check_range("gather", index, 1, dim, negative=False)
         return x.copy()
     keys = row_keys(index, index.strides, x.shape, dim)
     if keys is not None:
-        check_range("gather", keys, x.shape[dim], dim, negative=False)
+        check_range(called or "gather", keys, x.shape[dim], dim, negative=False)
         return x.take(keys, dim)
     if not x.flags.c_contiguous:
         check_range("gather", index, x.shape[dim], dim, negative=False)
@@ -169,7 +175,7 @@ def _gather(x: np.ndarray, index: np.ndarray, *, dim: int) -> np.ndarray:
     return y
 
 
-def _gather_shape(x: Any, index: Any, *, dim: int) -> Spec:
+def _gather_shape(x: Any, index: Any, *, dim: int, called: str = "") -> Spec:
     check("gather", x, index, dim)
     return Spec(tuple(index.shape), x.dtype)
 
@@ -180,8 +186,8 @@ def vector(x: CudaArray) -> CudaArray:
 
 
 @moved_as_bytes
-def _gather_forward(x: CudaArray, index: CudaArray, *, dim: int) -> CudaArray:
-    return _picked(x, index, dim, watch("gather", x, at_index, "gather", dim, index.shape))
+def _gather_forward(x: CudaArray, index: CudaArray, *, dim: int, called: str = "") -> CudaArray:
+    return _picked(x, index, dim, watch("gather", x, at_index, called or "gather", dim, index.shape, bool(called)))
 
 
 def _picked(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None = None) -> CudaArray:
@@ -248,19 +254,19 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
         fold_at(name, ufunc, y, index, source, dim)
 
 
-def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
+def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     y = np.array(x, dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype, order="C")
-    fold_along("scatter_add", np.add, y, index, source, dim)
+    fold_along(called or "scatter_add", np.add, y, index, source, dim)
     return y.astype(x.dtype, copy=False)
 
 
-def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int) -> np.ndarray:
+def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     y = np.array(x, order="C")
     keys = row_keys(index, index.strides, x.shape, dim) if x.shape else None
     if keys is None:
         put_at("scatter", lined(y), lined(index), lined(source), dim)
     else:
-        check_range("scatter", keys, x.shape[dim], dim, negative=False)
+        check_range(called or "scatter", keys, x.shape[dim], dim, negative=False)
         y[(*(slice(None),) * dim, keys)] = source[tuple([slice(m) for m in index.shape])]
     return y
 
@@ -279,18 +285,25 @@ def scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
 _SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
 
 
-def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int, replace: bool, watched: bool = True) -> CudaArray:
+def _scatter_forward(
+    x: CudaArray, index: CudaArray, source: CudaArray, dim: int, replace: bool, watched: bool = True, called: str = ""
+) -> CudaArray:
     """Up to FEW sources per line: each target looks at all of them, one launch. More: the positions are sorted.
 
     `watched`: bad indices are reported; a backward need not, its forward has.
     """
     shape, name = x.shape, "scatter" if replace else "scatter_add"
-    facts = name, dim, index.shape
+    facts = called or name, dim, index.shape, bool(called)
     x, index, source = vector(x), vector(index), vector(source)
     if index.shape[dim] > FEW or x.size == 0:
         y = assigned(allocate(x.shape, x.dtype, x.device), x)
-        rows, keys = keyed(name, y, index, dim, watched)
-        put_rows(y.reshape(rows), keys, dense(source[tuple(slice(m) for m in index.shape)]).reshape((rows[0], keys.size, rows[2])), add=not replace)
+        rows, keys = keyed(name, y, index, dim, watched, called)
+        put_rows(
+            y.reshape(rows),
+            keys,
+            dense(source[tuple(slice(m) for m in index.shape)]).reshape((rows[0], keys.size, rows[2])),
+            add=not replace,
+        )
         return y.reshape(shape)
     errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
     x = dense(x)
@@ -304,17 +317,18 @@ def _scatter_forward(x: CudaArray, index: CudaArray, source: CudaArray, dim: int
     return y.reshape(shape)
 
 
-def keyed(name: str, x: CudaArray, index: CudaArray, dim: int, watched: bool) -> tuple[tuple[int, int, int], CudaArray]:
+def keyed(name: str, x: CudaArray, index: CudaArray, dim: int, watched: bool, called: str = "") -> tuple[tuple[int, int, int], CudaArray]:
     """x's shape as rows (L, R, D) and int64 keys (n,) that say to which of the R each slice (L, n, D) of a source goes.
 
     Where index is a broadcast vector those are x's rows along `dim`, else x's elements. Keys out of range are R, and reported where `watched`.
     """
     along = row_keys(index, index.strides, x.shape, dim)
+    words = called or name, dim
     if along is not None:
-        watching = watch(name, x, _at_row, name, dim, len(index.shape)) if watched else None
+        watching = watch(name, x, _at_row, *words, len(index.shape), bool(called)) if watched else None
         keys = keys_of((along,), (x.shape[dim],), along.shape, wrap=False, watching=watching)
         return (math.prod(x.shape[:dim]), x.shape[dim], math.prod(x.shape[dim + 1 :])), keys
-    errors, site = (watch(name, x, at_index, name, dim, index.shape) if watched else None) or (None, None)
+    errors, site = (watch(name, x, at_index, *words, index.shape, bool(called)) if watched else None) or (None, None)
     keys = allocate((index.size,), INT64, x.device)
     strides = contiguous_strides(x.shape)
     launch(
@@ -324,10 +338,10 @@ def keyed(name: str, x: CudaArray, index: CudaArray, dim: int, watched: bool) ->
     return (1, x.size, 1), keys
 
 
-def _at_row(name: str, dim: int, ndim: int, value: int, position: int, size: int) -> str:
-    """The words for a bad element of a vector that was broadcast along `dim`."""
+def _at_row(name: str, dim: int, ndim: int, along: bool, value: int, position: int, size: int) -> str:
+    """The words for a bad element of a vector, of which the index is a broadcast along `dim`."""
     at = tuple([position if d == dim else 0 for d in range(ndim)])
-    return out_of_range(name, dim, size, value, at[0] if ndim == 1 else at)
+    return out_of_range(name, dim, size, value, position if along or ndim == 1 else at)
 
 
 def _source_gradient(g: Any, index: Any, source_shape: tuple[int, ...], dim: int) -> Any:
@@ -356,8 +370,8 @@ def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
 
 op(
     "scatter_add", _scatter_add, dtypes=TYPES, reports=True,
-    shape=lambda x, index, source, *, dim: scatter_shape("scatter_add", x, index, source, dim),
-    forward=lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, False),
+    shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter_add", x, index, source, dim),
+    forward=lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, False, True, called),
     samples=lambda rng: _scatter_samples(rng, True),
     rule=(lambda g: g, None, _source_gradient),
     backward=(lambda g: g, None, lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape)),
@@ -385,8 +399,8 @@ def numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 # scatter's gradient for x: g with zeros where it was overwritten
 op(
     "scatter", _scatter, dtypes=TYPES, reports=True,
-    shape=lambda x, index, source, *, dim: scatter_shape("scatter", x, index, source, dim),
-    forward=moved_as_bytes(lambda x, index, source, *, dim: _scatter_forward(x, index, source, dim, True)),
+    shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter", x, index, source, dim),
+    forward=moved_as_bytes(lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, True, True, called)),
     samples=lambda rng: _scatter_samples(rng, False),
     rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(_zeros((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
     backward=(

@@ -77,14 +77,14 @@ def _numpy_index(indices: Sequence[np.ndarray], lead: int) -> tuple[Any, ...]:
 
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
-def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool) -> np.ndarray:
+def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> np.ndarray:
     try:
         if len(indices) == 1 and not front:
             return x.take(indices[0], dims[0])
         p = plan(x.shape, dims, front)
         return x.transpose(p.order)[_numpy_index(indices, len(p.lead))]
     except IndexError:
-        _check_indices("getitem", x, indices, dims)
+        _check_indices(called, x, indices, dims)
         raise
 
 
@@ -94,8 +94,8 @@ def _check_indices(name: str, x: np.ndarray, indices: Sequence[np.ndarray], dims
         check_range(name, i, x.shape[dim], dim, negative=True)
 
 
-def _index_get_shape(x: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:
-    return Spec(got_shape("getitem", x, indices, dims, front), x.dtype)
+def _index_get_shape(x: Any, *indices: Any, dims: tuple[int, ...], front: bool, called: str = "getitem") -> Spec:
+    return Spec(got_shape(called, x, indices, dims, front), x.dtype)
 
 
 def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
@@ -104,8 +104,8 @@ def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
 
 
 @moved_as_bytes
-def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> CudaArray:
-    return _taken(x, indices, dims, front, watch_keys("index_get", "getitem", indices, dims, broadcast_indices("getitem", indices)))
+def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> CudaArray:
+    return _taken(x, indices, dims, front, watch_keys("index_get", called, indices, dims, broadcast_indices(called, indices)))
 
 
 def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, watching: Watch | None = None) -> CudaArray:
@@ -155,14 +155,20 @@ op(
 
 # index_put: y = x, y[l, (i_0[b], ...), d] = value[l, b, d], or += with accumulate; of equal positions the last one stays
 def _index_put(
-    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, accumulate: bool = False
+    x: np.ndarray,
+    value: np.ndarray,
+    *indices: np.ndarray,
+    dims: tuple[int, ...],
+    front: bool,
+    accumulate: bool = False,
+    called: str = "setitem",
 ) -> np.ndarray:
     p = plan(x.shape, dims, front)
     if not accumulate:
         y = x.copy()
-        _index_assign(y, value, *indices, dims=dims, front=front)
+        _index_assign(y, value, *indices, dims=dims, front=front, called=called)
         return y
-    keys = numpy_keys("setitem", indices, p.sizes, dims)
+    keys = numpy_keys(called, indices, p.sizes, dims)
     acc_type = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
     target = np.array(x.transpose(p.order), acc_type, order="C").reshape(p.rows)
     numpy_add_rows(target, keys, value.reshape(p.rows[0], keys.size, p.rows[2]).astype(acc_type, copy=False))
@@ -170,10 +176,12 @@ def _index_put(
     return y.astype(x.dtype, order="C", copy=False)
 
 
-def _index_put_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool, accumulate: bool = False) -> Spec:
-    want = got_shape("setitem", x, indices, dims, front)
+def _index_put_shape(
+    x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
+) -> Spec:
+    want = got_shape(called, x, indices, dims, front)
     if tuple(value.shape) != want:
-        raise ShapeError(f"setitem: value {tuple(value.shape)} for indexed elements of shape {want}")
+        raise ShapeError(f"{called}: value {tuple(value.shape)} for indexed elements of shape {want}")
     refuse_mixed("index_put", ("x", x), ("value", value))
     if accumulate and is_float8(x.dtype):
         raise DTypeError(f"index_put: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")
@@ -192,13 +200,19 @@ def _put(
 
 @moved_as_bytes
 def _index_put_forward(
-    x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, accumulate: bool = False
+    x: CudaArray,
+    value: CudaArray,
+    *indices: CudaArray,
+    dims: tuple[int, ...],
+    front: bool,
+    accumulate: bool = False,
+    called: str = "setitem",
 ) -> CudaArray:
-    return dense(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", indices, dims)))
+    return dense(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", called, indices, dims)))
 
 
-def _watch_put(op: str, indices: Sequence[CudaArray], dims: tuple[int, ...]) -> Watch:
-    return watch_keys(op, "setitem", indices, dims, broadcast_indices("setitem", indices))
+def _watch_put(op: str, called: str, indices: Sequence[CudaArray], dims: tuple[int, ...]) -> Watch:
+    return watch_keys(op, called, indices, dims, broadcast_indices(called, indices))
 
 
 def _put_in_copy(
@@ -278,18 +292,22 @@ op(
 
 
 # index_assign: the same, overwriting x itself
-def _index_assign(x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool) -> None:
+def _index_assign(
+    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "setitem"
+) -> None:
     p = plan(x.shape, dims, front)
     try:
         x.transpose(p.order)[_numpy_index(indices, len(p.lead))] = value
     except IndexError:
-        _check_indices("setitem", x, indices, dims)
+        _check_indices(called, x, indices, dims)
         raise
 
 
 @moved_as_bytes
-def _index_assign_forward(x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool) -> None:
-    watching = _watch_put("index_assign", indices, dims)
+def _index_assign_forward(
+    x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, called: str = "setitem"
+) -> None:
+    watching = _watch_put("index_assign", called, indices, dims)
     p = plan(x.shape, dims, front)
     permuted = x.transpose(p.order)
     if permuted.is_contiguous() and value.storage is not x.storage:
@@ -298,8 +316,8 @@ def _index_assign_forward(x: CudaArray, value: CudaArray, *indices: CudaArray, d
         write(x, _put_in_copy(x, value, indices, dims, front, False, watching))
 
 
-def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool) -> Spec:
-    return _index_put_shape(x, value, *indices, dims=dims, front=front)
+def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool, called: str = "setitem") -> Spec:
+    return _index_put_shape(x, value, *indices, dims=dims, front=front, called=called)
 
 
 def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:

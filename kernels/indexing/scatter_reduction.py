@@ -139,13 +139,15 @@ def _runs(rows: tuple[int, int, int], keys: CudaArray) -> tuple[CudaArray, CudaA
     return sorted_keys, order, (keys.size, count, width, columns), {"BM": block_rows, "BN": block_columns}, programs
 
 
-def _forward(x: CudaArray, index: CudaArray, source: CudaArray, *, dim: int, reduce: str, include_self: bool = True) -> CudaArray:
+def _forward(
+    x: CudaArray, index: CudaArray, source: CudaArray, *, dim: int, reduce: str, include_self: bool = True, called: str = ""
+) -> CudaArray:
     shape = x.shape
     x, index, source = vector(x), vector(index), vector(source)
     y = assigned(allocate(x.shape, x.dtype, x.device), x)
     if 0 in x.shape or 0 in index.shape:
         return y.reshape(shape)
-    rows, keys = keyed("scatter_reduce", y, index, dim, True)
+    rows, keys = keyed("scatter_reduce", y, index, dim, True, called)
     sorted_keys, order, sizes, tile, programs = _runs(rows, keys)
     values = dense(source[tuple(slice(m) for m in index.shape)])
     launch(
@@ -195,13 +197,13 @@ def _computed(x: np.ndarray) -> np.dtype:
 
 
 def _reference(
-    x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, reduce: str, include_self: bool = True
+    x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, reduce: str, include_self: bool = True, called: str = ""
 ) -> np.ndarray:
     y = np.array(x, _computed(x), order="C")
     if not include_self:
-        put_at("scatter_reduce", lined(y), lined(index), _identity(reduce, y.dtype), dim)
+        put_at(called or "scatter_reduce", lined(y), lined(index), _identity(reduce, y.dtype), dim)
     with np.errstate(over="ignore", invalid="ignore"):
-        fold_along("scatter_reduce", UFUNC[reduce], y, index, source, dim)
+        fold_along(called or "scatter_reduce", UFUNC[reduce], y, index, source, dim)
     return y.astype(x.dtype, copy=False)
 
 
@@ -281,7 +283,9 @@ def _product_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduc
     nothing = _zeros(tuple(x.array.shape), g)
     counted = ops.cast(zero_x, dtype=kind) if include_self else nothing
     zeros = ops.scatter_add(counted, index, ops.cast(zero_s, dtype=kind), dim=dim)
-    rest = ops.scatter_reduce(ops.where(zero_x, 1.0, x), index, ops.where(zero_s, 1.0, read), dim=dim, reduce="prod", include_self=include_self)
+    rest = ops.scatter_reduce(
+        ops.where(zero_x, 1.0, x), index, ops.where(zero_s, 1.0, read), dim=dim, reduce="prod", include_self=include_self
+    )
     sum_of_zeros = ops.scatter_add(ops.where(zero_x, x, 0.0) if include_self else nothing, index, ops.where(zero_s, read, 0.0), dim=dim)
 
     def gradient(up: Any, value: Any, zero: Any, y: Any, rest: Any, count: Any, total: Any) -> Any:
@@ -293,7 +297,7 @@ def _product_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduc
     return gx, gradient(ops.gather(g, index, dim=dim), read, zero_s, *picked)
 
 
-def _shape(x: Any, index: Any, source: Any, *, dim: int, reduce: str, include_self: bool = True) -> Spec:
+def _shape(x: Any, index: Any, source: Any, *, dim: int, reduce: str, include_self: bool = True, called: str = "") -> Spec:
     if reduce not in HOW:
         raise ArgumentError(f"scatter_reduce: reduce is {reduce!r}; it is 'sum', 'prod', 'mean', 'amax' or 'amin'")
     kind = dtypes.of(x.dtype).kind

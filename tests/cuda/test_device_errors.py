@@ -73,7 +73,15 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "getitem, of nothing": (lambda t: t(np.zeros((0, 2), np.float32))[t([0])], "getitem: index 0 at position 0 is out of range for dim 0 of size 0"),
     "setitem": (lambda t: t(X).__setitem__(t(BAD), 1.0), "setitem: index 9 at position 1 is out of range for dim 0 of size 4"),
     "setitem, strided": (lambda t: t(GRID).t().__setitem__(t(BAD), 1.0), "setitem: index 9 at position 1 is out of range for dim 0 of size 4"),
-    "index_add": (lambda t: t(X).index_add(0, t(BAD), t(X[:3])), "setitem: index 9 at position 1 is out of range for dim 0 of size 4"),
+    "index_add": (lambda t: t(X).index_add(0, t(BAD), t(X[:3])), "index_add: index 9 at position 1 is out of range for dim 0 of size 4"),
+    "index_add, many": (lambda t: t(np.zeros((2, 40, 3), np.float32)).index_add(1, t(MANY), t(np.ones((2, 40, 3), np.float32))), "index_add: index -1 at position 21 is out of range for dim 1 of size 40"),
+    "index_copy": (lambda t: t(GRID).index_copy(1, t([0, -1]), t(GRID[:, :2])), "index_copy: index -1 at position 1 is out of range for dim 1 of size 4"),
+    "index_select": (lambda t: t(GRID).index_select(1, t([0, 3, 4])), "index_select: index 4 at position 2 is out of range for dim 1 of size 4"),
+    "index_fill": (lambda t: t(GRID).index_fill(1, t([0, -5]), 1.0), "index_fill: index -5 at position 1 is out of range for dim 1 of size 4"),
+    "index_reduce": (lambda t: t(GRID).index_reduce(1, t([0, 4]), t(GRID[:, :2]), "amax"), "index_reduce: index 4 at position 1 is out of range for dim 1 of size 4"),
+    "scatter_reduce": (lambda t: t(GRID).scatter_reduce(1, t([[0, 3], [1, 4]]), t(GRID), "prod"), "scatter_reduce: index 4 at position (1, 1) is out of range for dim 1 of size 4"),
+    "take": (lambda t: t(GRID).take(t([[0], [-13]])), "take: index -13 at position (1, 0) is out of range for dim 0 of size 12"),
+    "put": (lambda t: t(GRID).put(t([0, 12]), t(GRID[0, :2])), "put: index 12 at position 1 is out of range for dim 0 of size 12"),
     "gather": (lambda t: tt.gather(t(GRID), 1, t([[0, 3], [-1, 1]])), "gather: index -1 at position (1, 0) is out of range for dim 1 of size 4"),
     "scatter_add": (
         lambda t: t(GRID).scatter_add(1, t([[0, 3], [1, 4]]), t(GRID)),
@@ -145,7 +153,7 @@ def test_the_cpu_raises_at_once_and_the_device_at_the_next_wait(name: str, monke
 
 
 def test_every_op_that_reports_is_asked() -> None:
-    asked = {"index_get", "index_put", "index_assign", "gather", "scatter", "scatter_add", "embedding", "cross_entropy"}
+    asked = {"index_get", "index_put", "index_assign", "gather", "scatter", "scatter_add", "scatter_reduce", "embedding", "cross_entropy"}
     assert {op.name for op in registry.values() if op.reports} == asked
 
 

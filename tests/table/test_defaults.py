@@ -21,6 +21,10 @@ OWN: dict[str, dict[str, Any]] = {
     "min_dim": {"keepdim": False},
     "cumsum": {"reverse": False},
     "var": {"correction": 1},
+    **{name: {"called": ""} for name in ("gather", "scatter", "scatter_add", "scatter_reduce")},  # what messages call the function
+    "index_get": {"called": "getitem"},
+    "index_put": {"called": "setitem"},
+    "index_assign": {"called": "setitem"},
 }
 
 

@@ -39,6 +39,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "dims": lambda: (0,), "index": places, "split_sizes": lambda: [1, 2], "sizes": lambda: (3, 1), "value": lambda: 1.0,
     "fill_value": lambda: 1.0, "p": lambda: 0.5, "min": lambda: 0.0, "max": lambda: 1.0, "dtype": lambda: tt.float32,
     "normalized_shape": lambda: (3,), "pad": lambda: (1, 1), "equation": lambda: "ij,jk->ik", "indices": lambda: (places(),),
+    "reduce": lambda: "amax",
 }  # fmt: skip
 # Those of single functions, where these do not fit.
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
@@ -47,6 +48,10 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "nll_loss": {"target": lambda: tt.tensor([0, 1, 2])},
     **{k: {"self": lambda: tt.ones(3), "input": lambda: tt.ones(3)} for k in ("dot", "vdot", "outer", "ger")},
     **{k: {"index": lambda: m().long() * 0} for k in ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "take_along_dim")},
+    **{k: {"index": lambda: m().long() * 0} for k in ("scatter_reduce", "scatter_reduce_")},
+    **{k: {"source": lambda: tt.ones(3)} for k in ("put", "put_")},
+    "select_scatter": {"index": lambda: 1},
+    "as_strided_scatter": {"stride": lambda: (3, 1)},
 }
 # What is taken where a tensor is meant, and is no mistake: (function, argument).
 TAKEN = {

@@ -33,13 +33,19 @@ def position_blocks(name: str, shape: tuple[int, ...], index: np.ndarray, dim: i
     strides, size = contiguous_strides(shape), shape[dim]
     for block in _blocks(index.shape):
         at = index[block]
-        if at.dtype != np.int64 or not at.flags.c_contiguous or int(at.view(np.uint64).max()) >= size:
-            if int(at.min()) < 0 or int(at.max()) >= size:
-                check_range(name, index, size, dim, negative=False)
+        if not _inside(at, size):
+            check_range(name, index, size, dim, negative=False)
         if index.ndim > 1 or at.dtype != np.int64:
             at = np.multiply(at, strides[dim], dtype=np.int64, casting="unsafe")
             _move(at, block, strides, dim)
         yield block, at.reshape(-1)
+
+
+def _inside(at: np.ndarray, size: int) -> bool:
+    """Whether all of a block lies in 0..size-1; in one pass where it can be had: read as unsigned numbers, negative ones are large."""
+    if at.dtype == np.int64 and at.flags.c_contiguous:
+        return int(at.view(np.uint64).max()) < size
+    return int(at.min()) >= 0 and int(at.max()) < size
 
 
 def _move(at: np.ndarray, block: tuple[Any, ...], strides: tuple[int, ...], dim: int) -> None:

@@ -95,8 +95,8 @@ def numpy_fold_rows(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, sourc
         folded = _sum_of_run(run) if summed else ufunc.reduce(run, 1, dtype=target.dtype)
         target[:, found[k]] = ufunc(target[:, found[k]], folded)
     step = max(TOGETHER * 128 // (target.shape[0] * width), 16)  # runs whose sums are in the cache together
-    for first in range(long, starts.size, step):
-        some = slice(first, first + step)
+    for begin in range(long, starts.size, step):
+        some = slice(begin, begin + step)
         _fold_rounds(ufunc, target, source, order, starts[some], lengths[some], found[some])
 
 
@@ -127,8 +127,8 @@ def _fold_narrow(ufunc: np.ufunc, target: np.ndarray, keys: np.ndarray, source: 
         return
     step = max(TOGETHER * 128 // max(rows * width, keys.size * width), 1)
     at = ((np.arange(min(step, lead)) * (rows * width))[:, None, None] + keys[:, None] * width + np.arange(width)).reshape(-1)
-    for first in range(0, lead, step):
-        part, values = target[first : first + step], source[first : first + step].reshape(-1)
+    for begin in range(0, lead, step):
+        part, values = target[begin : begin + step], source[begin : begin + step].reshape(-1)
         sums = part.astype(np.float64) if wide else part
         ufunc.at(sums.reshape(-1), at[: values.size], values.astype(sums.dtype, copy=False))
         if wide:

@@ -7,12 +7,13 @@ from typing import Any
 from tritensor.array import element_strides
 from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, ops
-from tritensor.tensor.aliasing.inplace import own_cells, overwrite
+from tritensor.tensor.aliasing.inplace import overwrite, own_cells
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem
 from tritensor.tensor.functions.shaping.joining import narrow, select
 from tritensor.tensor.functions.shaping.reshaping import diagonal
-from tritensor.tensor.functions.shaping.strided import as_strided, storage_offset as offset_of
+from tritensor.tensor.functions.shaping.strided import as_strided
+from tritensor.tensor.functions.shaping.strided import storage_offset as offset_of
 from tritensor.tensor.publishing.publish import function
 
 

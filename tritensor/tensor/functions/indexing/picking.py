@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.errors import DeviceError, DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
@@ -17,7 +17,6 @@ from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.indexing.scattering import typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.index import advanced_index, basic_index, entries_of, is_basic
 
@@ -65,7 +64,7 @@ def _is_rows(x: Tensor, index: Any) -> bool:
 
 def _is_whole_mask(x: Tensor, index: Any) -> bool:
     """Whether the index is one mask of x's own shape."""
-    return isinstance(index, Tensor) and index.array.dtype == np.bool_ and 0 < len(x.array.shape) and index.array.shape == x.array.shape
+    return isinstance(index, Tensor) and index.array.dtype == np.bool_ and len(x.array.shape) > 0 and index.array.shape == x.array.shape
 
 
 def where_true(x: Tensor, mask: Tensor) -> Tensor:
@@ -161,12 +160,12 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     view, found, dims, front = advanced_index(x, entries, "index_put")
     if view is x and found:
         v = _spread(values, _taken(x, found, dims, front))
-        return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate))
+        return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
     out = ops.copy(x)
     part, found, dims, front = advanced_index(out, entries, "index_put")
     if found:
         v = _spread(values, _taken(part, found, dims, front))
-        written = ops.index_put(part, v, *found, dims=dims, front=front, accumulate=bool(accumulate))
+        written = ops.index_put(part, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
     else:
         written = ops.add(part, values) if accumulate else values
     overwrite(part, written, "index_put")
@@ -184,7 +183,7 @@ def _spread(values: Tensor, want: tuple[int, ...]) -> Tensor:
 @function(out="exact")
 def take(x: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
-    return ops.index_get(reshape_to(x, (x.array.size,)), index, dims=(0,), front=False)
+    return ops.index_get(reshape_to(x, (x.array.size,)), index, dims=(0,), front=False, called="take")
 
 
 @function(inplace=True)
@@ -198,7 +197,8 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
         raise ShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
     typed("put", x, source)
     flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
-    return no_view(reshape_to(ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate)), tuple(x.array.shape)))
+    out = ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put")
+    return no_view(reshape_to(out, tuple(x.array.shape)))
 
 
 @function(out=True)

@@ -109,9 +109,10 @@ def reduced_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, red
     typed(name, x, src)
     if reduce == "mean":
         return _scattered(name, _mean, x, dim, index, src, include_self=bool(include_self))
+    called = "" if name == "scatter_reduce" else name
     if reduce == "sum":
-        return _scattered(name, _sum, x, dim, index, src, include_self=bool(include_self))
-    return _scattered(name, ops.scatter_reduce, x, dim, index, src, reduce=reduce, include_self=bool(include_self))
+        return _scattered(name, _sum, x, dim, index, src, include_self=bool(include_self), called=called)
+    return _scattered(name, ops.scatter_reduce, x, dim, index, src, reduce=reduce, include_self=bool(include_self), called=called)
 
 
 def _spread(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
@@ -119,10 +120,10 @@ def _spread(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
     return ops.expand(number_like(x, number, dtype), shape=tuple(index.array.shape))
 
 
-def _sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
+def _sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool, called: str = "") -> Tensor:
     """The sum of what goes to a place."""
-    base = x if include_self else ops.scatter(x, index, _spread(x, index, 0), dim=dim)
-    return ops.scatter_add(base, index, source, dim=dim)
+    base = x if include_self else ops.scatter(x, index, _spread(x, index, 0), dim=dim, called=called)
+    return ops.scatter_add(base, index, source, dim=dim, called=called)
 
 
 def _mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:

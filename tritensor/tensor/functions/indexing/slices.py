@@ -7,25 +7,20 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import DeviceError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.scattering import counted, lined, number_like, reduced_into, shared_out, typed
+from tritensor.tensor.functions.indexing.scattering import counted, lined, reduced_into, shared_out, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 
 
-def _vector(name: str, index: Tensor, size: int, dim: int) -> Tensor:
-    """An index as a vector. Raises IndexError, where its values are at hand, for one below 0 or not below `size`."""
+def _vector(name: str, index: Tensor) -> Tensor:
+    """An index as a vector; the op that is given it as `called` refuses values below 0 and beyond the end."""
     if len(index.array.shape) > 1:
         raise ShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector")
-    found = lined(index)
-    at = found.array
-    if isinstance(at, np.ndarray) and at.size and at.dtype.kind in "iu" and (int(at.min()) < 0 or int(at.max()) >= size):
-        k = int(np.flatnonzero((at < 0) | (at >= size))[0])
-        raise OutOfRangeError(f"{name}: index {int(at[k])} at position {k} is out of range for dim {dim} of size {size}")
-    return found
+    return lined(index)
 
 
 def _stretched(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
@@ -37,7 +32,7 @@ def _slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
     """x, the dimension, index in source's shape, and source, all of at least one dimension; x's slices are of the sizes of source's."""
     d = normal_dim(name, dim, len(x.array.shape))
     whole, part = lined(x), lined(typed(name, x, source))
-    places = _vector(name, index, whole.array.shape[d], d)
+    places = _vector(name, index)
     want = (*whole.array.shape[:d], places.array.size, *whole.array.shape[d + 1 :])
     if tuple(part.array.shape) != want:
         given = f"x {tuple(x.array.shape)}, {places.array.size} indices along dim {d} and source {tuple(source.array.shape)}"
@@ -58,8 +53,8 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
         raise IndexError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
     whole = lined(x)
     shape = whole.array.shape
-    places = _vector("index_select", index, shape[d], d)
-    return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d))
+    places = _vector("index_select", index)
+    return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select"))
 
 
 def _factor(dtype: np.dtype, alpha: Any) -> Any:
@@ -74,7 +69,7 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
     """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
     whole, d, places, part = _slices("index_add", x, dim, index, source)
     part = part if alpha == 1 else ops.mul(part, _factor(x.array.dtype, alpha))
-    return _as(x, ops.scatter_add(whole, places, part, dim=d))
+    return _as(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
 
 @function(inplace=True, out=True)
@@ -84,7 +79,7 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     Raises IndexError for a negative index, too.
     """
     whole, d, places, part = _slices("index_copy", x, dim, index, source)
-    return _as(x, ops.scatter(whole, places, part, dim=d))
+    return _as(x, ops.scatter(whole, places, part, dim=d, called="index_copy"))
 
 
 @function(inplace=True, out=True)
@@ -95,7 +90,7 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
         reduce: "prod", "mean", "amax" or "amin"; what it means is said of scatter_reduce.
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise ShapeError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
+        raise ArgumentError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
     whole, d, places, part = _slices("index_reduce", x, dim, index, source)
     if reduce != "mean":
         return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
@@ -110,11 +105,11 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     if len(index.array.shape) > 1:
         raise ShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector")
     whole, places = lined(x), lined(index)
-    n, truth = whole.array.shape[d], np.dtype(np.bool_)
-    nowhere = ops.full(shape=(n,), value=False, dtype=truth, device=x.device)
-    here = ops.expand(number_like(x, True, truth), shape=tuple(places.array.shape))
-    chosen = ops.index_put(nowhere, here, places, dims=(0,), front=False, accumulate=False)
-    mask = ops.reshape(chosen, shape=tuple([n if k == d else 1 for k in range(len(whole.array.shape))]))
+    shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
+    nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
+    here = (*shape[:d], places.array.size, *shape[d + 1 :])
+    true = ops.full(shape=here, value=True, dtype=np.dtype(np.bool_), device=x.device)
+    mask = ops.index_put(nowhere, true, places, dims=(d,), front=False, accumulate=False, called="index_fill")
     return _as(x, ops.where(mask, _one("index_fill", x, value), whole))
 
 
