@@ -9,6 +9,10 @@ class EmptyError(ShapeError, IndexError):
     """A value asked of no elements where there is none, such as the largest."""
 
 
+class IndexShapeError(ShapeError, IndexError):
+    """An index of a shape that does not fit what it names, or what is put there."""
+
+
 class ArgumentError(ValueError, RuntimeError):
     """A number or a word that an argument does not take; the message says what it takes."""
 

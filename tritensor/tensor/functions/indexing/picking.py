@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.errors import DeviceError, DTypeError, ShapeError
+from tritensor.errors import DeviceError, DTypeError, IndexShapeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
@@ -194,7 +194,7 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     """
     count = index.array.size
     if source.array.size != count:
-        raise ShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
+        raise IndexShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
     typed("put", x, source)
     flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
     out = ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import counted, lined, reduced_into, shared_out, typed
@@ -19,7 +19,7 @@ from tritensor.tensor.publishing.publish import function
 def _vector(name: str, index: Tensor) -> Tensor:
     """An index as a vector; the op that is given it as `called` refuses values below 0 and beyond the end."""
     if len(index.array.shape) > 1:
-        raise ShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector")
+        raise IndexShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector")
     return lined(index)
 
 
@@ -36,7 +36,7 @@ def _slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
     want = (*whole.array.shape[:d], places.array.size, *whole.array.shape[d + 1 :])
     if tuple(part.array.shape) != want:
         given = f"x {tuple(x.array.shape)}, {places.array.size} indices along dim {d} and source {tuple(source.array.shape)}"
-        raise ShapeError(f"{name}: {given}; source's shape must be {want}")
+        raise IndexShapeError(f"{name}: {given}; source's shape must be {want}")
     return whole, d, _stretched(places, want, d), part
 
 
@@ -103,7 +103,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
     d = normal_dim("index_fill", dim, len(x.array.shape))
     if len(index.array.shape) > 1:
-        raise ShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector")
+        raise IndexShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector")
     whole, places = lined(x), lined(index)
     shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
