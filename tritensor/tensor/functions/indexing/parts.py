@@ -6,6 +6,7 @@ from typing import Any
 
 from tritensor.array import element_strides
 from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
+from tritensor.strides import preserve_format
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite, own_cells
 from tritensor.tensor.core import Tensor
@@ -30,7 +31,7 @@ def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
 @function
 def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of x in which src stands where x.select(dim, index) is."""
-    out = ops.copy(x)
+    out = ops.copy(x, memory_format=preserve_format)
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
@@ -42,14 +43,14 @@ def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None
         raise IndexError("slice_scatter: x has no dimensions to slice")
     if step < 1:
         raise ShapeError(f"slice_scatter: step is {step}; it must be 1 or more")
-    out = ops.copy(x)
+    out = ops.copy(x, memory_format=preserve_format)
     return _replaced("slice_scatter", out, getitem(out, (*(slice(None),) * d, slice(start, end, step))), src)
 
 
 @function
 def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of x in which src stands on a diagonal of two dimensions."""
-    out = ops.copy(x)
+    out = ops.copy(x, memory_format=preserve_format)
     return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
@@ -59,7 +60,7 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_o
 
     Raises ShapeError for an x whose memory has gaps or repeats, for a window that leaves it, and for one that reads an element twice.
     """
-    out = ops.copy(x)
+    out = ops.copy(x, memory_format=preserve_format)
     if not own_cells(x.array) or element_strides(out.array) != element_strides(x.array):
         raise ShapeError(f"as_strided_scatter: x of strides {element_strides(x.array)} has gaps or repeats; take contiguous() first")
     first = 0 if storage_offset is None else int(storage_offset) - offset_of(x)

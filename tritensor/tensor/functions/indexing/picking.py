@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import from_host, to_host
+from tritensor.array import from_host, is_contiguous, to_host
 from tritensor.autograd.modes import state
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, ShapeError
+from tritensor.strides import preserve_format
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
@@ -158,10 +159,10 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
         raise DTypeError(f"index_put: values is {values.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     entries = tuple([slice(None) if i is None else i for i in indices])
     view, found, dims, front = advanced_index(x, entries, "index_put")
-    if view is x and found:
+    if view is x and found and is_contiguous(x.array):
         v = _spread(values, _taken(x, found, dims, front))
         return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
-    out = ops.copy(x)
+    out = ops.copy(x, memory_format=preserve_format)
     part, found, dims, front = advanced_index(out, entries, "index_put")
     if found:
         v = _spread(values, _taken(part, found, dims, front))
@@ -197,8 +198,12 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
         raise IndexShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
     typed("put", x, source)
     flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
-    out = ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put")
-    return no_view(reshape_to(out, tuple(x.array.shape)))
+    out = no_view(
+        reshape_to(
+            ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put"), tuple(x.array.shape)
+        )
+    )
+    return out if is_contiguous(x.array) else overwrite(ops.copy(x, memory_format=preserve_format), out, "put")
 
 
 @function(out=True)

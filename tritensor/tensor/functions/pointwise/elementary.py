@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import to_host
+from tritensor.array import is_contiguous, to_host
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -268,14 +268,17 @@ def clamp_max(x: Tensor, max: Operand) -> Tensor:
 
 @function(inplace=True)
 def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
-    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
     if mask.array.dtype != np.bool_:
         raise DTypeError(f"masked_fill: mask is {mask.dtype.name}, not bool; compare it, as in mask != 0")
     if not isinstance(value, Tensor):
-        return ops.where(mask, dtypes.as_element(x.array.dtype, value, "masked_fill"), x)
-    if value.array.shape:
+        value = dtypes.as_element(x.array.dtype, value, "masked_fill")
+    elif value.array.shape:
         raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
-    return ops.where(mask, ops.cast(value, dtype=x.array.dtype) if value.array.dtype != x.array.dtype else value, x)
+    elif value.array.dtype != x.array.dtype:
+        value = ops.cast(value, dtype=x.array.dtype)
+    y = ops.where(mask, value, x)
+    return y if is_contiguous(y.array) else ops.copy(y)
 
 
 @function(inplace=True, out=True)
