@@ -44,6 +44,12 @@ EXPRESSIONS = [
     "T.slice_scatter(x, y[:, :2], 1, 1, 3, 0)", "T.slice_scatter(x, y[:, :2], 2)",
     "T.diagonal_scatter(m, v)", "T.diagonal_scatter(m, v[:2], 1)", "T.diagonal_scatter(b, b.diagonal(0, 1, 2) * 2, 0, 1, 2)", "m.diagonal_scatter(v[:1], -2)", "T.diagonal_scatter(m, v[:2])",
     "T.as_strided_scatter(x.detach(), v, (3,), (2,))", "T.as_strided_scatter(x.detach(), v[:2], (2,), (1,), 1)", "x.detach().as_strided_scatter(m, (3, 3), (3, 1))", "T.as_strided_scatter(x.detach(), v, (2,), (2,))",
+    *(f"T.segment_reduce(x, {r!r}, lengths=T.tensor([[1, 0, 2], [0, 3, 0]], device=on), axis=1)" for r in ("sum", "mean", "max", "min", "prod")),
+    *(f"T.segment_reduce(v, {r!r}, lengths=T.tensor([2, 0, 1], device=on), initial=1.5)" for r in ("sum", "mean", "max", "min", "prod")),
+    "T.segment_reduce(v, 'sum', offsets=T.tensor([0, 1, 3], device=on))", "T.segment_reduce(x, 'max', offsets=T.tensor([1, 2], device=on))", "T.segment_reduce(v, 'sum', lengths=n[:1], unsafe=True)",
+    "T.segment_reduce(v, 'sum', lengths=n[:1])", "T.segment_reduce(v, 'median', lengths=n)", "T.segment_reduce(v, 'sum')", "T.segment_reduce(v, 'sum', lengths=T.tensor([4, -1], device=on))",
+    "T.segment_reduce(x, 'sum', lengths=n, axis=1)",
+    "T._unsafe_masked_index(x, k, [n[:2].reshape(2, 1) * 0, n + 1], 0.5)", "T._unsafe_masked_index_put_accumulate(x, k, [n[:2].reshape(2, 1) * 0, n + 1], y)",
     "T.narrow_copy(x, 1, 1, 2)", "x.narrow_copy(0, -1, 1)", "T.narrow_copy(x, 1, 2, 2)", "T.narrow(o, 0, 0, 1)", "T.narrow(x, 1, n[0], 1)", "T.narrow(x, 1, T.tensor(True), 1)",
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why

@@ -1,14 +1,17 @@
-"""masked_select and masked_scatter: elements picked and put where a mask is True."""
+"""masked_select, masked_scatter and what PyTorch's compiler makes of them: elements picked and put where a mask is True."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.indexing.picking import where_true
+from tritensor.tensor.functions.indexing.picking import getitem, index_put, where_true
 from tritensor.tensor.functions.indexing.scattering import lined, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
@@ -44,3 +47,26 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     whole = reshape_to(ops.expand(x, shape=shape), (full.size,))
     places = new_tensor(from_host(flat, x.device))
     return no_view(reshape_to(ops.index_put(whole, first, places, dims=(0,), front=False, accumulate=False), shape))
+
+
+def _inside(x: Tensor, indices: Any) -> tuple[Any, ...]:
+    """Index tensors brought to the nearest places that x has."""
+    sizes = zip(indices, x.array.shape, strict=False)
+    return tuple([i if i is None else ops.clamp(i, -n, n - 1) for i, n in sizes])
+
+
+@function(method=False)
+def _unsafe_masked_index(x: Tensor, mask: Tensor, indices: Any, fill: float) -> Tensor:
+    """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
+    if not x.array.size:
+        return ops.full(shape=tuple(mask.array.shape), value=fill, dtype=x.array.dtype, device=x.device)
+    taken = getitem(x, tuple([slice(None) if i is None else i for i in _inside(x, indices)]))
+    return ops.where(mask, taken, dtypes.as_element(x.array.dtype, fill, "_unsafe_masked_index"))
+
+
+@function(method=False)
+def _unsafe_masked_index_put_accumulate(x: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """A copy of x with values added at indices where mask is True, where they may be out of range elsewhere."""
+    if not x.array.size:
+        return ops.copy(x)
+    return index_put(x, _inside(x, indices), ops.where(mask, values, dtypes.as_element(x.array.dtype, 0, "index_put")), True)
