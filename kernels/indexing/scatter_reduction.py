@@ -73,6 +73,12 @@ def _fold_kernel(
 
 
 @triton.jit
+def _is(value, y):
+    """Whether a value is the result; NaN is NaN."""
+    return (value == y) | ((value != value) & (y != y))
+
+
+@triton.jit
 def _share(g, value, y, product, some, HOW: tl.constexpr):
     """What one element of a run gets: of a product, that of the others; else its part among the `some` elements that are y."""
     if HOW == 0:
@@ -80,7 +86,7 @@ def _share(g, value, y, product, some, HOW: tl.constexpr):
         alone = tl.where(value == 0, some == 1, some == 0)
         return tl.where(alone, g * others, 0.0)
     else:
-        return tl.where(value == y, maths.div(g, tl.maximum(some, 1.0)), 0.0)
+        return tl.where(_is(value, y), maths.div(g, tl.maximum(some, 1.0)), 0.0)
 
 
 # gx[l, k, d], gsource[l, i, d] = the gradients of the run that keys[i] = k names; gx holds g already, gsource zeros
@@ -100,7 +106,7 @@ def _fold_backward_kernel(
     if INCLUDE:
         if HOW == 0:
             product = tl.where(old == 0, product, old)
-        some += tl.where(old == (0 if HOW == 0 else result), 1.0, 0.0)
+        some += tl.where((old == 0) if HOW == 0 else _is(old, result), 1.0, 0.0)
     live = first
     k = 0
     while tl.max(live.to(tl.int32), 0) > 0:
@@ -109,7 +115,7 @@ def _fold_backward_kernel(
         value = tl.load(source + (lead[None, :] * count + row[:, None]) * width + d[None, :], mask=mask, other=1).to(TYPE)
         if HOW == 0:
             product *= tl.where(mask & (value != 0), value, 1.0)
-        some += tl.where(mask & (value == (0 if HOW == 0 else result)), 1.0, 0.0)
+        some += tl.where(mask & ((value == 0) if HOW == 0 else _is(value, result)), 1.0, 0.0)
         k += 1
         after = tl.load(keys + p + k, mask=live & (p + k < count), other=-1)
         live = live & (after == key)
@@ -215,11 +221,11 @@ def _reference_backward(
     found = [at for _, at in position_blocks("scatter_reduce", lined(x).shape, lined(index), dim)]
     at = np.concatenate(found) if found else np.zeros(0, np.int64)
     values = inner(lined(source), lined(index).shape).reshape(-1).astype(kind, copy=False)
-    special = (values == 0) if reduce == "prod" else (values == result[at])
+    special = (values == 0) if reduce == "prod" else _is_numpy(values, result[at])
     some = np.bincount(at, special, up.size).astype(kind)  # how many are 0, or are the result
     product = np.ones(0, kind)
     if include_self:
-        some += (old == 0) if reduce == "prod" else (old == result)
+        some += (old == 0) if reduce == "prod" else _is_numpy(old, result)
     with np.errstate(all="ignore"):
         if reduce == "prod":
             product = np.where(old == 0, 1, old) if include_self else np.ones_like(old)
@@ -238,10 +244,15 @@ def _reference_backward(
     return gx, None, whole
 
 
+def _is_numpy(value: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`_is` on numpy arrays."""
+    return np.asarray((value == y) | ((value != value) & (y != y)))
+
+
 def _numpy_share(g: np.ndarray, value: np.ndarray, y: np.ndarray, product: np.ndarray, some: np.ndarray, reduce: str) -> np.ndarray:
     """`_share` on numpy arrays."""
     if reduce != "prod":
-        return np.where(value == y, g / np.maximum(some, 1), g.dtype.type(0))
+        return np.where(_is_numpy(value, y), g / np.maximum(some, 1), g.dtype.type(0))
     zero = value == 0
     others = np.where(zero, product, product / np.where(zero, g.dtype.type(1), value))
     return np.where(np.where(zero, some == 1, some == 0), g * others, g.dtype.type(0))
@@ -263,10 +274,15 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
     return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
 
 
+def _is_on_tensors(value: Any, y: Any) -> Any:
+    """`_is` on tensors."""
+    return ops.logical_or(ops.eq(value, y), ops.logical_and(ops.ne(value, value), ops.ne(y, y)))
+
+
 def _extreme_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduce: str, include_self: bool) -> tuple[Any, Any]:
     """The largest or smallest: g is shared evenly among those that are the result."""
     kind = g.array.dtype
-    mine, theirs = ops.eq(x, y), ops.eq(read, ops.gather(y, index, dim=dim))
+    mine, theirs = _is_on_tensors(x, y), _is_on_tensors(read, ops.gather(y, index, dim=dim))
     some = ops.cast(mine, dtype=kind) if include_self else _zeros(tuple(x.array.shape), g)
     share = ops.div(g, ops.maximum(ops.scatter_add(some, index, ops.cast(theirs, dtype=kind), dim=dim), 1.0))
     return ops.where(mine, share, 0.0), ops.where(theirs, ops.gather(share, index, dim=dim), 0.0)

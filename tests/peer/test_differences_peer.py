@@ -39,6 +39,19 @@ def _added(T: Any) -> Any:
     return x
 
 
+def _spread(T: Any) -> Any:
+    return T.index_put(T.zeros(2, 2), (None, T.tensor([0])), T.tensor([5.0]))
+
+
+def _reduced(reduce: str) -> Callable[[Any], Expression]:
+    """scatter_reduce of x to one place, of which the index reaches the first two elements."""
+    return lambda T: lambda x: T.ones(1, dtype=T.float64).scatter_reduce(0, T.tensor([0, 0]), x, reduce)
+
+
+def _window(T: Any) -> Expression:
+    return lambda x: (T.as_strided_scatter(x, T.zeros(1, dtype=T.float64), (1,), (1,), 0) * 3).sum()
+
+
 # What the page says: (what PyTorch gives, what raises here)
 RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
@@ -61,6 +74,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "vector.cumsum()": (lambda T: T.arange(3).cumsum(), TypeError, [0, 1, 3]),
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
     "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
+    "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
 }
 
@@ -99,6 +113,14 @@ def _gradient(T: Any, f: Expression, x: list[float]) -> list[float]:
 # What the page says: (expression, PyTorch's number, the one here)
 NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "amax": (lambda T: _gradient(T, T.amax, [1.0, math.nan])[0], math.nan, 0.0),
+    "scatter_reduce`, `index_reduce": (lambda T: _gradient(T, _reduced("amax")(T), [1.0, math.nan])[0], math.nan, 0.0),
+    "scatter_reduce(prod)": (
+        lambda T: _gradient(T, lambda x: T.ones(1, dtype=T.float64).scatter_reduce(0, T.tensor([0]), x, "prod"), [2.0, 4.0])[1],
+        0.5,
+        0.0,
+    ),
+    "narrow_copy": (lambda T: _gradient(T, lambda x: T.narrow_copy(x, 0, -1, 1), [1.0, 2.0])[1], 0.0, 1.0),
+    "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),
     "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),

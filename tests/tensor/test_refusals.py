@@ -10,6 +10,11 @@ import pytest
 import tritensor as tt
 import tritensor.nn.functional as F
 
+
+def places(x: tt.Tensor) -> tt.Tensor:
+    return tt.tensor([0, 1, 2], device=x.device)
+
+
 REDUCTIONS = (
     "sum", "nansum", "mean", "nanmean", "prod", "count_nonzero", "cumsum", "var", "std", "var_mean", "std_mean", "amax", "amin", "max", "min",
     "argmax", "argmin", "any", "all", "logsumexp",
@@ -178,6 +183,23 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "two devices": (lambda x: x + tt.ones(2, 3, device="cpu" if x.is_cuda else "cuda"), RuntimeError, "add: "),
     "too many operands": (lambda x: tt.ops.neg(x, x), TypeError, r"neg\(\) takes 1 positional argument but 2 were given"),
     "too few operands": (lambda x: tt.ops.mul(x), TypeError, r"mul\(\) missing 1 required positional argument: 'b'"),
+    "scatter_reduce by a median": (lambda x: x.scatter_reduce(1, places(x)[None], x, "median"), ValueError, "scatter_reduce: reduce is 'median'; it is 'sum', 'prod', 'mean', 'amax' or 'amin'"),
+    "scatter_reduce of another type": (lambda x: x.scatter_reduce(1, places(x)[None], x.double(), "sum"), RuntimeError, r"scatter_reduce: src is float64, x is float32; cast one of them with .to\("),
+    "a mean of truth": (lambda x: (x > 0).scatter_reduce(1, places(x)[None], x > 0, "mean"), RuntimeError, r"mean: bool has no mean; cast it with .to\("),
+    "index_reduce to a sum": (lambda x: x.index_reduce(1, places(x), x, "sum"), RuntimeError, "index_reduce: reduce is 'sum'; it is 'prod', 'mean', 'amax' or 'amin' .for sums there is index_add"),
+    "index_add of the wrong size": (lambda x: x.index_add(1, places(x)[:2], x), IndexError, r"index_add: x \(2, 3\), 2 indices along dim 1 and source \(2, 3\); source's shape must be \(2, 2\)"),
+    "index_copy by a matrix": (lambda x: x.index_copy(1, places(x)[None], x), IndexError, r"index_copy: index \(1, 3\) is not a vector"),
+    "index_fill by a vector": (lambda x: x.index_fill(1, places(x), x[0]), RuntimeError, r"index_fill: value has shape \(3,\); give a number or a 0-d tensor"),
+    "index_put of another type": (lambda x: x.index_put((places(x)[:2],), x.double()), RuntimeError, r"index_put: values is float64, x is float32; cast one of them with .to\("),
+    "index_put of the wrong shape": (lambda x: x.index_put((places(x)[:1],), x[:, :2]), RuntimeError, r"index_put: values \(2, 2\) does not broadcast to the indexed elements, \(1, 3\)"),
+    "index_put by one tensor": (lambda x: x.index_put(places(x), x), TypeError, "index_put: indices is a Tensor; give a tuple of tensors"),
+    "put of too few": (lambda x: x.put(places(x), x), IndexError, "put: source has 6 elements for 3 in index; both must be the same"),
+    "masked_scatter of too few": (lambda x: x.masked_scatter(x > 0, x[0]), RuntimeError, "masked_scatter: source has 3 elements for 6 that the mask names"),
+    "slice_scatter backwards": (lambda x: x.slice_scatter(x, 1, 0, 3, -1), RuntimeError, "slice_scatter: step is -1; it must be 1 or more"),
+    "diagonal_scatter of the wrong size": (lambda x: x.diagonal_scatter(x[0]), RuntimeError, r"diagonal_scatter: src \(3,\) for a part of shape \(2,\); both must be the same"),
+    "narrow of a number": (lambda x: x.sum().narrow(0, 0, 1), RuntimeError, "narrow: x has no dimensions to narrow"),
+    "narrow from a truth": (lambda x: x.narrow(1, tt.tensor(True), 1), RuntimeError, "narrow: start is a tensor of bool; give an int, or a 0-d tensor of integers"),
+    "segments of the wrong length": (lambda x: tt.segment_reduce(x, "sum", lengths=places(x), axis=0), RuntimeError, "segment_reduce: lengths do not add to 2, the size of axis 0; give unsafe=True"),
     "numpy with a gradient": (lambda x: x.cpu().clone().requires_grad_().numpy(), RuntimeError, "numpy: "),
     "a capsule with a gradient": (lambda x: x.cpu().clone().requires_grad_().__dlpack__(), BufferError, "dlpack: the tensor requires grad; export .detach"),
     "an array that must not be copied": (lambda x: x.cpu().__array__(np.float64, copy=False), ValueError, "numpy: float32 cannot become float64 without a copy"),

@@ -143,6 +143,9 @@ def test_nan_wins(on: str) -> None:
         y = x.scatter_reduce(0, at, s, reduce)
         assert y.isnan().tolist() == [True, True, False]
         assert y[2].item() == last
+    t = s.clone().requires_grad_()
+    x.scatter_reduce(0, at, t, "amax")[0].backward()
+    assert t.grad.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("on", DEVICES)
