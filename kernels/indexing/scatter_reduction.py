@@ -337,7 +337,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ties = rng.integers(-1, 2, (3, 8)).astype(np.float64)
     return [
         *found,
-        Sample(draw(5), rng.integers(0, 5, 270), draw(270), dim=0, reduce="amin", include_self=False),  # more keys than a tile has
         Sample(draw(2, 5), np.zeros((2, 0), np.int64), np.zeros((2, 0)), dim=1, reduce="amax", include_self=False),
         Sample(draw(), np.array(0), draw(), dim=0, reduce="prod", include_self=True),
         Sample(draw(2, 4), rng.integers(0, 4, (2, 9)), zeros, dim=1, reduce="prod", include_self=True),
