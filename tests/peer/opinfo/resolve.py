@@ -44,6 +44,8 @@ def resolved(op: Any) -> tuple[Callable[..., Any] | None, str]:
         found, name = getattr(tt.Tensor, op.name, None), f"Tensor.{op.name}"
     else:
         found, name = named(op.name), op.name
+        if found is None and isinstance(f, types.BuiltinFunctionType):  # an entry named after what is called underneath
+            found = named(f.__name__)
         if found is None and not hasattr(torch, op.name.partition(".")[0]):
             found = getattr(tt.Tensor, op.name, None)
     return (found, "") if callable(found) else (None, f"no {name}")
