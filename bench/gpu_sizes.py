@@ -162,6 +162,7 @@ EXTRA: dict[str, Callable[[Any, int], list[Sample]]] = {
     "gather": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), dim=d) for d in (1, 0)],
     "scatter": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), _square(rng, n), dim=1)],
     "scatter_add": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), _square(rng, n), dim=d) for d in (1, 0)],
+    "scatter_reduce": lambda rng, n: [Sample(_square(rng, n), rng.integers(0, n, (n, n)), _square(rng, n), dim=1, reduce=r) for r in ("prod", "amax")],
     "index_get": lambda rng, n: [Sample(_square(rng, n), _indexed(rng, n), dims=(0,), front=False)],
     "index_put": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), _indexed(rng, n), dims=(0,), front=False, accumulate=a) for a in (False, True)],
     "index_assign": lambda rng, n: [Sample(_square(rng, n), _square(rng, n), _indexed(rng, n), dims=(0,), front=False)],
