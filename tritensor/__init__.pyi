@@ -153,6 +153,12 @@ def LongTensor(*data: Any, device: Any = None) -> Tensor:
 def ShortTensor(*data: Any, device: Any = None) -> Tensor:
     """Tensors of int16."""
 
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: _builtins.float) -> Tensor:
+    """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
+
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """A copy of x with values added at indices where mask is True, where they may be out of range elsewhere."""
+
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its gradient at 0 is 0."""
 
@@ -251,6 +257,9 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.
 
 def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """x.as_strided(size, stride, storage_offset) as a copy."""
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+    """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Data as a tensor, without a copy where it is a tensor, or a numpy array for the CPU, of the type asked for."""
@@ -456,6 +465,9 @@ def diagonal(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, 
 def diagonal_copy(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """x.diagonal(offset, dim1, dim2) as a copy."""
 
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
+    """A copy of x in which src stands on a diagonal of two dimensions."""
+
 def diff(input: Tensor, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
 
@@ -652,19 +664,22 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
 
 def index_add(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """A copy of x with alpha * source's slices added at the indices of a dimension."""
+    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
 def index_copy(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of x with source's slices written at the indices of a dimension."""
+    """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
 def index_fill(input: Tensor, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-    """A copy of x with one value written at the indices of a dimension."""
+    """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-    """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+    """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+
+def index_reduce(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
 
 def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The slices of a dimension that a vector of indices names."""
+    """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
@@ -781,13 +796,13 @@ def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
 
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where mask (which broadcasts with x) is True, as a vector."""
+    """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
 
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
@@ -845,6 +860,9 @@ def nansum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = 
 
 def narrow(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
     """Elements start to start + length - 1 of a dimension."""
+
+def narrow_copy(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Elements start to start + length - 1 of a dimension, as a copy."""
 
 def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x != other."""
@@ -911,6 +929,9 @@ def prod(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = No
 
 def promote_types(type1: Any, type2: Any) -> Any:
     """The smallest type of the higher kind that holds what both hold. Raises DTypeError where there is none."""
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+    """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
@@ -1011,11 +1032,20 @@ def scatter(input: Tensor, dim: _builtins.int, index: Tensor, src: Any = None, *
 def scatter_add(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
 
+def scatter_reduce(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
+def segment_reduce(data: Tensor, reduce: _builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _builtins.int = 0, unsafe: _builtins.bool = False, initial: _builtins.float | None = None) -> Tensor:
+    """The `reduce` ("sum", "mean", "max", "min", "prod") of each segment of `axis`: data (.., n, ..) becomes (.., segments, ..). Waits for the device."""
+
 def select(input: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
     """x at one index of a dimension, which goes."""
 
 def select_copy(input: Tensor, dim: _builtins.int, index: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """x.select(dim, index) as a copy."""
+
+def select_scatter(input: Tensor, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
+    """A copy of x in which src stands where x.select(dim, index) is."""
 
 def set_default_device(device: Any) -> None:
     """Make tensors on `device`, where none is asked for, on this thread; None is the CPU again. `with device(...)` does so for a block."""
@@ -1043,6 +1073,9 @@ def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def slice_copy(input: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
+
+def slice_scatter(input: Tensor, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which src stands at start:end:step of a dimension."""
 
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
@@ -1105,7 +1138,7 @@ def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x.t() as a copy."""
 
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Elements of the flattened tensor, in index's shape."""
+    """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
 
 def take_along_axis(input: Tensor, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
     """numpy's name for take_along_dim, and numpy's default: the last axis."""

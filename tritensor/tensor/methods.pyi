@@ -274,6 +274,9 @@ class Methods:
     def as_strided(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
 
+    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+        """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
+
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse sine."""
 
@@ -520,6 +523,9 @@ class Methods:
     def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
 
+    def diagonal_scatter(self, src: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
+        """A copy of x in which src stands on a diagonal of two dimensions."""
+
     def diff(self, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
         """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
 
@@ -716,31 +722,37 @@ class Methods:
     def imag(self, value: Any) -> None: ...
 
     def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
     def index_add_(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
     def index_copy(self, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension."""
+        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
     def index_copy_(self, dim: _builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension."""
+        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
     def index_fill(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value written at the indices of a dimension."""
+        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
     def index_fill_(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value written at the indices of a dimension."""
+        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
     def index_put(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
 
     def index_put_(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+
+    def index_reduce(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
+
+    def index_reduce_(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
+        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
 
     def index_select(self, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The slices of a dimension that a vector of indices names."""
+        """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Sum of products over the last dimension of both; with a 0-d operand, their product."""
@@ -905,10 +917,10 @@ class Methods:
         """The last two dimensions exchanged."""
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
@@ -917,7 +929,7 @@ class Methods:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
 
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The elements where mask (which broadcasts with x) is True, as a vector."""
+        """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
@@ -981,6 +993,9 @@ class Methods:
 
     def narrow(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
         """Elements start to start + length - 1 of a dimension."""
+
+    def narrow_copy(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """Elements start to start + length - 1 of a dimension, as a copy."""
 
     def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x != other."""
@@ -1059,6 +1074,12 @@ class Methods:
 
     def prod(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def put(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+    def put_(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Radians as degrees."""
@@ -1162,8 +1183,17 @@ class Methods:
     def scatter_add_(self, dim: _builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
 
+    def scatter_reduce(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
+    def scatter_reduce_(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
+        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
     def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
         """x at one index of a dimension, which goes."""
+
+    def select_scatter(self, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
+        """A copy of x in which src stands where x.select(dim, index) is."""
 
     def set_(self, source: Tensor | None = None, storage_offset: _builtins.int = 0, size: Any = None, stride: Any = None) -> Tensor:
         """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none."""
@@ -1200,6 +1230,9 @@ class Methods:
 
     def sinh_(self) -> Tensor:
         """The hyperbolic sine."""
+
+    def slice_scatter(self, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which src stands at start:end:step of a dimension."""
 
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
@@ -1277,7 +1310,7 @@ class Methods:
         """t, in place: the memory stays, this tensor's shape changes."""
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Elements of the flattened tensor, in index's shape."""
+        """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
 
     def take_along_axis(self, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
         """numpy's name for take_along_dim, and numpy's default: the last axis."""
