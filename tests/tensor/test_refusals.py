@@ -197,7 +197,7 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "masked_scatter of too few": (lambda x: x.masked_scatter(x > 0, x[0]), RuntimeError, "masked_scatter: source has 3 elements for 6 that the mask names"),
     "slice_scatter backwards": (lambda x: x.slice_scatter(x, 1, 0, 3, -1), RuntimeError, "slice_scatter: step is -1; it must be 1 or more"),
     "diagonal_scatter of the wrong size": (lambda x: x.diagonal_scatter(x[0]), RuntimeError, r"diagonal_scatter: src \(3,\) for a part of shape \(2,\); both must be the same"),
-    "narrow of a number": (lambda x: x.sum().narrow(0, 0, 1), RuntimeError, "narrow: x has no dimensions to narrow"),
+    "narrow of a number": (lambda x: x.sum().narrow(0, 0, 1), RuntimeError, "narrow: a 0-d tensor has no dimension to narrow"),
     "narrow from a truth": (lambda x: x.narrow(1, tt.tensor(True), 1), RuntimeError, "narrow: start is a tensor of bool; give an int, or a 0-d tensor of integers"),
     "segments of the wrong length": (lambda x: tt.segment_reduce(x, "sum", lengths=places(x), axis=0), RuntimeError, "segment_reduce: lengths do not add to 2, the size of axis 0; give unsafe=True"),
     "numpy with a gradient": (lambda x: x.cpu().clone().requires_grad_().numpy(), RuntimeError, "numpy: "),
