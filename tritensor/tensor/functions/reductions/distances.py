@@ -44,11 +44,12 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
 @function(out=True, inplace=True)
 def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
+    ndim = x.ndim
     if not isinstance(p, int | float) or p <= 0:
         raise ArgumentError(f"renorm: p {p} is not positive; give a positive number")
     if maxnorm < 0:
         raise ArgumentError(f"renorm: maxnorm {maxnorm} is negative; give 0 or more")
-    if x.ndim < 2:
+    if ndim < 2:
         raise ShapeError(f"renorm: x {tuple(x.shape)} has {x.ndim} dimensions; it needs two, so that slices are vectors")
     axis = normal_dim("renorm", dim, x.ndim)
     wide = as_type(x, dtypes.of(dtypes.accumulator(x.array.dtype)))

@@ -113,14 +113,15 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     At least `minlength` counts. Reads the largest element, which waits for a GPU. The same on every run: nothing is added by float atomics.
     Raises ShapeError, DTypeError and ArgumentError for other shapes and types, and for negative numbers.
     """
+    given = None if weights is None else weights.shape
     if minlength < 0:
         raise ArgumentError(f"bincount: minlength {minlength} is negative; give 0 or more")
     if x.array.dtype.kind not in "iu":
         raise DTypeError(f"bincount: x is {x.dtype.name}; cast it to an integer type such as int64")
     if x.ndim != 1:
         raise ShapeError(f"bincount: x {tuple(x.shape)} has {x.ndim} dimensions; give one, as x.flatten() has")
-    if weights is not None and weights.shape != x.shape:
-        raise ShapeError(f"bincount: x {tuple(x.shape)}, weights {tuple(weights.shape)}: give one weight for each number")
+    if given is not None and given != x.shape:
+        raise ShapeError(f"bincount: x {tuple(x.shape)}, weights {tuple(given)}: give one weight for each number")
     if x.numel() == 0:
         return ops.full(shape=(minlength,), value=0, dtype=np.dtype(np.int64), device=x.device)
     keys = ops.cast(x, dtype=np.dtype(np.int64))
