@@ -47,6 +47,10 @@ MODULES = {
     "shaping.reordering": "flip roll",
     "shaping.view_gradients": "pad_diagonal pad_view",
     "shaping.views": "as_strided diagonal expand index_view permute reshape unfold",
+    "sorting.positions": "nonzero_static",
+    "sorting.ranks": "rank_place",
+    "sorting.search": "run_lengths searchsorted",
+    "sorting.sort": "argsort sort sort_values topk",
     "spectral.fourier": "fft_c2c fft_c2r fft_r2c",
     "spectral.overlap_add": "overlap_add",
 }

@@ -44,8 +44,8 @@ def forced(**configs: Any) -> Iterator[None]:
 
     A function `(key, default) -> config` changes what the rule says. Names: matmul (linear too), conv2d, conv2d_weight (Tiles);
     softmax, layer_norm, cross_entropy, cumsum (RowTiles); reduction (and reduction_join, of its parts), spread,
-    layer_norm_weight (Blocks); radix_sort, radix_scan,
-    sum_parts (elements of a block). What a kernel cannot run with fails in the compiler or in the launch. One setting for all threads.
+    layer_norm_weight (Blocks); sort (SortTile); radix_sort,
+    radix_scan, sum_parts (elements of a block). What a kernel cannot run with fails in the compiler or in the launch. One setting for all threads.
     """
     before = dict(_forced)
     _forced.update(configs)

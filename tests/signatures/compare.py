@@ -50,6 +50,11 @@ def knows(ours: Callable[..., Any], name: str) -> bool:
     return body is not None and arguments._own_name(body, name) is not None
 
 
+def needed_by_name(p: inspect.Parameter | None) -> bool:
+    """Whether a parameter has no default and is given by keyword alone."""
+    return p is not None and p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is EMPTY
+
+
 def differences(ours: Callable[..., Any], theirs: inspect.Signature, method: bool = False) -> set[str]:
     """What a caller who writes to PyTorch's signature would notice: `name=` is not known, the `default of name`, the `order`, a
     `call by place` or `by keyword` that is refused."""
@@ -73,12 +78,13 @@ def differences(ours: Callable[..., Any], theirs: inspect.Signature, method: boo
             except TypeError:
                 found.add("call by keyword")
     leading = _leading(by_place, unknown)
+    always = {p.name: Given(p.name) for p in given if needed_by_name(p) and needed_by_name(inspect.signature(ours).parameters.get(p.name))}
     try:
-        places = bound(ours, (*lead, *(Given(p.name) for p in leading), *(Given(p.name) for p in star)), {})
+        places = bound(ours, (*lead, *(Given(p.name) for p in leading), *(Given(p.name) for p in star)), always)
     except TypeError:
         return found | {"call by place"}
     by_name = bool(leading) and not (star or positional_only or "call by keyword" in found) and all(p.kind not in ONLY for p in leading)
-    if by_name and bound(ours, lead, {p.name: Given(p.name) for p in leading}) != places:
+    if by_name and bound(ours, lead, {p.name: Given(p.name) for p in leading} | always) != places:
         found.add("order")
     return found | _defaults(
         ours, places, [p for p in given if p.default is not EMPTY and p.name not in unknown and not p.name.startswith("_")]

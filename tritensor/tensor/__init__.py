@@ -10,6 +10,7 @@ from tritensor.tensor.functions import linear as linear
 from tritensor.tensor.functions import pointwise as pointwise
 from tritensor.tensor.functions import reductions as reductions
 from tritensor.tensor.functions import shaping as shaping
+from tritensor.tensor.functions import sorting as sorting
 from tritensor.tensor.functions import spectral as spectral
 from tritensor.tensor.functions import types as types
 from tritensor.tensor.publishing import publish as publish

@@ -21,22 +21,25 @@ INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 @triton.jit
 def _one_hot(keys, n, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
-    """Row i says which bin element i of this program's block falls into; none beyond the end."""
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
-    key = tl.load(keys + i, mask=i < n, other=0)
+    """Row i says which bin element i of this program's block falls into; none beyond the end. First where the block's row begins."""
+    blocks = tl.cdiv(n, BLOCK)
+    start = (tl.program_id(0) // blocks).to(tl.int64) * n
+    i = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+    key = tl.load(keys + start + i, mask=i < n, other=0)
     digit = ((key >> shift) & (BINS - 1)).to(tl.int32)
     bins = tl.arange(0, BINS)
-    return i, key, ((digit[:, None] == bins[None, :]) & (i < n)[:, None]).to(tl.int32)  # (BLOCK, BINS)
+    return start, i, key, ((digit[:, None] == bins[None, :]) & (i < n)[:, None]).to(tl.int32)  # (BLOCK, BINS)
 
 
-# counts[digit, block] = how many keys of the block have that digit
+# counts[row, digit, block] = how many keys of the block have that digit
 @triton.jit(do_not_specialize=["blocks", "shift"])
 def _count_kernel(keys, counts, n, blocks, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
-    _, _, hot = _one_hot(keys, n, shift, BLOCK, BINS)
-    tl.store(counts + tl.arange(0, BINS) * blocks + tl.program_id(0), tl.sum(hot, 0))
+    _, _, _, hot = _one_hot(keys, n, shift, BLOCK, BINS)
+    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    tl.store(counts + (row * BINS + tl.arange(0, BINS)) * blocks + block, tl.sum(hot, 0))
 
 
-# counts[digit, block] = sum of counts[digit, :block]; totals[digit] = sum of counts[digit, :]
+# before[row, digit, block] = sum of counts[row, digit, :block]; totals[row, digit] = sum of counts[row, digit, :]
 @triton.jit
 def _scan_kernel(counts, before, totals, blocks, BLOCK: tl.constexpr):
     row = tl.program_id(0) * blocks
@@ -54,36 +57,40 @@ def _scan_kernel(counts, before, totals, blocks, BLOCK: tl.constexpr):
 def _move_kernel(
     keys, order, new_keys, new_order, before, totals, n, blocks, shift, FIRST: tl.constexpr, BLOCK: tl.constexpr, BINS: tl.constexpr
 ):
-    i, key, hot = _one_hot(keys, n, shift, BLOCK, BINS)
+    start, i, key, hot = _one_hot(keys, n, shift, BLOCK, BINS)
     bins = tl.arange(0, BINS)
-    total = tl.load(totals + bins)  # (BINS,)
-    base = tl.cumsum(total, 0) - total + tl.load(before + bins * blocks + tl.program_id(0))
+    row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    total = tl.load(totals + row * BINS + bins)  # (BINS,)
+    base = tl.cumsum(total, 0) - total + tl.load(before + (row * BINS + bins) * blocks + block)
     rank = tl.cumsum(hot, 0) - hot  # (BLOCK, BINS)
-    to = tl.sum(hot * (rank + base[None, :]), 1)  # (BLOCK,)
+    to = start + tl.sum(hot * (rank + base[None, :]), 1)  # (BLOCK,)
     tl.store(new_keys + to, key, mask=i < n)
     if FIRST:
         tl.store(new_order + to, i.to(tl.int64), mask=i < n)
     else:
-        tl.store(new_order + to, tl.load(order + i, mask=i < n, other=0), mask=i < n)
+        tl.store(new_order + to, tl.load(order + start + i, mask=i < n, other=0), mask=i < n)
 
 
 def sort_keys(keys: CudaArray, bits: int) -> tuple[CudaArray, CudaArray]:
-    """Sorted keys and the positions they came from (equal keys in their first order).
+    """Sorted keys and the positions they came from (equal keys in their first order), each row by itself.
 
-    `keys` is int64 of shape (n,), contiguous, n < 2^31; only its lowest `bits` bits count, as an unsigned number.
-    Three launches for every four bits.
+    `keys` is of an integer type and of shape (n,) or (rows, n), contiguous, n < 2^31; only its lowest `bits` bits count, as an
+    unsigned number. Three launches for every four bits.
     """
-    n, on = keys.size, keys.device
+    n, on = keys.shape[-1], keys.device
+    rows = keys.size // max(n, 1)
     block, scanned = config_of("radix_sort", (n,), BLOCK), config_of("radix_scan", (n,), 1024)
     blocks = triton.cdiv(n, block)
-    counts, before = (allocate((BINS, blocks), INT32, on) for _ in range(2))
-    totals = allocate((BINS,), INT32, on)
+    counts, before = (allocate((rows, BINS, blocks), INT32, on) for _ in range(2))
+    totals = allocate((rows, BINS), INT32, on)
     order: Any = keys  # not read in the first pass
     common: Any = {"BLOCK": block, "BINS": BINS}
     for shift in range(0, max(bits, 1), BITS):
-        new_keys, new_order = (allocate((n,), INT64, on) for _ in range(2))
-        launch(_count_kernel, (blocks,), keys, counts, n, blocks, shift, **common)
-        launch(_scan_kernel, (BINS if blocks else 0,), counts, before, totals, blocks, BLOCK=scanned)
-        launch(_move_kernel, (blocks,), keys, order, new_keys, new_order, before, totals, n, blocks, shift, FIRST=shift == 0, **common)
+        new_keys, new_order = allocate(keys.shape, keys.dtype, on), allocate(keys.shape, INT64, on)
+        launch(_count_kernel, (rows * blocks,), keys, counts, n, blocks, shift, **common)
+        launch(_scan_kernel, (rows * BINS if blocks else 0,), counts, before, totals, blocks, BLOCK=scanned)
+        launch(
+            _move_kernel, (rows * blocks,), keys, order, new_keys, new_order, before, totals, n, blocks, shift, FIRST=shift == 0, **common
+        )
         keys, order = new_keys, new_order
     return keys, order

@@ -22,7 +22,3 @@ EXPRESSIONS = [
     "T.index_put(x, (n[:2] % 2, n[:2]), v[:2], accumulate=True)", "x.clone().index_put_((n % 2,), v)", "T.masked_select(x, k)", "T.masked_scatter(x, k, y)", "x.clone().masked_scatter_(k, y)", "T.nonzero(i)", "T.nonzero(x > 0, as_tuple=True)",
     "T.argwhere(k)", "T.nonzero(o)",
 ]  # fmt: skip
-# What is otherwise than in PyTorch on purpose: why
-MEANT: dict[str, str] = {
-    **dict.fromkeys(("T.nonzero(i)", "T.argwhere(k)"), "contiguous; PyTorch gives its columns one after another"),
-}

@@ -17,6 +17,7 @@ import tritensor as tt
 from tests.peer.opinfo.compare import Difference, same, strides_agree, tensors, tracking_agrees
 from tests.peer.opinfo.freedom import PHASE, values_matter
 from tests.peer.opinfo.resolve import missing_aliases, resolved, variant
+from tests.peer.opinfo.ties import settled
 from tests.peer.opinfo.translate import Untranslatable, copied, function, translated
 
 FORWARD = ("float32", "int64", "bool", "complex64")
@@ -137,7 +138,7 @@ def _forward(op: Any, mine: Callable[..., Any], sample: Any, found: Found) -> bo
     except Exception:  # what PyTorch refuses on this build is no sample
         return None
     _, have, _ = _ours(mine, sample)
-    same(op.name, want, have, values_matter(op.name) and op.name not in PHASE)
+    same(op.name, want, settled(op.name, sample, want, have), values_matter(op.name) and op.name not in PHASE)
     if op.name in PHASE:
         same(op.name, sample.output_process_fn_grad(want), _processed(sample, have))
     found.strides.walked += 1
@@ -271,7 +272,7 @@ def _walk_variant(op: Any, theirs: Any, suffix: str, found: Found) -> None:
         values = values_matter(op.name) and op.name not in PHASE
         try:
             mine_first, have, _ = _ours(mine, sample)
-            same(op.name, want, have, values)
+            same(op.name, want, settled(op.name, sample, want, have), values)
             if suffix:
                 same(op.name, first, mine_first, values)
         except Difference as error:

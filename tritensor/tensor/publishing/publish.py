@@ -138,8 +138,10 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bo
         except (TypeError, AttributeError, ValueError) as error:
             args, kwargs = mended(f, name, args, kwargs, error)
         else:
-            if exact and isinstance(out, Tensor):
-                _refuse_other(name, out, value, (*args, *kwargs.values()))
+            if exact:
+                pairs = [(out, value)] if isinstance(out, Tensor) else zip(out, value, strict=False)
+                for into, result in pairs:
+                    _refuse_other(name, into, result, (*args, *kwargs.values()))
             return _stored(out, value, name)
         return call(*args, out=out, **kwargs)
 

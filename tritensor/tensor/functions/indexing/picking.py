@@ -236,19 +236,3 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
 def take_along_axis(x: Tensor, indices: Tensor, axis: int | None = -1) -> Tensor:
     """numpy's name for take_along_dim, and numpy's default: the last axis."""
     return take_along_dim(x, indices, axis)
-
-
-@function(out=True)
-def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
-    """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
-    found = np.nonzero(to_host(x.array)) if x.array.shape else (np.zeros(int(bool(to_host(x.array))), np.int64),)
-    if as_tuple:
-        return tuple([new_tensor(from_host(f, x.device)) for f in found])
-    rows = np.stack(found, 1) if x.array.shape else np.zeros((found[0].size, 0), np.int64)
-    return new_tensor(from_host(rows, x.device))
-
-
-@function
-def argwhere(x: Tensor) -> Tensor:
-    """Positions of the elements that are not 0: (count, ndim)."""
-    return nonzero(x)

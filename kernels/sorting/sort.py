@@ -1,0 +1,205 @@
+"""sort, argsort, sort_values and topk along a dim: NaN is the largest, -0.0 equals 0.0, equal elements stay in the order of their places."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.errors import OutOfRangeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import laid
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.reduction import ORDERED
+from tritensor.kernels.sorting import cpu_order
+from tritensor.kernels.sorting.rows import first_of_rows, put_back
+from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
+
+INT64 = np.dtype(np.int64)
+TYPES = (
+    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+
+
+# On the CPU
+def _sort(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The elements in order along dim, and the places they came from."""
+    rows = cpu_order.lines(x, dim)
+    order = cpu_order.stable_order(rows, descending)
+    return cpu_order.unlined(cpu_order.taken(rows, order), x.shape, dim), cpu_order.unlined(order, x.shape, dim)
+
+
+def _argsort(x: np.ndarray, *, dim: int, descending: bool = False) -> np.ndarray:
+    """The places of the elements in order along dim."""
+    return cpu_order.unlined(cpu_order.stable_order(cpu_order.lines(x, dim), descending), x.shape, dim)
+
+
+def _sort_values(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """The elements in ascending order along dim, where nobody asks for their places."""
+    return cpu_order.unlined(cpu_order.sorted_values(cpu_order.lines(x, dim)), x.shape, dim)
+
+
+def _topk(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """The k largest (or smallest) elements along dim, first the outermost, and the places they came from."""
+    rows = cpu_order.lines(x, dim)
+    places = cpu_order.first_places(rows, k, largest)
+    return cpu_order.unlined(cpu_order.taken(rows, places), x.shape, dim), cpu_order.unlined(places, x.shape, dim)
+
+
+# On the device
+def _sort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> tuple[CudaArray, CudaArray]:
+    values, indices = first_of_rows(x, dim, x.shape[dim] if x.shape else 1, descending)
+    return laid(values, (x,)), laid(indices, (x,))
+
+
+def _argsort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> CudaArray:
+    return _sort_forward(x, dim=dim, descending=descending)[1]
+
+
+def _values_forward(x: CudaArray, *, dim: int) -> CudaArray:
+    return _sort_forward(x, dim=dim)[0]
+
+
+def _topk_forward(x: CudaArray, *, k: int, dim: int, largest: bool = True) -> tuple[CudaArray, CudaArray]:
+    return first_of_rows(x, dim, k, largest)
+
+
+# Shapes
+def _both(x: Any, *, dim: int, descending: bool = False) -> tuple[Spec, Spec]:
+    _check("sort", x, dim)
+    return Spec(tuple(x.shape), x.dtype), Spec(tuple(x.shape), INT64)
+
+
+def _places(x: Any, *, dim: int, descending: bool = False) -> Spec:
+    _check("argsort", x, dim)
+    return Spec(tuple(x.shape), INT64)
+
+
+def _values(x: Any, *, dim: int) -> Spec:
+    _check("sort", x, dim)
+    return Spec(tuple(x.shape), x.dtype)
+
+
+def _check(name: str, x: Any, dim: int) -> int:
+    refuse_kind(name, x.dtype, ORDERED)
+    return normal_dim(name, dim, len(x.shape))
+
+
+def _topk_shape(x: Any, *, k: int, dim: int, largest: bool = True) -> tuple[Spec, Spec]:
+    d = _check("topk", x, dim)
+    n = x.shape[d] if len(x.shape) else 1
+    if not 0 <= k <= n:
+        raise OutOfRangeError(f"topk: k {k} of {n} elements along dim {d} of x {tuple(x.shape)}; give k from 0 to {n}")
+    shape = (*x.shape[:d], k, *x.shape[d + 1 :]) if len(x.shape) else ()
+    return Spec(shape, x.dtype), Spec(shape, INT64)
+
+
+# The gradient of what was chosen goes to the places it came from; none comes twice.
+def _rule(g: Any, indices: Any, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    zeros = ops.full(shape=tuple(x_shape), value=0, dtype=x_dtype, device=indices.device)
+    return ops.scatter(zeros, indices, g[0], dim=dim)
+
+
+def _backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    whole = tuple(indices.shape) == tuple(x_shape)
+    dx = allocate(tuple(x_shape), x_dtype, indices) if whole else filled(tuple(x_shape), x_dtype, indices.device, 0)
+    put_back(g[0], indices, dx, dim)
+    return dx
+
+
+def _reference_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
+    if g[0] is None:
+        return None
+    given, places = cpu_order.lines(g[0], dim), cpu_order.lines(indices, dim)
+    n = x_shape[dim] if x_shape else 1
+    rows = np.zeros((given.shape[0], n), x_dtype)
+    rows.reshape(-1)[places if given.shape[0] == 1 else places + (np.arange(given.shape[0]) * n)[:, None]] = given
+    return cpu_order.unlined(rows, x_shape, dim)
+
+
+# Samples
+def _spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Values so far apart that a finite difference does not change their order."""
+    n = math.prod(shape)
+    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
+
+
+def special(rng: np.random.Generator) -> np.ndarray:
+    """Rows with ties, infinities, zeros of both signs, NaN of both signs."""
+    x = np.round(rng.normal(size=(4, 24)))
+    x[0, ::5], x[1, 3], x[1, 9], x[2, 2], x[3, ::7] = -0.0, np.inf, -np.inf, np.nan, -np.nan
+    return x
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Rows along every dim, ties, what is special. Rows of more than a tile: tests/kernels/sorting, and the timed sizes."""
+    return [
+        Sample(_spaced(rng, 5, 7), dim=1, descending=False),
+        Sample(_spaced(rng, 3, 20, 2), dim=1, descending=True),
+        Sample(_spaced(rng, 9, 3), dim=0, descending=False),
+        Sample(special(rng), dim=1, descending=False, smooth=False),
+        Sample(special(rng), dim=1, descending=True, smooth=False),
+        Sample(rng.normal(size=(3, 0)), dim=1, descending=False),
+        Sample(np.asarray(1.5), dim=0, descending=False),
+    ]
+
+
+def _place_samples(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(special(rng), dim=1, descending=True), Sample(_spaced(rng, 9, 3), dim=0, descending=False)]
+
+
+def _value_samples(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(_spaced(rng, 5, 7), dim=1), Sample(_spaced(rng, 9, 3), dim=0)]
+
+
+def _topk_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(_spaced(rng, 5, 7), k=3, dim=1, largest=True),
+        Sample(_spaced(rng, 9, 3), k=1, dim=0, largest=False),
+        Sample(_spaced(rng, 2, 70, 2), k=5, dim=1, largest=True),
+        Sample(special(rng), k=6, dim=1, largest=True, smooth=False),
+        Sample(special(rng), k=4, dim=1, largest=False, smooth=False),
+        Sample(_spaced(rng, 2, 3), k=0, dim=1, largest=True),
+        Sample(np.asarray(1.5), k=1, dim=0, largest=True),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.normal(size=(4096, 256)), dim=1, descending=False), Sample(rng.normal(size=(1, 1 << 20)), dim=1, descending=False)]
+
+
+def _topk_sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.normal(size=(64, 32000)), k=50, dim=1, largest=True)]
+
+
+def _work(x: Any, **attrs: Any) -> Work:
+    return Work(0, 2 * x.nbytes + 8 * x.size)
+
+
+def _topk_work(x: Any, **attrs: Any) -> Work:
+    return Work(0, x.nbytes)
+
+
+_GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "reference_backward": (_reference_backward,)}
+op(
+    "sort", _sort, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
+    sizes=_sizes, work=_work, **_GRADIENTS,
+)  # fmt: skip
+op(
+    "argsort", _argsort, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
+    samples=_place_samples,
+)  # fmt: skip
+op(
+    "sort_values", _sort_values, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
+    samples=_value_samples,
+)  # fmt: skip
+op(
+    "topk", _topk, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
+    work=_topk_work, **_GRADIENTS,
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""Sorts, ranks, quantiles, distinct elements, places in sorted rows, positions."""
+
+from __future__ import annotations
+
+_BOTH = "T.tensor([[2, 2, 1, 1, 3], [0, 4, 4, 5, 5]], device=on)"
+_GAPS = "T.tensor([[1.0, float('nan'), 2.0, 5.0], [float('nan')] * 4], dtype=T.float64, device=on)"
+_LINES = "T.tensor([[1, 2], [0, 5], [1, 2], [1, 0]], device=on)"
+EXPRESSIONS = [
+    "T.sort(x)", "T.sort(x, 0)", "x.sort(descending=True)", "x.sort(1, True)", "T.sort(b, dim=1, descending=True)", "T.sort(x.t(), 0)", "T.sort(i)", "T.sort(u, dim=0)",
+    "T.sort(k, stable=True)", "T.sort(s)", "T.sort(s, descending=True, stable=True)", "T.sort(o)", "T.sort(e)", "T.sort(f.bfloat16())", "T.sort(x, 2)", "x.sort(stable=True)[0].sum()",
+    "T.sort(x.half(), descending=True).values", "x.sort().indices", "T.sort(x.to(T.complex64))", "T.sort(i.short(), -1, True).values", "x.sort(axis=0) ~ x.sort(dim=0)",
+    "T.sort(b.permute(2, 0, 1), 1)", "T.sort(b[:, ::2], 0)",
+    "T.argsort(x)", "T.argsort(x, 0, True)", "x.argsort(dim=1, descending=True)", "T.argsort(k, stable=True)", "T.argsort(s, stable=True)", "T.argsort(b.permute(2, 0, 1))", "T.argsort(o)",
+    "T.msort(x)", "T.msort(b)", "T.msort(o)", "T.msort(x.t())", "i.msort()",
+    "T.topk(x, 2)", "T.topk(x, 1, 0)", "x.topk(2, largest=False)", "x.topk(3, dim=1, largest=False, sorted=True)", "T.topk(v, 0)", "T.topk(x, 4)", "T.topk(x, -1)", "T.topk(o, 1)", "T.topk(o, 0)",
+    "T.topk(i, 2)[0]", "T.topk(s, 4).values", "T.topk(s, 3, largest=False).values", "T.topk(b, 2, 1)", "T.topk(x, 1.5)", "T.topk(x.t(), 1)",
+    "T.kthvalue(x, 1)", "T.kthvalue(x, 2, 0)", "x.kthvalue(3, dim=1, keepdim=True)", "T.kthvalue(x, 0)", "T.kthvalue(x, 4)", "T.kthvalue(o, 1)", "T.kthvalue(e, 1)", "T.kthvalue(b, 2, 1)",
+    "T.kthvalue(s[:8], 8)", "T.kthvalue(i, 2)",
+    "T.median(x)", "T.median(x, 0)", "x.median(dim=1, keepdim=True)", "T.median(b)", "T.median(b, 1)", "T.median(s)", "T.median(e)", "T.median(i)", "T.median(o)", "T.median(i, 1)", "T.median(x[:0], 0)",
+    f"T.median({_GAPS}, 1)", f"T.median({_BOTH}.double().requires_grad_()).detach()", "(x * 0 + 1).median()", "x.median(2)", "x.half().median()", "x.round().median()",
+    "T.nanmedian(x)", "T.nanmedian(x, 1)", f"T.nanmedian({_GAPS})", f"T.nanmedian({_GAPS}, 1, True).values", "T.nanmedian(s)", "T.nanmedian(e)", "i.nanmedian()", "x.nanmedian(0)",
+    f"T.mode({_BOTH})", f"T.mode({_BOTH}, 0, True)", "T.mode(x)", "x.mode(dim=0)", "T.mode(o)", "T.mode(e)", "T.mode(k)", "T.mode(b, 1)", "T.mode(f)",
+    "T.mode(T.tensor([1.0, 1.0, 2.0, float('nan')], device=on))",
+    "T.quantile(x, 0.5)", "T.quantile(x, 0.3, dim=0)", "x.quantile(0.75, 1, True)", "T.quantile(x, T.tensor([0.1, 0.9], dtype=T.float64, device=on), dim=1)", "T.quantile(x, 1)",
+    "T.quantile(b, T.tensor([0.1, 0.9], dtype=T.float64, device=on), dim=1, keepdim=True)", "T.quantile(b, T.tensor([0.2], dtype=T.float64, device=on))", "T.quantile(o, 0.5, dim=0)",
+    *[f"T.quantile(x, 0.4, dim=1, interpolation='{w}')" for w in ("linear", "lower", "higher", "midpoint", "nearest", "cubic")],
+    "T.quantile(x, 1.5)", "T.quantile(i, 0.5)", "T.quantile(x, T.tensor(0.5, dtype=T.float64, device=on))", "T.quantile(f, T.tensor(0.5, dtype=T.float64, device=on))", "T.quantile(e, 0.5)",
+    "T.quantile(x, m)", "T.quantile(s, 0.1)", f"T.quantile({_GAPS}, 0.5, dim=1)", "T.quantile(x, 0.5, 2)", "T.quantile(v, 0.25, keepdim=True)",
+    f"T.nanquantile({_GAPS}, 0.5, dim=1)", f"T.nanquantile({_GAPS}, 0.25)", f"T.nanquantile({_GAPS}, T.tensor([0.0, 1.0], dtype=T.float64, device=on), dim=1, keepdim=True)", "x.nanquantile(0.5, 0)",
+    "T.nanquantile(x, 0.6, dim=1, interpolation='nearest')", "T.nanquantile(x, -0.1)",
+    f"T.unique({_BOTH})", f"T.unique({_BOTH}, return_inverse=True)", f"{_BOTH}.unique(return_counts=True)", f"T.unique({_BOTH}, True, True, True)", f"T.unique({_LINES}, dim=0)",
+    f"T.unique({_LINES}, return_inverse=True, return_counts=True, dim=0)", f"T.unique({_LINES}, dim=1, return_inverse=True)", "T.unique(s, return_inverse=True, return_counts=True)", "T.unique(e)",
+    "T.unique(o.detach(), return_inverse=True, return_counts=True)", "T.unique(k, return_counts=True)", "T.unique(u)", "T.unique(x.detach()[:0], dim=0)", "T.unique(x.detach()[:0], dim=1)",
+    "T.unique(b.detach().round(), dim=2, return_inverse=True, return_counts=True)", "T.unique(i, dim=2)", "T.unique(f.bfloat16())", "T.unique(e, return_inverse=True, return_counts=True)",
+    f"T.unique_consecutive({_BOTH})", f"{_BOTH}.unique_consecutive(return_inverse=True, return_counts=True)", f"T.unique_consecutive({_LINES}.sort(0).values, dim=0, return_counts=True)",
+    "T.unique_consecutive(s[7:], return_counts=True)", "T.unique_consecutive(e, return_inverse=True)", "T.unique_consecutive(o.detach(), True, True)", f"T.unique_consecutive({_BOTH}, dim=1)",
+    "T.unique_consecutive(x.detach()[:0], dim=1)", "T.unique_consecutive(k.reshape(-1), return_counts=True)",
+    "T.searchsorted(n.sort().values, 1)", "T.searchsorted(n.sort().values, 1, right=True)", "T.searchsorted(n.sort().values, 0.5)", "T.searchsorted(n, T.tensor([1], device=on), sorter=n.argsort())",
+    "T.searchsorted(x.sort().values, y)", "T.searchsorted(x.sort().values, y, side='right')", "T.searchsorted(v.sort().values, x, out_int32=True)", "T.searchsorted(x, y, sorter=x.argsort(), right=True)",
+    "T.searchsorted(x, 1)", "T.searchsorted(o, o)", "T.searchsorted(x, v)", "T.searchsorted(v, 1, side='up')", "T.searchsorted(v, 1, side='left', right=True)", "T.searchsorted(v, 1.0, side='right', right=True)",
+    "T.searchsorted(v, v, sorter=n[:2])", "T.searchsorted(v, v, sorter=n.double())", "T.searchsorted(v, v, sorter=n + 1)", "T.searchsorted(e, v)", "T.searchsorted(v.sort().values, e)",
+    "T.searchsorted(n.sort().values, T.tensor([0.5, 1.5], device=on))", "T.searchsorted(v.sort().values, s)", "T.searchsorted(v.sort().values, s, right=True)",
+    "T.bucketize(x, v.sort().values)", "T.bucketize(x, v.sort().values, right=True, out_int32=True)", "T.bucketize(1, n.sort().values)", "T.bucketize(i, T.tensor([0.5, 3.0], device=on))", "T.bucketize(x, m)",
+    "T.bucketize(u, T.tensor([1, 7], dtype=T.uint8, device=on))", "T.bucketize(f.half(), T.tensor([-2.0, 0.0], dtype=T.float16, device=on))",
+    "T.isin(i, j)", "T.isin(i, 3)", "T.isin(3, i)", "T.isin(i, j, invert=True)", "T.isin(i, j, assume_unique=True)", "T.isin(s, s)", "T.isin(i, e)", "T.isin(i, e, invert=True)", "T.isin(i, i.double())", "T.isin(k, k)",
+    "T.isin(1, 1)", "T.isin(elements=i, test_elements=j)", "T.isin(e, i)",
+    "T.nonzero(i)", "i.nonzero(as_tuple=True)", "T.nonzero(k)", "T.nonzero(s)", "T.nonzero(o.detach())", "T.nonzero(o.detach(), as_tuple=True)", "T.nonzero(e)", "T.argwhere(k)",
+    "T.argwhere(b.detach() > 1)", "i.argwhere()", "T.argwhere(o.detach())", "T.nonzero_static(i, size=3)", "T.nonzero_static(i, size=8)", "k.nonzero_static(size=6, fill_value=9)", "T.nonzero_static(k, size=0)",
+    "T.nonzero_static(o.detach(), size=2)", "T.nonzero_static(i, size=-1)",
+    "T.unravel_index(n, (2, 2))", "T.unravel_index(j, (2, 4))", "T.unravel_index(n, 2)", "T.unravel_index(i, (2, 2))", "T.unravel_index(x, (2, 2))", "T.unravel_index(n, (2, -2))", "T.unravel_index(n, ())",
+    "T.unravel_index(n, (2, 2.0))", "T.unravel_index(u, (16, 16))", "T.unravel_index(n, T.Size([3, 1]))", "T.unravel_index(k, (2, 2))",
+    "T.ravel(x.t())", "b[:, :, 0].ravel()", "x.ravel()", "T.ravel(b[0, :, 0])", "T.ravel(o)",
+]  # fmt: skip

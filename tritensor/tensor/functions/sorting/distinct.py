@@ -1,0 +1,185 @@
+"""unique, unique_consecutive and isin. How many elements are distinct decides the shape of the result, so these wait for the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.sorting.ordering import put_back
+from tritensor.tensor.functions.sorting.searching import flat_nonzero
+from tritensor.tensor.publishing.publish import function
+
+INT64 = np.dtype(np.int64)
+
+
+def _part(x: Tensor, start: int, stop: int, d: int = 0) -> Tensor:
+    """x[start:stop] along d."""
+    return ops.index_view(x, index=(*(slice(None),) * d, slice(start, stop)))
+
+
+def _firsts(x: Tensor, d: int = 0) -> Tensor:
+    """Which elements along d differ from the one before; the first one does. NaN differs from everything."""
+    n = x.array.shape[d]
+    one = (*x.array.shape[:d], min(n, 1), *x.array.shape[d + 1 :])
+    changes = ops.ne(_part(x, 1, n, d), _part(x, 0, max(n - 1, 0), d))
+    return ops.cat(ops.full(shape=one, value=True, dtype=np.dtype(np.bool_), device=x.device), changes, dim=d)
+
+
+def _numbered(firsts: Tensor, d: int = 0) -> Tensor:
+    """The number of the run that each element is in."""
+    return ops.sub(ops.cumsum(firsts, dim=d, reverse=False), 1)
+
+
+def _counts(starts: Tensor, n: int) -> Tensor:
+    """How long each run is, of n elements."""
+    m = starts.array.size
+    ends = ops.cat(_part(starts, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
+    return ops.sub(ends, starts)
+
+
+def _slices(x: Tensor, places: Tensor, d: int) -> Tensor:
+    return ops.index_get(x, places, dims=(d,), front=False)
+
+
+def _returned(found: Tensor, numbers: Tensor | None, counts: Tensor | None) -> Any:
+    several = tuple(t for t in (found, numbers, counts) if t is not None)
+    return several if len(several) > 1 else found
+
+
+def _slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
+    """Slices of x along d; as PyTorch lays them, each slice by itself in memory."""
+    order = (d, *[a for a in range(len(x.array.shape)) if a != d])
+    found = _slices(ops.permute(x, dims=order), places, 0)
+    return no_view(ops.permute(found, dims=put_back(order)))
+
+
+def _lines(name: str, x: Tensor, d: int) -> Tensor | None:
+    """The slices along d as rows (n, elements); None where there is none. ShapeError where slices have no elements."""
+    shape = tuple(x.array.shape)
+    n = shape[d]
+    if 0 in (*shape[:d], *shape[d + 1 :]):
+        raise ShapeError(f"{name}: the slices of x {shape} along dim {d} have no elements, and nothing tells them apart")
+    moved = ops.permute(x, dims=(d, *[a for a in range(len(shape)) if a != d]))
+    return reshape_to(moved, (n, math.prod(shape) // n)) if n else None
+
+
+def _ranks(rows: Tensor) -> Tensor:
+    """(n,) the ranks of rows (n, c) in lexicographic order, equal rows of one rank: columns are ranked, then pairs of ranks, until one is left."""
+    n = rows.array.shape[0]
+    columns = ops.permute(rows, dims=(1, 0))
+    while True:
+        values, order = ops.sort(columns, dim=1, descending=False)
+        zeros = ops.full(shape=tuple(order.array.shape), value=0, dtype=INT64, device=rows.device)
+        columns = ops.scatter(zeros, order, _numbered(_firsts(values, 1), 1), dim=1)
+        count = columns.array.shape[0]
+        if count == 1:
+            return ops.reshape(columns, shape=(n,))
+        even = count // 2 * 2
+        pairs = ops.reshape(_part(columns, 0, even), shape=(even // 2, 2, n))
+        high, low = (ops.reshape(_part(pairs, k, k + 1, 1), shape=(even // 2, n)) for k in (0, 1))
+        joined = ops.add(ops.mul(high, n), low)
+        columns = joined if even == count else ops.cat(joined, _part(columns, even, count), dim=0)
+
+
+@function
+def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own.
+
+    return_inverse adds where each element (slice) is among them, of x's shape (size); return_counts how often each occurs. int64.
+    Raises ShapeError for slices without elements.
+    """
+    x = x.detach()
+    if dim is not None and x.array.shape:
+        d = normal_dim("unique", dim, len(x.array.shape))
+        rows = _lines("unique", x, d)
+        keys, shape = (x if rows is None else _ranks(rows)), (x.array.shape[d],)
+        keys = ops.reshape(keys, shape=shape) if rows is not None else ops.full(shape=(0,), value=0, dtype=INT64, device=x.device)
+    else:
+        d, keys, shape = None, reshape_to(x, (x.array.size,)), tuple(x.array.shape)
+    n = keys.array.size
+    if d is None and not return_inverse:
+        values = ops.sort_values(keys, dim=0)
+        if not return_counts and isinstance(values.array, np.ndarray):
+            return new_tensor(values.array[_starts_on_host(values.array)])
+        starts = flat_nonzero(_firsts(values))
+        return _returned(_slices(values, starts, 0), None, _counts(starts, n) if return_counts else None)
+    values, order = ops.sort(keys, dim=0, descending=False)
+    firsts = _firsts(values)
+    starts = flat_nonzero(firsts)
+    found = _slices(values, starts, 0) if d is None else _slices_along(x, _slices(order, starts, 0), d)
+    numbers = None
+    if return_inverse:
+        zeros = ops.full(shape=(n,), value=0, dtype=INT64, device=x.device)
+        numbers = no_view(ops.reshape(ops.scatter(zeros, order, _numbered(firsts), dim=0), shape=shape))
+    return _returned(found, numbers, _counts(starts, n) if return_counts else None)
+
+
+def _starts_on_host(x: np.ndarray) -> np.ndarray:
+    """Which elements of a vector differ from the one before."""
+    new = np.empty(x.size, np.bool_)
+    new[:1] = True
+    np.not_equal(x[1:], x[:-1], out=new[1:])
+    return new
+
+
+@function
+def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing.
+
+    return_inverse adds the number of the run that each element is in, return_counts the length of each run. int64.
+    """
+    x = x.detach()
+    if dim is None and not return_inverse and not return_counts and isinstance(x.array, np.ndarray):
+        flat = x.array.reshape(-1)
+        return new_tensor(flat[_starts_on_host(flat)])
+    if dim is not None and x.array.shape:
+        d = normal_dim("unique_consecutive", dim, len(x.array.shape))
+        rows, along = _lines("unique_consecutive", x, d), x
+        shape: tuple[int, ...] = (x.array.shape[d],)
+        if rows is None:
+            firsts = ops.full(shape=(0,), value=False, dtype=np.dtype(np.bool_), device=x.device)
+        else:
+            firsts = ops.any(_firsts(rows), dim=(1,), keepdim=False)
+    else:
+        d, shape, along = 0, tuple(x.array.shape), reshape_to(x, (x.array.size,))
+        firsts = _firsts(along)
+    starts = flat_nonzero(firsts)
+    numbers = no_view(ops.reshape(_numbered(firsts), shape=shape)) if return_inverse else None
+    return _returned(_slices_along(along, starts, d), numbers, _counts(starts, firsts.array.size) if return_counts else None)
+
+
+@function(method=False, out=True, also={"element": "elements", "test_element": "test_elements"})
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among test_elements (one of the two may be a number); with `invert` whether it is not. NaN is in nothing.
+
+    `assume_unique` changes nothing. Raises TypeError for two numbers, DTypeError for bool and complex types.
+    """
+    given = [t for t in (elements, test_elements) if isinstance(t, Tensor)]
+    if not given:
+        raise TypeError("isin: elements and test_elements are numbers; give a tensor for at least one of them")
+    common = dtypes.result_type([t.array if isinstance(t, Tensor) else t for t in (elements, test_elements)], "isin")
+    for name, t in (("elements", elements), ("test_elements", test_elements)):
+        if isinstance(t, Tensor) and dtypes.of(t.array.dtype).kind in ("bool", "complex"):
+            raise DTypeError(f"isin: {name} is {t.dtype.name}; it takes integers and floating types; cast it with .to(...)")
+    sought, among = (_typed(t, common, given[0]) for t in (elements, test_elements))
+    n = among.array.size
+    if n == 0:
+        return ops.full(shape=tuple(sought.array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
+    row = ops.sort_values(reshape_to(among, (n,)), dim=0)
+    place = ops.clamp(ops.searchsorted(row, sought, right=False, out_int32=False), None, n - 1)
+    return (ops.ne if invert else ops.eq)(ops.index_get(row, place, dims=(0,), front=False), sought)
+
+
+def _typed(t: Any, common: np.dtype, like: Tensor) -> Tensor:
+    """A tensor without gradients, in the common type."""
+    if not isinstance(t, Tensor):
+        return ops.full(shape=(), value=t, dtype=common, device=like.device)
+    t = t.detach()
+    return t if t.array.dtype == common else ops.cast(t, dtype=common)

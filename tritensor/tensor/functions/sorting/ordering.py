@@ -1,0 +1,143 @@
+"""Sorts and ranks along a dim. NaN is the largest, -0.0 equals 0.0, equal elements stay in the order of their places on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.errors import ArgumentError, EmptyError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.reductions.reductions import ValuesIndices
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.publishing.publish import function
+
+MEDIAN, NANMEDIAN = -1, -2  # what ops.rank_place takes for ranks that depend on NaN
+
+
+def sorted_along(x: Tensor, d: int) -> Tensor:
+    """x in ascending order along d; where no gradient is asked, without the places."""
+    return ops.sort(x, dim=d, descending=False)[0] if x.tracked and state.enabled else ops.sort_values(x, dim=d)
+
+
+def put_back(order: tuple[int, ...]) -> tuple[int, ...]:
+    """The permutation that undoes another."""
+    return tuple([order.index(a) for a in range(len(order))])
+
+
+@function(out=True)
+def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> ValuesIndices:
+    """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says.
+
+    The gradient goes to the place that a value came from. DTypeError for complex types.
+    """
+    d = normal_dim("sort", dim, len(x.array.shape))
+    return ValuesIndices(*ops.sort(x, dim=d, descending=bool(descending)))
+
+
+@function(out=True)
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
+    return ops.argsort(x, dim=normal_dim("argsort", dim, len(x.array.shape)), descending=bool(descending))
+
+
+@function(out=True)
+def msort(x: Tensor) -> Tensor:
+    """x in ascending order along its first dim."""
+    return sorted_along(x, 0)
+
+
+@function(out=True)
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesIndices:
+    """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says.
+
+    Of equal elements the first ones are taken. Raises IndexError where there are fewer than k.
+    """
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"topk: k {k!r} is not an integer")
+    d = normal_dim("topk", dim, len(x.array.shape))
+    k = 1 if k == 0 and not x.array.shape else int(k)
+    return ValuesIndices(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
+
+
+def need_elements(name: str, x: Tensor, d: int) -> None:
+    """Raise IndexError where there is nothing along a dim."""
+    if x.array.shape and x.array.shape[d] == 0:
+        raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element along dim {d}; give it at least one")
+
+
+def picked(x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
+    """(values, indices) at one index along d for every row, d kept or not."""
+    values = ops.gather(x, index, dim=d)
+    if keepdim or not x.array.shape:
+        return ValuesIndices(values, index)
+    shape = (*x.array.shape[:d], *x.array.shape[d + 1 :])
+    return ValuesIndices(no_view(ops.reshape(values, shape=shape)), no_view(ops.reshape(index, shape=shape)))
+
+
+@function(out="exact")
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise TypeError(f"kthvalue: k {k!r} is not an integer")
+    d = normal_dim("kthvalue", dim, len(x.array.shape))
+    need_elements("kthvalue", x, d)
+    n = x.array.shape[d] if x.array.shape else 1
+    if not 1 <= k <= n:
+        raise ArgumentError(f"kthvalue: k {k} of {n} elements along dim {d} of x {tuple(x.array.shape)}; give k from 1 to {n}")
+    return picked(x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
+
+
+def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
+    """median and nanmedian: over one dim (value, index), over all elements the value."""
+    if dim is not None:
+        d = normal_dim(name, dim, len(x.array.shape))
+        need_elements(name, x, d)
+        return picked(x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
+    flat = reshape_to(x, (x.array.size,))
+    if not x.array.size:
+        nothing = float("nan") if x.is_floating_point() else np.iinfo(x.array.dtype).min
+        return ops.full(shape=(), value=nothing, dtype=x.array.dtype, device=x.device)
+    plain = flat.detach()
+    y = no_view(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
+    if not (x.tracked and state.enabled):
+        return y
+    equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))
+    where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
+    same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
+    return ops.amax(same, dim=(0,), keepdim=False)  # whose gradient is shared among equals
+
+
+@function(out=True)
+def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index).
+
+    NaN where there is one; the index is then that of the first.
+    """
+    return _middle("median", x, dim, keepdim, MEDIAN)
+
+
+@function(out=True)
+def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """As `median`, of what is not NaN; NaN where there is nothing else."""
+    return _middle("nanmedian", x, dim, keepdim, NANMEDIAN)
+
+
+@function(out=True)
+def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
+    """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence.
+
+    A NaN equals nothing, itself neither.
+    """
+    d = normal_dim("mode", dim, len(x.array.shape))
+    need_elements("mode", x, d)
+    if not x.array.shape:
+        return picked(x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
+    order = tuple(a for a in range(len(x.array.shape)) if a != d)
+    rows = ops.permute(x.detach(), dims=(*order, d))
+    values, places = ops.sort(rows, dim=len(order), descending=False)
+    last = ops.argmax(ops.run_lengths(values), dim=len(order), keepdim=True)
+    index = ops.permute(ops.gather(places, last, dim=len(order)), dims=put_back((*order, d)))
+    return picked(x, index, d, keepdim)

@@ -1,0 +1,106 @@
+"""quantile and nanquantile: positions q (n - 1) in sorted rows, and what lies between two elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ArgumentError, DTypeError, EmptyError
+from tritensor.table import normal_dim, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.sorting.ordering import sorted_along
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
+    """q as a vector of x's type, and whether one number was given."""
+    if x.array.dtype not in (np.float32, np.float64):
+        raise DTypeError(f"{name}: x is {x.dtype.name}; {name} takes float32 and float64; cast it with .to(float32)")
+    if not x.array.size:
+        raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element; give it at least one")
+    if not isinstance(q, Tensor):
+        if isinstance(q, bool) or not isinstance(q, int | float | np.number):
+            raise TypeError(f"{name}: q is a {type(q).__name__}; give a number or a tensor")
+        if not 0 <= q <= 1:
+            raise ArgumentError(f"{name}: q {q} is outside [0, 1]; 0.5 asks for the middle")
+        return ops.full(shape=(1,), value=float(q), dtype=x.array.dtype, device=x.device), True
+    if len(q.array.shape) > 1:
+        raise ArgumentError(f"{name}: q {tuple(q.array.shape)} has {len(q.array.shape)} dimensions; give a number or a vector")
+    if q.array.dtype != x.array.dtype:
+        raise DTypeError(f"{name}: q is {q.dtype.name}, x is {x.dtype.name}; cast q so that both are the same")
+    inside = np.logical_and(q.array >= 0, q.array <= 1).all() if isinstance(q.array, np.ndarray) else True  # as PyTorch, no wait for a GPU
+    if not inside:
+        raise ArgumentError(f"{name}: some of q lie outside [0, 1]; 0.5 asks for the middle")
+    return reshape_to(q, (q.array.size,)), not q.array.shape
+
+
+def _between(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
+    """The elements of sorted rows (..., n) at fractional ranks (..., k)."""
+    last = len(rows.array.shape) - 1
+    if interpolation in ("lower", "higher", "nearest"):
+        ranks = getattr(ops, {"lower": "floor", "higher": "ceil"}.get(interpolation, "round"))(ranks)
+    low = ops.cast(ranks.detach(), dtype=np.dtype(np.int64))
+    below = ops.gather(rows, low, dim=last)
+    if interpolation not in ("linear", "midpoint"):
+        return below
+    above = ops.gather(rows, ops.cast(ops.ceil(ranks.detach()), dtype=np.dtype(np.int64)), dim=last)
+    step = ops.sub(above, below)
+    if interpolation == "midpoint":
+        return ops.sub(above, ops.mul(step, 0.5))
+    weight = ops.sub(ranks, ops.cast(low, dtype=rows.array.dtype))
+    return ops.where(ops.lt(weight, 0.5), ops.add(below, ops.mul(step, weight)), ops.sub(above, ops.mul(step, ops.sub(1.0, weight))))
+
+
+def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skips: bool) -> Tensor:
+    levels, single = _levels(name, x, q)
+    if interpolation not in WAYS:
+        raise ArgumentError(f"{name}: interpolation is {interpolation!r}; it is one of {', '.join(WAYS)}")
+    ndim = len(x.array.shape)
+    if dim is None or not ndim:
+        normal_dim(name, dim or 0, ndim)
+        kept, rows = (1,) * ndim, reshape_to(x, (x.array.size,))
+        rest: tuple[int, ...] = ()
+    else:
+        d = normal_dim(name, dim, ndim)
+        kept = (*x.array.shape[:d], 1, *x.array.shape[d + 1 :])
+        rest = (*x.array.shape[:d], *x.array.shape[d + 1 :])
+        rows = ops.permute(x, dims=(*[a for a in range(ndim) if a != d], d))
+    last = len(rows.array.shape) - 1
+    n = rows.array.shape[last]
+    nan = ops.ne(rows.detach(), rows.detach())
+    rows = sorted_along(rows, last)
+    if skips:
+        valid = ops.cast(ops.sum(ops.logical_not(nan), dim=(last,), keepdim=True), dtype=x.array.dtype)
+        ranks = ops.mul(levels, ops.sub(valid, 1.0))
+        ranks = ops.where(ops.lt(ranks, 0.0), 0.0, ranks)
+    else:
+        ranks = ops.where(ops.any(nan, dim=(last,), keepdim=True), float(n - 1), ops.mul(levels, float(n - 1)))
+    found = _between(rows, ops.expand(ranks, shape=(*rest, levels.array.size)), interpolation)  # (*rest, k)
+    shape = kept if keepdim else rest
+    if single:
+        return no_view(ops.reshape(found, shape=shape))
+    front = ops.permute(found, dims=(last, *range(last)))
+    return no_view(ops.reshape(front, shape=(levels.array.size, *shape)))
+
+
+@function(out=True)
+def quantile(x: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one.
+
+    q: a number, or a vector of x's type, which adds a first dim. interpolation: linear, lower, higher, midpoint, nearest.
+
+    Raises:
+        DTypeError: x is neither float32 nor float64, or q of another type. ValueError: q outside [0, 1] or of more dims; another interpolation.
+    """
+    return _quantile("quantile", x, q, dim, keepdim, interpolation, False)
+
+
+@function(out=True)
+def nanquantile(x: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
+    """As `quantile`, of what is not NaN; NaN where there is nothing else."""
+    return _quantile("nanquantile", x, q, dim, keepdim, interpolation, True)

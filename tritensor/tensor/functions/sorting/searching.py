@@ -1,0 +1,146 @@
+"""Places in sorted rows, positions of what is not zero, positions in a shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import from_host
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+INT64 = np.dtype(np.int64)
+
+
+# In sorted rows
+def _met(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tensor]:
+    """Sorted rows and what is sought in the type in which they meet; a number as a tensor without dimensions."""
+    common = dtypes.result_type([rows.array, values.array if isinstance(values, Tensor) else values], name)
+    if not isinstance(values, Tensor):
+        values = ops.full(shape=(), value=values, dtype=common, device=rows.device)
+    return tuple(t if t.array.dtype == common else ops.cast(t, dtype=common) for t in (rows.detach(), values.detach()))  # type: ignore[return-value]
+
+
+@function(method=False, out=True)
+def searchsorted(
+    sorted_sequence: Tensor, input: Operand, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Tensor | None = None
+) -> Tensor:  # fmt: skip
+    """Where `input` would be put in ascending rows so that they stay so: before equal elements, with right (side="right") behind them.
+
+    sorted_sequence: a vector, or rows of input's shape but for the last dim. sorter: int64 of its shape, the order of unsorted rows.
+
+    Raises:
+        ShapeError: shapes that do not fit. DTypeError: sorter is not int64. ValueError: another side, or one that contradicts `right`. IndexError: sorter
+        points outside (on the CPU, where looking costs no wait).
+    """
+    if side not in (None, "left", "right"):
+        raise ArgumentError(f"searchsorted: side is {side!r}; it is 'left' or 'right'")
+    if side == "left" and right:
+        raise ArgumentError("searchsorted: side='left' and right=True contradict each other; give one of them")
+    rows, values = _met("searchsorted", sorted_sequence, input)
+    shape, sought = tuple(rows.array.shape), tuple(values.array.shape)
+    if not shape or (not sought and len(shape) != 1):
+        raise ShapeError(f"searchsorted: sorted_sequence {shape} for input {sought}; a single number is sought in a vector")
+    if len(shape) > 1 and shape[:-1] != sought[:-1]:
+        raise ShapeError(
+            f"searchsorted: sorted_sequence {shape} and input {sought} differ before the last dim; give a vector, or rows for rows"
+        )
+    if sorter is not None:
+        _check_sorter(shape, sorter)
+    given = (rows, values) if sorter is None else (rows, values, sorter)
+    return ops.searchsorted(*given, right=right or side == "right", out_int32=bool(out_int32))
+
+
+def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
+    if tuple(sorter.array.shape) != shape:
+        raise ShapeError(f"searchsorted: sorter {tuple(sorter.array.shape)} for sorted_sequence {shape}; both have the same shape")
+    if sorter.array.dtype != INT64:
+        raise DTypeError(f"searchsorted: sorter is {sorter.dtype.name}; it takes int64, such as argsort gives")
+    on_host = isinstance(sorter.array, np.ndarray) and sorter.array.size
+    if on_host and not 0 <= int(sorter.array.min()) <= int(sorter.array.max()) < shape[-1]:
+        raise ArgumentError(f"searchsorted: sorter points outside 0 to {shape[-1] - 1}")
+
+
+@function(method=False, out=True)
+def bucketize(input: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
+    if len(boundaries.array.shape) != 1:
+        raise ShapeError(f"bucketize: boundaries {tuple(boundaries.array.shape)} are not a vector")
+    rows, values = _met("bucketize", boundaries, input)
+    return ops.searchsorted(rows, values, right=bool(right), out_int32=bool(out_int32))
+
+
+# Positions
+def flat_nonzero(flags: Tensor) -> Tensor:
+    """(count,) the positions in a vector of what is not 0. Waits for the device."""
+    if isinstance(flags.array, np.ndarray):
+        return new_tensor(from_host(np.flatnonzero(flags.array), flags.device))
+    count = int(ops.sum(ops.ne(flags, 0), dim=(0,), keepdim=False).item())
+    return ops.reshape(ops.nonzero_static(flags, size=count, fill_value=-1), shape=(count,))
+
+
+@function(out=True)
+def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
+    """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
+    x, ndim = x.detach(), len(x.array.shape)
+    if as_tuple and not ndim:
+        x, ndim = ops.reshape(x, shape=(1,)), 1
+    if isinstance(x.array, np.ndarray):
+        found = np.nonzero(x.array) if ndim else ()
+        if as_tuple:
+            return tuple([new_tensor(np.ascontiguousarray(f)) for f in found])
+        columns = np.stack(found) if ndim else np.zeros((0, int(bool(x.array))), np.int64)
+        return new_tensor(columns.T)  # as PyTorch lays it: positions along one dimension lie together
+    count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(ndim)), keepdim=False).item())
+    rows = ops.nonzero_static(x, size=count, fill_value=-1)
+    columns = [ops.index_view(rows, index=(slice(None), d)) for d in range(ndim)]
+    if as_tuple:
+        return tuple([ops.copy(c) for c in columns])
+    return ops.permute(ops.copy(ops.permute(rows, dims=(1, 0))), dims=(1, 0)) if ndim else rows
+
+
+@function
+def argwhere(x: Tensor) -> Tensor:
+    """Positions of the elements that are not 0: (count, ndim)."""
+    return nonzero(x)
+
+
+@function(out=True)
+def nonzero_static(x: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
+    return ops.nonzero_static(x.detach(), size=int(size), fill_value=int(fill_value))
+
+
+@function(method=False)
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Flat positions as coordinates in a C-ordered tensor of `shape`, a tensor for each dimension (int64); positions beyond it wrap around.
+
+    Raises:
+        TypeError: indices or shape are not integers. ValueError: a negative size.
+    """
+    if dtypes.of(indices.array.dtype).kind not in ("int", "uint"):
+        raise DTypeError(f"unravel_index: indices is {indices.dtype.name}; it takes integer types; cast it with .to(int64)")
+    if isinstance(shape, Tensor):
+        shape = shape.tolist()
+    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    for n in sizes:
+        if isinstance(n, bool) or not isinstance(n, int | np.integer):
+            raise TypeError(f"unravel_index: shape holds {n!r}; it takes integers")
+        if n < 0:
+            raise ArgumentError(f"unravel_index: shape {tuple(sizes)} has a negative size")
+    if not sizes:
+        return ()
+    behind = [math.prod(int(m) for m in sizes[k + 1 :]) for k in range(len(sizes))]
+    flat = ops.cast(indices, dtype=INT64) if indices.array.dtype != INT64 else indices
+    flat = ops.reshape(flat, shape=(*indices.array.shape, 1))
+    steps, ends = (new_tensor(from_host(np.array(a, np.int64), indices.device)) for a in (behind, sizes))
+    found = ops.remainder(ops.floor_divide(flat, steps), ends)  # (..., dims)
+    lead = (slice(None),) * len(indices.array.shape)
+    return tuple([ops.index_view(found, index=(*lead, k)) for k in range(len(sizes))])
