@@ -135,7 +135,7 @@ def _searchsorted(
     rows = np.ascontiguousarray(sorted_rows).reshape(-1, n)
     sought = np.ascontiguousarray(values).reshape(rows.shape[0], -1)
     if sorter is None and (rows[:, -1] == rows[:, -1]).all() and not (sought != sought).any():
-        found = _counted(*(_wide(a) for a in (rows, sought)), right)
+        found = _counted(_wide(rows), _wide(sought), right)
     else:
         found = _bisected(rows, sought, sorter, right)
     return found.astype(kind, copy=False).reshape(values.shape)

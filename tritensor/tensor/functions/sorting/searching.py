@@ -100,9 +100,8 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
         return new_tensor(columns.T)  # as PyTorch lays it: positions along one dimension lie together
     count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(ndim)), keepdim=False).item())
     rows = ops.nonzero_static(x, size=count, fill_value=-1)
-    columns = [ops.index_view(rows, index=(slice(None), d)) for d in range(ndim)]
     if as_tuple:
-        return tuple([ops.copy(c) for c in columns])
+        return tuple([ops.copy(ops.index_view(rows, index=(slice(None), d))) for d in range(ndim)])
     return ops.permute(ops.copy(ops.permute(rows, dims=(1, 0))), dims=(1, 0)) if ndim else rows
 
 
