@@ -249,6 +249,9 @@ def argmax(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.b
 def argmin(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Index (int64) of the first smallest along dim, or in the flattened tensor."""
 
+def argsort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
+
 def argwhere(input: Tensor) -> Tensor:
     """Positions of the elements that are not 0: (count, ndim)."""
 
@@ -350,6 +353,9 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def broadcast_to(input: Tensor, *shape: Any) -> Tensor:
     """numpy's name for expand."""
+
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: _builtins.bool = False, right: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
 
 def can_cast(from_: Any, to: Any) -> _builtins.bool:
     """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
@@ -720,6 +726,9 @@ def isclose(input: Tensor, other: Tensor, rtol: _builtins.float = 1e-05, atol: _
 def isfinite(input: Tensor) -> Tensor:
     """Whether x is neither infinite nor NaN."""
 
+def isin(elements: Any, test_elements: Any, *, assume_unique: _builtins.bool = False, invert: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether each element is among test_elements (one of the two may be a number); with `invert` whether it is not. NaN is in nothing."""
+
 def isinf(input: Tensor) -> Tensor:
     """Whether x is infinite."""
 
@@ -734,6 +743,9 @@ def kaiser_window(window_length: _builtins.int, periodic: _builtins.bool = True,
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
+
+def kthvalue(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
 
 def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
@@ -819,6 +831,9 @@ def maximum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 def mean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
+def median(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index)."""
+
 def meshgrid(*tensors: Tensor, indexing: _builtins.str = 'ij') -> tuple[Tensor, ...]:
     """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
 
@@ -831,11 +846,17 @@ def minimum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
 
+def mode(input: Tensor, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence."""
+
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`; the others keep their order."""
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`; the others keep their order."""
+
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x in ascending order along its first dim."""
 
 def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * other."""
@@ -854,6 +875,12 @@ def nan_to_num(input: Tensor, nan: _builtins.float | None = None, posinf: _built
 
 def nanmean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims of what is not NaN."""
+
+def nanmedian(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """As `median`, of what is not NaN; NaN where there is nothing else."""
+
+def nanquantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """As `quantile`, of what is not NaN; NaN where there is nothing else."""
 
 def nansum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Sum over dims of what is not NaN."""
@@ -875,6 +902,9 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def nonzero(input: Tensor, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
+
+def nonzero_static(input: Tensor, *, size: _builtins.int, fill_value: _builtins.int = -1, out: Tensor | None = None) -> Tensor:
+    """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
 
 def norm(input: Tensor, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
@@ -932,6 +962,9 @@ def promote_types(type1: Any, type2: Any) -> Any:
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
     """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+def quantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
@@ -1035,6 +1068,9 @@ def scatter_add(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, *
 def scatter_reduce(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
 
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _builtins.bool = False, right: _builtins.bool = False, side: _builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Where `input` would be put in ascending rows so that they stay so: before equal elements, with right (side="right") behind them."""
+
 def segment_reduce(data: Tensor, reduce: _builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _builtins.int = 0, unsafe: _builtins.bool = False, initial: _builtins.float | None = None) -> Tensor:
     """The `reduce` ("sum", "mean", "max", "min", "prod") of each segment of `axis`: data (.., n, ..) becomes (.., segments, ..). Waits for the device."""
 
@@ -1079,6 +1115,9 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _builtins.int = 0, start: _bu
 
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
+
+def sort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
 
 def split(input: Tensor, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a size (the last may be smaller), or of the sizes listed."""
@@ -1164,6 +1203,9 @@ def tensordot(a: Tensor, b: Tensor, dims: _builtins.int | Tensor | Sequence[Any]
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
 
+def topk(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+    """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
+
 def transpose(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1214,6 +1256,15 @@ def unfold_copy(input: Tensor, dimension: _builtins.int, size: _builtins.int, st
 
 def uniform_(input: Tensor, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
+
+def unique(input: Tensor, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+    """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own."""
+
+def unique_consecutive(input: Tensor, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+    """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing."""
+
+def unravel_index(indices: Tensor, shape: _builtins.int | Sequence[_builtins.int]) -> tuple[Tensor, ...]:
+    """Flat positions as coordinates in a C-ordered tensor of `shape`, a tensor for each dimension (int64); positions beyond it wrap around."""
 
 def unsafe_chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """chunk, whose parts may each be written in place in the graph."""

@@ -268,6 +268,9 @@ class Methods:
     def argmin(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Index (int64) of the first smallest along dim, or in the flattened tensor."""
 
+    def argsort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+        """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
+
     def argwhere(self) -> Tensor:
         """Positions of the elements that are not 0: (count, ndim)."""
 
@@ -802,6 +805,9 @@ class Methods:
     def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
 
+    def kthvalue(self, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
+
     @property
     def layout(self) -> Any:
         """Always `tritensor.strided`."""
@@ -946,6 +952,9 @@ class Methods:
     def mean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
+    def median(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index)."""
+
     def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
@@ -955,11 +964,17 @@ class Methods:
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """(m, k) @ (k, n), without broadcasting."""
 
+    def mode(self, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence."""
+
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
+
+    def msort(self, *, out: Tensor | None = None) -> Tensor:
+        """x in ascending order along its first dim."""
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """x * other."""
@@ -987,6 +1002,12 @@ class Methods:
 
     def nanmean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims of what is not NaN."""
+
+    def nanmedian(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """As `median`, of what is not NaN; NaN where there is nothing else."""
+
+    def nanquantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+        """As `quantile`, of what is not NaN; NaN where there is nothing else."""
 
     def nansum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims of what is not NaN."""
@@ -1039,6 +1060,9 @@ class Methods:
     def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
 
+    def nonzero_static(self, *, size: _builtins.int, fill_value: _builtins.int = -1, out: Tensor | None = None) -> Tensor:
+        """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
+
     def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
 
@@ -1080,6 +1104,9 @@ class Methods:
 
     def put_(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
         """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+    def quantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+        """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
 
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Radians as degrees."""
@@ -1237,6 +1264,9 @@ class Methods:
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
 
+    def sort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
+
     def split(self, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of the sizes listed."""
 
@@ -1339,6 +1369,9 @@ class Methods:
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _builtins.bool = False, copy: _builtins.bool = False, memory_format: Any = None) -> Tensor:
         """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
 
+    def topk(self, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+        """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
+
     def transpose(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1386,6 +1419,12 @@ class Methods:
 
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with uniform numbers of [a, b)."""
+
+    def unique(self, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+        """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own."""
+
+    def unique_consecutive(self, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+        """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing."""
 
     def unsafe_chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """chunk, whose parts may each be written in place in the graph."""
