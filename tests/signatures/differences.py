@@ -32,7 +32,6 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.addmm torch.baddbmm torch.bmm torch.mm", "out_dtype=", PRODUCT_TYPE),
     ("torch.linspace torch.logspace", "call by keyword", STUB),
     ("torch.linspace torch.logspace", "default of steps", STUB),
-    ("torch.frombuffer", "call by place", "dtype= is needed, which goes by keyword in both"),
     *(("Tensor.new", f"{k}=", "an old constructor, whose arguments go by place; memory is no object of its own here") for k in ("other", "size", "storage")),
     ("torch.result_type", "call by keyword", "`tensor` names the second operand of one overload in PyTorch, the first of another; here the first"),
     ("torch.asarray", "default of requires_grad", MEANT),

@@ -13,7 +13,7 @@ REFUSED: dict[str, tuple[Callable[[tt.Tensor], object], type[Exception], str]] =
     "topk of more than there are": (lambda x: x.topk(4), IndexError, r"topk: k 4 of 3 elements along dim 1 of x \(2, 3\); give k from 0 to 3"),
     "topk by a fraction": (lambda x: x.topk(1.5), TypeError, "topk: k 1.5 is not an integer"),
     "the 0th value": (lambda x: x.kthvalue(0), ValueError, r"kthvalue: k 0 of 3 elements along dim 1 of x \(2, 3\); give k from 1 to 3"),
-    "kthvalue over its input": (lambda x: x.kthvalue(1, out=(x[:, 0], x[0].long())), RuntimeError, "kthvalue: out shares memory with the input; give one of its own"),
+    "kthvalue over its input": (lambda x: x.kthvalue(1, out=(x[:, 0], x[0].long())), RuntimeError, "kthvalue: out shares memory with an argument; give a tensor of its own"),
     "median of nothing": (lambda x: x[:0].median(0), IndexError, r"median: x \(0, 3\) has no element along dim 0; give it at least one"),
     "mode of nothing": (lambda x: x[:, :0].mode(), IndexError, r"mode: x \(2, 0\) has no element along dim 1"),
     "quantile of whole numbers": (lambda x: x.long().quantile(0.5), TypeError, r"quantile: x is int64; quantile takes float32 and float64; cast it with .to\(float32\)"),

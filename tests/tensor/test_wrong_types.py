@@ -52,6 +52,9 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     **{k: {"source": lambda: tt.ones(3)} for k in ("put", "put_")},
     "select_scatter": {"index": lambda: 1},
     "as_strided_scatter": {"stride": lambda: (3, 1)},
+    "bucketize": {"boundaries": lambda: tt.ones(3)},
+    "searchsorted": {"sorted_sequence": lambda: tt.ones(3)},
+    "nonzero_static": {"size": lambda: 3},
 }
 # What is taken where a tensor is meant, and is no mistake: (function, argument).
 TAKEN = {
@@ -84,7 +87,7 @@ def _call(name: str, f: Callable[..., Any], method: bool, wrong: inspect.Paramet
     parameters = list(inspect.signature(f).parameters.values())[method:]
     own, kwargs = OWN.get(name, {}), {}
     for p in parameters:
-        if p is not wrong and p.name != wrong.name and p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD:
+        if p is not wrong and p.name != wrong.name and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             kwargs[p.name] = {**OTHERS, **own}.get(p.name, m)()
     lead = (own.get("self", m)(),) if method else ()
     if wrong.kind is wrong.VAR_POSITIONAL:
