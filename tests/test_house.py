@@ -37,7 +37,7 @@ FLOORS = [
     ("autograd",),
     ("dispatch",),
     ("tensor",),
-    ("fft", "masked"),  # namespaces over the functions of the tensor floor
+    ("fft", "masked", "special"),  # namespaces over the functions of the tensor floor
     ("kernels/parts",),
     ("kernels",),
     ("nn",),

@@ -20,6 +20,7 @@ from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import paths as _paths
 from tritensor import random as random
+from tritensor import special as special
 from tritensor import strides as _strides
 from tritensor import utils as utils
 from tritensor.autograd import enable_grad as enable_grad

@@ -306,3 +306,76 @@ def floor_quotient(a, b):
     r = tl.where(q == 0, a, tl.fma(-q, b, a))  # b may be infinite
     unknown = tl.where(b == 0, b, a)
     return tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1.0, q) + (unknown - unknown)  # infinity has no whole part
+
+
+@triton.jit
+def signbit(x):
+    """Whether the sign's bit is set, also of -0 and of NaN; of integers whether they are negative."""
+    if x.dtype == tl.float32:
+        y = x.to(tl.int32, bitcast=True) < 0
+    elif x.dtype == tl.float64:
+        y = x.to(tl.int64, bitcast=True) < 0
+    else:
+        y = x < 0
+    return y
+
+
+# approximations by polynomials and quotients of them
+class Coefficients(tl.constexpr):
+    """Coefficients of a polynomial, the highest power first, known when a kernel is compiled."""
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+@triton.jit
+def horner(x, C: tl.constexpr):
+    """c0 x^n + ... + cn by Horner's rule."""
+    y = tl.zeros_like(x) + C[0]
+    for i in tl.static_range(1, len(C)):
+        y = y * x + C[i]
+    return y
+
+
+@triton.jit
+def ratio(x, P: tl.constexpr, Q: tl.constexpr, R: tl.constexpr, S: tl.constexpr):
+    """P(x) / Q(x) in float32, R(x) / S(x) in float64."""
+    if x.dtype == tl.float64:
+        y = horner(x, R)
+        if len(S) > 1:
+            y = y / horner(x, S)
+    else:
+        y = horner(x, P)
+        if len(Q) > 1:
+            y = tl.div_rn(y, horner(x, Q))
+    return y
+
+
+@triton.jit
+def choose(condition, one, other, x):
+    """one(x) where condition, else other(x), of two formulas. numpy evaluates each where it is needed."""
+    return tl.where(condition, one(x), other(x))
+
+
+@triton.jit
+def square_rest(x):
+    """x * x - the product as it is rounded, exactly."""
+    return tl.fma(x, x, -(x * x))
+
+
+@triton.jit
+def wide(x):
+    """x in float64."""
+    return x.to(tl.float64)
+
+
+@triton.jit
+def whole_most(x):
+    """The largest element of a tile of whole numbers, as an int."""
+    return tl.max(tl.max(tl.minimum(x, 2147483000.0).to(tl.int32), 1), 0)
+
+
+@triton.jit
+def any(condition):
+    """Whether a condition holds anywhere in a tile."""
+    return tl.max(tl.max(condition.to(tl.int32), 1), 0) > 0

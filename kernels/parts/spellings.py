@@ -56,6 +56,53 @@ def _numpy_log(x: Any) -> Any:
     return _log_of_number(x) if type(x) is float or type(x) is int else np.log(x)
 
 
+def _numpy_horner(x: Any, coefficients: Any) -> Any:
+    first, *rest = (x.dtype.type(c) for c in coefficients.value)
+    y = np.full_like(x, first) if not rest else np.asarray(x * first)
+    for i, c in enumerate(rest):
+        if i:
+            y *= x
+        y += c
+    return y
+
+
+def _numpy_ratio(x: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
+    above, below = (r, s) if x.dtype == np.float64 else (p, q)
+    y = _numpy_horner(x, above)
+    if len(below) > 1:
+        y /= _numpy_horner(x, below)
+    return y
+
+
+def _numpy_choose(condition: Any, one: Callable[..., Any], other: Callable[..., Any], x: Any) -> Any:
+    """Each formula on the elements that are its own."""
+    chosen = np.count_nonzero(condition)
+    if chosen == x.size:
+        return one(x)
+    if chosen == 0:
+        return other(x)
+    y, flat, mask = np.empty_like(x, order="C"), x.reshape(-1), condition.reshape(-1)
+    for formula, own in ((one, np.flatnonzero(mask)), (other, np.flatnonzero(~mask))):
+        y.reshape(-1)[own] = formula(flat[own])
+    return y
+
+
+def _numpy_square_rest(x: Any) -> Any:
+    """By Veltkamp's and Dekker's exact product (Numerische Mathematik 18, 1971)."""
+    if x.dtype == np.float32:
+        wide = x.astype(np.float64)
+        return (wide * wide - x * x).astype(np.float32)
+    c = x * 134217729.0
+    high = c - (c - x)
+    low = x - high
+    return ((high * high - x * x) + 2.0 * high * low) + low * low
+
+
+def _numpy_whole_most(x: Any) -> int:
+    known = x[np.isfinite(x)]
+    return int(known.max()) if known.size else 0
+
+
 on_numpy = types.SimpleNamespace(
     exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=np.log1p, sin=np.sin, cos=np.cos,
     tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh,
@@ -65,6 +112,8 @@ on_numpy = types.SimpleNamespace(
     sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,
     chain_div=lambda g, a, d: _numpy_chain(g, np.divide(a, d)), gated=lambda g, x: g / (1.0 + np.exp(-x)), floor_quotient=np.floor_divide,
+    signbit=np.signbit, erfc=special.erfc, horner=_numpy_horner, ratio=_numpy_ratio, choose=_numpy_choose, square_rest=_numpy_square_rest, whole_most=_numpy_whole_most, any=np.any,
+    wide=lambda x: np.asarray(x).astype(np.float64, copy=False),
 )  # fmt: skip
 
 
@@ -116,6 +165,13 @@ class _OnTensors:
     def one_minus_square(self, x: Any) -> Any:
         return ops.one_minus_square(x)
 
+    def horner(self, x: Any, coefficients: Any) -> Any:
+        first, *rest = coefficients.value
+        y = x * 0.0 + first
+        for c in rest:
+            y = y * x + c
+        return y
+
     def normal_cdf(self, x: Any) -> Any:
         return 0.5 * ops.erfc(x * -math.sqrt(0.5))
 
@@ -131,7 +187,7 @@ def body(formula: Any) -> types.FunctionType:
 def twin(formula: Any, spelling: Any) -> types.FunctionType:
     """A formula's body as a function of numpy arrays (`on_numpy`) or Tensors (`on_tensors`): `maths` in it means that spelling.
 
-    Formulas that it calls from its own file become twins too.
+    Formulas that it names become twins too, also those of modules in kernels/parts/special, which on Tensors are the ops of their names.
     """
     fn = body(formula)
     names: dict[str, Any] = {**fn.__globals__, "maths": spelling}
@@ -139,4 +195,21 @@ def twin(formula: Any, spelling: Any) -> types.FunctionType:
         other = fn.__globals__.get(name)
         if isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = twin(other, spelling)
+        elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
+            names[name] = spelling if spelling is on_tensors else _Twins(other, spelling)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
+
+
+_SPECIAL = f"{__package__}.special"
+
+
+class _Twins:
+    """The formulas of a module in another spelling, made when they are first asked for."""
+
+    def __init__(self, module: types.ModuleType, spelling: Any) -> None:
+        self._module, self._spelling = module, spelling
+
+    def __getattr__(self, name: str) -> Any:
+        made = twin(getattr(self._module, name), self._spelling)
+        setattr(self, name, made)
+        return made

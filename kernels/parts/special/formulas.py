@@ -1,0 +1,64 @@
+"""numpy's side of a formula: the reference of an elementwise op made of the formula itself, evaluated in blocks that stay in the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import empty_elementwise
+from tritensor.device import cpu
+from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts.cpu import blocks
+
+
+def unary(formula: Any) -> Callable[..., Any]:
+    """The reference of a formula of one input."""
+    plain = spellings.twin(formula, spellings.on_numpy)
+
+    def block(x: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, plain(x), casting="same_kind")
+
+    reference = blocks.blocked(block)
+    reference.__module__ = spellings.body(formula).__module__
+    return reference
+
+
+def binary(formula: Any) -> Callable[..., Any]:
+    """The reference of a formula of two inputs, arrays of one type that broadcast or numbers."""
+    plain = spellings.twin(formula, spellings.on_numpy)
+    body = spellings.body(formula)
+
+    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+        array = a if isinstance(a, np.ndarray) else b
+        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+        if out is None:
+            given = tuple(x for x in (a, b) if isinstance(x, np.ndarray))
+            out = np.asarray(empty_elementwise(shape, array.dtype, cpu, given))
+        wide = np.dtype(np.float32) if blocks.is_narrow(array.dtype) else array.dtype
+        lanes = [_lane(x, shape, wide) for x in (a, b)]
+        target = out.reshape(-1) if out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in lanes) else np.empty(out.size, wide)
+        with blocks.SILENT():
+            for start in range(0, target.size, blocks.BLOCK):
+                part = slice(start, start + blocks.BLOCK)
+                values = [x[part].astype(wide, copy=False) if x.size != 1 else x.astype(wide, copy=False) for x in lanes]
+                target[part] = plain(*values)
+        if target.base is not out and target is not out:
+            out[...] = target.reshape(shape)
+        return out
+
+    reference.__signature__ = blocks.signature(body.__code__.co_varnames[: body.__code__.co_argcount])  # type: ignore[attr-defined]
+    reference.__module__ = body.__module__
+    return reference
+
+
+def _lane(x: Any, shape: tuple[int, ...], wide: np.dtype) -> np.ndarray:
+    """An operand as one sequence of the result's elements; one that is the same everywhere as a sequence of one."""
+    if not isinstance(x, np.ndarray):
+        return np.full(1, x, wide)
+    if x.size == 1:
+        return x.reshape(1)
+    return np.broadcast_to(x, shape).reshape(-1) if x.shape != shape else x.reshape(-1)
+
+

@@ -1,0 +1,199 @@
+"""The modified Bessel functions I0, I1, K0, K1, also scaled by exp(-|x|) or exp(x).
+
+Sources: DLMF 10.25 to 10.40; rational functions fitted by tests/peer/special_fits.py.
+"""
+
+from __future__ import annotations
+
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.special.modified_bessel_fits import (
+    I0_FAR_P, I0_FAR_Q, I0_FAR_R, I0_FAR_S, I0_NEAR_P, I0_NEAR_Q, I0_NEAR_R, I0_NEAR_S, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S,
+    I1_FAR_P, I1_FAR_Q, I1_FAR_R, I1_FAR_S, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S, I1_UNIT_P, I1_UNIT_Q, I1_UNIT_R, I1_UNIT_S,
+    K0_FAR_P, K0_FAR_Q, K0_FAR_R, K0_FAR_S, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S,
+    K1_FAR_P, K1_FAR_Q, K1_FAR_R, K1_FAR_S, K1_NEAR_P, K1_NEAR_Q, K1_NEAR_R, K1_NEAR_S,
+)  # fmt: skip
+
+
+# exp(x) y for y of the order of 1 / sqrt(x): in two steps, because exp(x) overflows first
+@triton.jit
+def _grown(x, y):
+    half = maths.exp(0.5 * x)
+    return half * (half * y)
+
+
+@triton.jit
+def _i0_near(z):
+    return maths.ratio(z * z, I0_NEAR_P, I0_NEAR_Q, I0_NEAR_R, I0_NEAR_S)
+
+
+@triton.jit
+def _i0e_far(z):
+    u = maths.div(maths.ones(z), z)
+    return maths.sqrt(u) * maths.ratio(u, I0_FAR_P, I0_FAR_Q, I0_FAR_R, I0_FAR_S)
+
+
+@triton.jit
+def _i0_far(z):
+    return maths.where(z == float("inf"), z, _grown(z, _i0e_far(z)))
+
+
+@triton.jit
+def _i0e_near(z):
+    return maths.exp(-z) * _i0_near(z)
+
+
+@triton.jit
+def i0(x):
+    """I0(x)."""
+    z = maths.abs(x)
+    return maths.choose(z < 12.0, _i0_near, _i0_far, z)
+
+
+@triton.jit
+def i0e(x):
+    """exp(-|x|) I0(x)."""
+    z = maths.abs(x)
+    return maths.choose(z < 12.0, _i0e_near, _i0e_far, z)
+
+
+@triton.jit
+def _i1_near(z):
+    return z * maths.ratio(z * z, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S)
+
+
+@triton.jit
+def _i1e_far(z):
+    u = maths.div(maths.ones(z), z)
+    return maths.sqrt(u) * maths.ratio(u, I1_FAR_P, I1_FAR_Q, I1_FAR_R, I1_FAR_S)
+
+
+@triton.jit
+def _i1_far(z):
+    return maths.where(z == float("inf"), z, _grown(z, _i1e_far(z)))
+
+
+@triton.jit
+def _i1e_near(z):
+    return maths.exp(-z) * _i1_near(z)
+
+
+@triton.jit
+def i1(x):
+    """I1(x)."""
+    z = maths.abs(x)
+    y = maths.choose(z < 12.0, _i1_near, _i1_far, z)
+    return maths.where(x < 0, -y, y)
+
+
+@triton.jit
+def i1e(x):
+    """exp(-|x|) I1(x)."""
+    z = maths.abs(x)
+    y = maths.choose(z < 12.0, _i1e_near, _i1e_far, z)
+    return maths.where(x < 0, -y, y)
+
+
+# I1(x) / x, whose limit at 0 is 1 / 2: what the slope of I1 is made of
+@triton.jit
+def _i1_over_near(z):
+    return maths.ratio(z * z, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S)
+
+
+@triton.jit
+def _i1_over_far(z):
+    return maths.div(_i1_far(z), z)
+
+
+@triton.jit
+def _i1e_over_near(z):
+    return maths.exp(-z) * _i1_over_near(z)
+
+
+@triton.jit
+def _i1e_over_far(z):
+    return maths.div(_i1e_far(z), z)
+
+
+@triton.jit
+def i1_over(x):
+    """I1(x) / x."""
+    z = maths.abs(x)
+    return maths.choose(z < 12.0, _i1_over_near, _i1_over_far, z)
+
+
+# K0(x): a rational function less log(x) I0(x) up to 1 (DLMF 10.31.2), exp(-x) / sqrt(x) times one of 1 / x beyond (10.40.2)
+@triton.jit
+def _k0_near(x):
+    w = x * x
+    return maths.ratio(w, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S) - maths.log(x) * maths.ratio(w, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S)
+
+
+@triton.jit
+def _k0e_far(x):
+    u = maths.div(maths.ones(x), x)
+    return maths.sqrt(u) * maths.ratio(u, K0_FAR_P, K0_FAR_Q, K0_FAR_R, K0_FAR_S)
+
+
+@triton.jit
+def _k0_far(x):
+    return maths.exp(-x) * _k0e_far(x)
+
+
+@triton.jit
+def _k0e_near(x):
+    return maths.exp(x) * _k0_near(x)
+
+
+@triton.jit
+def _from_zero(x, y):
+    """y, but infinite at 0 and NaN below."""
+    return maths.where(x == 0, float("inf"), maths.where(x < 0, float("nan"), y))
+
+
+@triton.jit
+def k0(x):
+    """K0(x)."""
+    return _from_zero(x, maths.choose(x < 1.0, _k0_near, _k0_far, x))
+
+
+@triton.jit
+def k0e(x):
+    """exp(x) K0(x)."""
+    return _from_zero(x, maths.choose(x < 1.0, _k0e_near, _k0e_far, x))
+
+
+@triton.jit
+def _k1_near(x):
+    w = x * x
+    first = maths.log(x) * x * maths.ratio(w, I1_UNIT_P, I1_UNIT_Q, I1_UNIT_R, I1_UNIT_S)
+    return first + maths.div(maths.ratio(w, K1_NEAR_P, K1_NEAR_Q, K1_NEAR_R, K1_NEAR_S), x)
+
+
+@triton.jit
+def _k1e_far(x):
+    u = maths.div(maths.ones(x), x)
+    return maths.sqrt(u) * maths.ratio(u, K1_FAR_P, K1_FAR_Q, K1_FAR_R, K1_FAR_S)
+
+
+@triton.jit
+def _k1_far(x):
+    return maths.exp(-x) * _k1e_far(x)
+
+
+@triton.jit
+def _k1e_near(x):
+    return maths.exp(x) * _k1_near(x)
+
+
+@triton.jit
+def k1(x):
+    """K1(x)."""
+    return _from_zero(x, maths.choose(x < 1.0, _k1_near, _k1_far, x))
+
+
+@triton.jit
+def k1e(x):
+    """exp(x) K1(x)."""
+    return _from_zero(x, maths.choose(x < 1.0, _k1e_near, _k1e_far, x))

@@ -1,0 +1,128 @@
+"""The normal distribution, the error function's inverse and its scaled complement, entropy, x log(1 + y), sinc."""
+
+from __future__ import annotations
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu.special import normal_cdf
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import error as special
+from tritensor.kernels.parts.special import formulas
+from tritensor.table import Sample
+
+
+# d erfcx(x) / dx = 2 x erfcx(x) - 2 / sqrt(pi)
+@triton.jit
+def _erfcx_grad(g, y, x):
+    return (2.0 * x * y - 1.1283791670955126) * g
+
+
+# d erfinv(x) / dx = sqrt(pi) / 2 exp(y^2)
+@triton.jit
+def _erfinv_grad(g, y):
+    return g * (0.8862269254527580 * maths.exp(y * y))
+
+
+# d ndtri(p) / dp = sqrt(2 pi) exp(y^2 / 2)
+@triton.jit
+def _ndtri_grad(g, y):
+    return g * (2.5066282746310002 * maths.exp(0.5 * y * y))
+
+
+# d ndtr(x) / dx = exp(-x^2 / 2) / sqrt(2 pi)
+@triton.jit
+def _ndtr_grad(g, x):
+    return g * (0.3989422804014327 * maths.exp(-0.5 * x * x))
+
+
+# d log ndtr(x) / dx = sqrt(2 / pi) / erfcx(-x / sqrt(2))
+@triton.jit
+def _log_ndtr_grad(g, x):
+    return maths.div(0.7978845608028654 * g, special.erfcx(x * -0.7071067811865476))
+
+
+# d (-x log x) / dx = -(1 + log x)
+@triton.jit
+def _entr_grad(g, x):
+    return maths.chain(g, -1.0 - maths.log(x))
+
+
+# y = a log(1 + b), 0 where a is 0 and b no NaN; dy/da = log(1 + b), 0 where a is 0 and b not above -1; dy/db = a / (1 + b)
+@triton.jit
+def _xlog1py(a, b):
+    return maths.where((a == 0) & (b == b), 0.0, a * maths.log1p(b))
+
+
+@triton.jit
+def _xlog1py_a(g, a, b):
+    return maths.where(maths.both(a == 0, b <= -1), maths.zeros(g), maths.chain(g, maths.log1p(b)))
+
+
+@triton.jit
+def _xlog1py_b(g, a, b):
+    return maths.div(g * a, maths.safe(g, b + 1.0))
+
+
+# y = log2(2^a + 2^b); dy/da = 1 / (1 + 2^(b - a))
+@triton.jit
+def _logaddexp2(a, b):
+    gap = maths.where(a == b, 0.0, -maths.abs(a - b))
+    return maths.maximum(a, b) + 1.4426950408889634 * maths.log1p(maths.exp2(gap))
+
+
+@triton.jit
+def _logaddexp2_a(g, a, b):
+    return maths.div(g, 1.0 + maths.exp2(b - a))
+
+
+@triton.jit
+def _logaddexp2_b(g, a, b):
+    return maths.div(g, 1.0 + maths.exp2(a - b))
+
+
+# y = sin(pi x) / (pi x), 1 at 0
+@triton.jit
+def _sinc(x):
+    s = maths.sin((x - 2.0 * maths.rint(0.5 * x)) * 3.141592653589793)
+    y = maths.div(s, 3.141592653589793 * maths.where(x == 0, 1.0, x))
+    return maths.where(x == 0, 1.0, y)
+
+
+# the series of dy/dx over -x in x^2: (-1)^j pi^(2 j + 2) (2 j + 2) / (2 j + 3)!, for |x| < 1/2, where cos(pi x) - y cancels
+_SLOPE = maths.Coefficients((
+    -3.433076949964284e-09, 1.3148481279991983e-07, -4.049947846619241e-06, 9.766223126318928e-05, -0.001781145516372851,
+    0.023460810354558225, -0.20918278254123832, 1.144510944732505, -3.246969701133414, 3.289868133696453,
+))  # fmt: skip
+
+
+@triton.jit
+def _sinc_grad(g, y, x):
+    near = maths.abs(x) < 0.5
+    far = maths.div(maths.cos(x * 3.141592653589793) - y, maths.where(near, 1.0, x))
+    return g * maths.where(near, -x * maths.horner(x * x, _SLOPE), far)
+
+
+def _corners(rng: np.random.Generator) -> list[Sample]:
+    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -2.0])
+    a, b = np.meshgrid(values, values)
+    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
+
+
+for _name, _formula, _gradient, _domain in (
+    ("erfcx", special.erfcx, _erfcx_grad, Domain(-2.0, 5.0)),
+    ("erfinv", special.erfinv, _erfinv_grad, Domain(-0.95, 0.95)),
+    ("ndtri", special.ndtri, _ndtri_grad, Domain(0.02, 0.98)),
+    ("log_ndtr", special.log_ndtr, _log_ndtr_grad, Domain(-6.0, 3.0)),
+    ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
+    ("sinc", _sinc, _sinc_grad, Domain(-2.5, 2.5)),
+):
+    elementwise(_name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_domain)
+elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",))
+elementwise(
+    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=(Domain(-2.0, 2.0), Domain(-0.8, 4.0)), kinds=("float",),
+    extra=_corners,
+)  # fmt: skip
+elementwise("logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), np.logaddexp2, kinds=("float",), extra=_corners)

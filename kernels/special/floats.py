@@ -1,0 +1,222 @@
+"""The parts of floating numbers: signs, neighbours, mantissa and exponent; and the larger and smaller of two that ignore NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, empty_elementwise
+from tritensor.device import cpu
+from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+from tritensor.kernels.parts.elementwise import elementwise, run
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import FLOATS, Sample, Spec, broadcast, op, ops
+from tritensor.table.shape_rules import refuse_kind
+
+_REAL = ("bool", "uint", "int", "float")
+_TYPES = (*FLOATS, "int64", "uint8", "bool")
+
+
+@triton.jit
+def _signbit(x):
+    return maths.signbit(x)
+
+
+# |a| with the sign of b; the slope is that sign times a's, 0 at 0
+@triton.jit
+def _copysign(a, b):
+    size = maths.abs(a)
+    return maths.where(maths.signbit(b), -size, size)
+
+
+@triton.jit
+def _copysign_a(g, y, a):
+    return g * (maths.sign(a) * maths.sign(y))
+
+
+@triton.jit
+def _copysign_b(g):
+    return maths.zeros(g)
+
+
+# the larger of a and b, the other one where one is NaN; a tie is a's
+@triton.jit
+def _fmax(a, b):
+    return maths.where((a >= b) | (b != b), a, b)
+
+
+@triton.jit
+def _fmin(a, b):
+    return maths.where((a <= b) | (b != b), a, b)
+
+
+@triton.jit
+def _fmax_a(g, a, b):
+    return maths.where(maths.either(a >= b, b != b), g, maths.zeros(g))
+
+
+@triton.jit
+def _fmax_b(g, a, b):
+    return maths.where(maths.either(a >= b, b != b), maths.zeros(g), g)
+
+
+@triton.jit
+def _fmin_a(g, a, b):
+    return maths.where(maths.either(a <= b, b != b), g, maths.zeros(g))
+
+
+@triton.jit
+def _fmin_b(g, a, b):
+    return maths.where(maths.either(a <= b, b != b), maths.zeros(g), g)
+
+
+# the neighbour of a towards b, on bits: sign and size, where the next size is the next whole number
+@triton.jit
+def _next_bits(a, b, infinity, largest):
+    size_a, size_b = a & largest, b & largest
+    place_a, place_b = maths.where(a < 0, -size_a, size_a), maths.where(b < 0, -size_b, size_b)
+    away = (place_b > place_a) == (a >= 0)
+    stepped = maths.where(away, a + 1, a - 1)
+    tiny = maths.where(b < 0, (b ^ size_b) | 1, (b ^ b) | 1)
+    y = maths.where(size_a == 0, tiny, stepped)
+    y = maths.where(place_a == place_b, b, y)
+    y = maths.where(size_b > infinity, b, y)
+    return maths.where(size_a > infinity, a, y)
+
+
+_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_next_numpy = spellings.twin(_next_bits, spellings.on_numpy)
+
+
+def _infinity(dtype: np.dtype) -> tuple[int, int]:
+    """Infinity's bits, and the mask of all bits but the sign's."""
+    bits = _BITS[dtype.itemsize]
+    return int(np.array(np.inf, dtype).view(bits)), int(np.iinfo(bits).max)
+
+
+def _nextafter_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+    """The next number after a towards b; b where they are equal, NaN where one is."""
+    array = a if isinstance(a, np.ndarray) else b
+    if not is_narrow(array.dtype):
+        return np.nextafter(a, b, out=out)
+    bits = _BITS[2]
+    first, second = (np.asarray(x, array.dtype).view(bits) for x in (a, b))
+    y = _next_numpy(first, second, *(bits.type(v) for v in _infinity(array.dtype))).view(array.dtype)
+    if out is None:
+        out = np.asarray(empty_elementwise(y.shape, array.dtype, cpu, tuple(x for x in (a, b) if isinstance(x, np.ndarray))))
+    out[...] = y
+    return out
+
+
+def _nextafter_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
+    array = a if isinstance(a, CudaArray) else b
+    bits = _BITS[array.dtype.itemsize]
+    if out is None:
+        out = allocate_result((a, b), broadcast("nextafter", *[x.shape for x in (a, b) if isinstance(x, CudaArray)]), array.dtype)
+    given = [x.view(bits) if isinstance(x, CudaArray) else int(np.array(x, array.dtype).view(bits)) for x in (a, b)]
+    run((_next_bits,), ((0, 1, 2, 3),), (*given, *_infinity(array.dtype)), (out.view(bits),), bits)
+    return out
+
+
+def _extremes(rng: np.random.Generator) -> list[Sample]:
+    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0])
+    a, b = np.meshgrid(values, values)
+    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
+
+
+_APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
+_SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
+elementwise("signbit", _signbit, None, np.signbit, promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
+elementwise("copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, extra=_extremes)
+elementwise("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, extra=_extremes)
+elementwise("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, extra=_extremes)
+elementwise(
+    "nextafter", _next_bits, None, _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, extra=_extremes,
+)  # fmt: skip
+
+
+# x = mantissa 2^exponent with 1/2 <= |mantissa| < 1; 0, infinities and NaN keep themselves as mantissa, with exponent 0
+@triton.jit
+def _scaled(x):
+    """x times 2^64 where it is so small that its exponent's bits are 0."""
+    return tl.where(tl.abs(x) < 1e-30, x * 18446744073709551616.0, x)
+
+
+@triton.jit
+def _plain(x):
+    return (x == 0) | ((x - x) != 0)
+
+
+@triton.jit
+def _mantissa(x):
+    if x.dtype == tl.float64:
+        bits = _scaled(x).to(tl.int64, bitcast=True)
+        y = ((bits & -9218868437227405313) | 4602678819172646912).to(tl.float64, bitcast=True)
+    else:
+        bits = _scaled(x).to(tl.int32, bitcast=True)
+        y = ((bits & -2139095041) | 1056964608).to(tl.float32, bitcast=True)
+    return tl.where(_plain(x), x, y)
+
+
+@triton.jit
+def _exponent(x):
+    if x.dtype == tl.float64:
+        e = ((_scaled(x).to(tl.int64, bitcast=True) >> 52) & 2047).to(tl.int32) - 1022
+    else:
+        e = ((_scaled(x).to(tl.int32, bitcast=True) >> 23) & 255) - 126
+    return tl.where(_plain(x), 0, tl.where(tl.abs(x) < 1e-30, e - 64, e))
+
+
+def _frexp_shape(x: Any) -> tuple[Spec, Spec]:
+    refuse_kind("frexp", x.dtype, ("float",), "input")
+    return Spec(x.shape, x.dtype), Spec(x.shape, np.dtype(np.int32))
+
+
+def _frexp_reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(mantissa, exponent) with x = mantissa * 2^exponent."""
+    with SILENT():
+        m, e = np.frexp(x.astype(np.float32) if is_narrow(x.dtype) else x)
+    e = np.where(np.isfinite(m), e, 0)
+    results = [np.asarray(empty_elementwise(x.shape, t, cpu, (x,))) for t in (x.dtype, np.dtype(np.int32))]
+    results[0][...], results[1][...] = m, e
+    return results[0], results[1]
+
+
+def _frexp_forward(x: CudaArray) -> tuple[CudaArray, CudaArray]:
+    m, e = (allocate_result((x,), x.shape, t) for t in (x.dtype, np.dtype(np.int32)))
+    run((_mantissa, _exponent), ((0,), (0,)), (x,), (m, e), x.dtype)
+    return m, e
+
+
+def _frexp_rule(g: Any, exponent: Any) -> Any:
+    return g[0] * ops.exp2(ops.cast(ops.neg(exponent), dtype=g[0].array.dtype))
+
+
+# dm/dx = 2^-exponent
+@triton.jit
+def _frexp_slope(g, e):
+    return g * maths.exp2(-(e.to(tl.float64 if g.dtype == tl.float64 else tl.float32)))
+
+
+def _frexp_backward(g: Any, exponent: CudaArray) -> CudaArray:
+    out = allocate_result((g[0], exponent), g[0].shape, g[0].dtype)
+    run((_frexp_slope,), ((0, 1),), (g[0], exponent), (out,), g[0].dtype)
+    return out
+
+
+def _frexp_samples(rng: np.random.Generator) -> list[Sample]:
+    between = rng.choice([-1.0, 1.0], (3, 5)) * rng.uniform(1.1, 1.9, (3, 5)) * 2.0 ** rng.integers(-3, 3, (3, 5))
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -0.5, 1e-38, 1e-42, 3e4])
+    return [Sample(between), Sample(np.array(1.5)), Sample(rng.uniform(1.1, 1.9, (135,))), Sample(odd, smooth=False)]
+
+
+op(
+    "frexp", _frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
+    outputs=("mantissa", "exponent"), layout="elementwise", samples=_frexp_samples,
+)  # fmt: skip

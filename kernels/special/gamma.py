@@ -1,0 +1,49 @@
+"""The logarithm of the gamma function, its derivatives, the Hurwitz zeta function."""
+
+from __future__ import annotations
+
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import formulas
+from tritensor.kernels.parts.special import gamma as special
+from tritensor.table import Sample
+
+_POSITIVE = Domain(0.3, 9.0)
+
+
+# d log|gamma(x)| / dx = digamma(x)
+@triton.jit
+def _lgamma_grad(g, x):
+    return g * special.digamma(x)
+
+
+@triton.jit
+def _digamma_grad(g, x):
+    return g * special.trigamma(x)
+
+
+# the polygamma functions are zeta's: psi_n(x) = (-1)^(n + 1) n! zeta(n + 1, x), DLMF 25.11.12
+@triton.jit
+def _trigamma_grad(g, x):
+    return -2.0 * g * special.zeta(3.0 * maths.ones(x), x)
+
+
+# d zeta(s, q) / dq = -s zeta(s + 1, q); by s there is no gradient, as in PyTorch
+@triton.jit
+def _zeta_q(g, s, q):
+    return -s * g * special.zeta(s + 1.0, q)
+
+
+def _left(rng):  # type: ignore[no-untyped-def]
+    return [Sample(rng.integers(-5, 0, (6,)) + rng.uniform(0.2, 0.8, (6,)))]
+
+
+for _name, _formula, _gradient in (("lgamma", special.lgamma, _lgamma_grad), ("digamma", special.digamma, _digamma_grad)):
+    elementwise(_name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, extra=_left)
+elementwise("trigamma", special.trigamma, _trigamma_grad, formulas.unary(special.trigamma), kinds=("float",), domain=_POSITIVE)
+elementwise(
+    "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=(Domain(1.5, 6.0), Domain(0.4, 9.0)),
+)  # fmt: skip

@@ -1,0 +1,128 @@
+"""Parts of numbers under PyTorch's names: signs, neighbours, mantissa and exponent, divisors, and what goes through float64."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import DTypeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function
+
+
+@function(inplace=True, out=True)
+def copysign(x: Tensor, other: Operand) -> Tensor:
+    """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
+    return ops.copysign(x, other)
+
+
+@function(inplace=True, out=True)
+def nextafter(x: Tensor, other: Tensor) -> Tensor:
+    """The next number after x towards other. Floating types only; it has no gradient."""
+    return ops.nextafter(x, other)
+
+
+@function(out=True)
+def fmax(x: Tensor, other: Tensor) -> Tensor:
+    """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+    return ops.fmax(x, other)
+
+
+@function(out=True)
+def fmin(x: Tensor, other: Tensor) -> Tensor:
+    """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+    return ops.fmin(x, other)
+
+
+@function(inplace=True, out=True)
+def gcd(x: Tensor, other: Tensor) -> Tensor:
+    """The greatest common divisor of integers; gcd(0, 0) is 0."""
+    return ops.gcd(x, other)
+
+
+@function(inplace=True, out=True)
+def lcm(x: Tensor, other: Tensor) -> Tensor:
+    """The least common multiple of integers, 0 where one of them is 0."""
+    return ops.lcm(x, other)
+
+
+class frexp_result(NamedTuple):
+    """What frexp gives."""
+
+    mantissa: Tensor
+    exponent: Tensor
+
+
+@function(out=True)
+def frexp(x: Tensor) -> Any:
+    """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
+    return frexp_result(*ops.frexp(x))
+
+
+@function(inplace=True, out=True)
+def ldexp(x: Tensor, other: Operand) -> Tensor:
+    """x * 2^other."""
+    return ops.mul(x, ops.pow(2.0, other) if isinstance(other, Tensor) else 2.0**other)
+
+
+@function(out=True)
+def float_power(x: Operand, exponent: Operand) -> Tensor:
+    """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
+    return ops.pow(_double(x), _double(exponent))
+
+
+def _double(x: Any) -> Any:
+    if not isinstance(x, Tensor):
+        return float(x) if isinstance(x, bool | int) else x
+    wanted = np.dtype(np.complex128 if x.dtype.is_complex else np.float64)
+    return x if x.array.dtype == wanted else ops.cast(x, dtype=wanted)
+
+
+def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
+    """float_power over x, which is float64 or complex128 already."""
+    if x.array.dtype != np.float64 and x.array.dtype != np.complex128:
+        raise DTypeError(f"float_power_: the tensor is {x.dtype.name}, the result float64; use the out-of-place form")
+    return x.pow_(_double(exponent))  # type: ignore[attr-defined,no-any-return]
+
+
+Tensor.float_power_ = _float_power_in_place  # type: ignore[attr-defined]
+
+
+@function(out=True)
+def signbit(x: Tensor) -> Tensor:
+    """Whether the sign's bit is set: of negative numbers, -0 and -NaN."""
+    if x.array.dtype == np.bool_:
+        return ops.logical_xor(x, x)
+    return ops.signbit(x)
+
+
+@function(out=True)
+def isposinf(x: Tensor) -> Tensor:
+    """Whether x is inf. Raises DTypeError for complex numbers."""
+    _refuse_complex("isposinf", x)
+    return ops.eq(x, math.inf) if x.dtype.is_floating_point else ops.ne(x, x)
+
+
+@function(out=True)
+def isneginf(x: Tensor) -> Tensor:
+    """Whether x is -inf. Raises DTypeError for complex numbers."""
+    _refuse_complex("isneginf", x)
+    return ops.eq(x, -math.inf) if x.dtype.is_floating_point else ops.ne(x, x)
+
+
+def _refuse_complex(name: str, x: Tensor) -> None:
+    if dtypes.of(x.array.dtype).kind == "complex":
+        raise DTypeError(f"{name}: input is {x.dtype.name}, which has no sign; ask of .real and .imag")
+
+
+@function
+def isreal(x: Tensor) -> Tensor:
+    """Whether the imaginary part is 0: true of every number that is not complex."""
+    if x.dtype.is_complex:
+        return ops.eq(x.imag, 0)  # type: ignore[attr-defined]
+    return ops.full(shape=tuple(x.array.shape), value=True, dtype=np.dtype(np.bool_), device=x.device)

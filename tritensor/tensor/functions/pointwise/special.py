@@ -1,0 +1,175 @@
+"""Special functions under PyTorch's names: those of `tritensor` and of Tensor, and those of `tritensor.special` alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ArgumentError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function, named
+
+names: dict[str, Callable[..., Any]] = {}  # what tritensor.special holds, by name
+
+
+def _unary(name: str, op_name: str, doc: str, *aliases: str, public: bool, inplace: bool = True) -> None:
+    """A function of one tensor that is its op and nothing else: of tritensor.special alone, or public everywhere."""
+
+    def call(x: Tensor) -> Tensor:
+        return getattr(ops, op_name)(x)
+
+    made = function(inplace=inplace and public, out=True, names=aliases, free=public, method=public)(named(call, name, doc))
+    for n in (name, *aliases):
+        names[n] = made
+
+
+_PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
+    "erfinv": ("The inverse of erf: infinite at 1 and -1, NaN beyond.", ()),
+    "lgamma": ("log |gamma(x)|, infinite at 0, -1, -2, ...", ()),
+    "digamma": ("The derivative of lgamma; NaN at -1, -2, ...", ()),
+    "i0": ("The modified Bessel function I0.", ()),
+    "sinc": ("sin(pi x) / (pi x), 1 at 0.", ()),
+}
+_SPECIAL: dict[str, tuple[str, str]] = {
+    "airy_ai": ("airy_ai", "The Airy function Ai. It has no gradient."),
+    "bessel_j0": ("bessel_j0", "The Bessel function J0. It has no gradient."),
+    "bessel_j1": ("bessel_j1", "The Bessel function J1. It has no gradient."),
+    "bessel_y0": ("bessel_y0", "The Bessel function of the second kind Y0, NaN below 0. It has no gradient."),
+    "bessel_y1": ("bessel_y1", "The Bessel function of the second kind Y1, NaN below 0. It has no gradient."),
+    "entr": ("entr", "-x log(x): 0 at 0, -inf below."),
+    "erfcx": ("erfcx", "exp(x^2) erfc(x), which does not vanish where erfc does."),
+    "i0e": ("i0e", "exp(-|x|) I0(x)."),
+    "i1": ("i1", "The modified Bessel function I1."),
+    "i1e": ("i1e", "exp(-|x|) I1(x)."),
+    "log_ndtr": ("log_ndtr", "log(ndtr(x)), finite where ndtr vanishes."),
+    "modified_bessel_k0": ("modified_bessel_k0", "The modified Bessel function K0: inf at 0, NaN below. It has no gradient."),
+    "modified_bessel_k1": ("modified_bessel_k1", "The modified Bessel function K1: inf at 0, NaN below. It has no gradient."),
+    "ndtr": ("ndtr", "The mass of the standard normal distribution below x."),
+    "ndtri": ("ndtri", "The x below which the standard normal distribution has the mass given; NaN outside [0, 1]."),
+    "scaled_modified_bessel_k0": ("scaled_modified_bessel_k0", "exp(x) K0(x). It has no gradient."),
+    "scaled_modified_bessel_k1": ("scaled_modified_bessel_k1", "exp(x) K1(x). It has no gradient."),
+    "spherical_bessel_j0": ("spherical_bessel_j0", "sin(x) / x, 1 at 0. It has no gradient."),
+}
+for _name, (_doc, _aliases) in _PUBLIC.items():
+    _unary(_name, _name, _doc, *_aliases, public=True)
+for _name, (_op, _doc) in _SPECIAL.items():
+    _unary(_name, _op, _doc, public=False)
+names["gammaln"], names["psi"] = names["lgamma"], names["digamma"]
+
+
+def _untracked(name: str) -> None:
+    """Of tritensor.special: a modified Bessel function that PyTorch gives no gradient under this name."""
+    inner = names[name]
+
+    def call(x: Tensor) -> Tensor:
+        return inner(x.detach())
+
+    names[f"modified_bessel_{name}"] = function(method=False, free=False, out=True)(
+        named(call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has.")
+    )
+
+
+_untracked("i0")
+_untracked("i1")
+
+
+def _binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
+    """A function of tritensor.special of two tensors, or of a tensor and a number."""
+
+    def call(x: Operand, other: Operand) -> Tensor:
+        _some_tensor(name, x, other)
+        return getattr(ops, op_name)(x, other)
+
+    also = {second: "other"} if second != "other" else None
+    names[name] = function(method=False, free=False, out=True, also=also)(named(call, name, doc))
+
+
+def _some_tensor(name: str, x: Any, other: Any) -> None:
+    if not isinstance(x, Tensor) and not isinstance(other, Tensor):
+        raise TypeError(f"{name}: both arguments are numbers; give a tensor for one of them (tritensor.tensor(...))")
+
+
+_binary("zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other.")
+_binary("xlog1py", "xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
+for _name, _doc in {
+    "chebyshev_polynomial_t": "Chebyshev's polynomial of the first kind",
+    "chebyshev_polynomial_u": "Chebyshev's polynomial of the second kind",
+    "chebyshev_polynomial_v": "Chebyshev's polynomial of the third kind",
+    "chebyshev_polynomial_w": "Chebyshev's polynomial of the fourth kind",
+    "shifted_chebyshev_polynomial_t": "Chebyshev's polynomial of the first kind at 2 x - 1",
+    "shifted_chebyshev_polynomial_u": "Chebyshev's polynomial of the second kind at 2 x - 1",
+    "shifted_chebyshev_polynomial_v": "Chebyshev's polynomial of the third kind at 2 x - 1",
+    "shifted_chebyshev_polynomial_w": "Chebyshev's polynomial of the fourth kind at 2 x - 1",
+    "hermite_polynomial_h": "Hermite's polynomial in the physicist's scaling",
+    "hermite_polynomial_he": "Hermite's polynomial in the probabilist's scaling",
+    "laguerre_polynomial_l": "Laguerre's polynomial",
+    "legendre_polynomial_p": "Legendre's polynomial",
+}.items():
+    _binary(_name, _name, f"{_doc}, of degree n (cut to a whole number; below 0 the result is 0). It has no gradient.", "n")
+
+
+@function(inplace=True, out=True)
+def igamma(x: Tensor, other: Tensor) -> Tensor:
+    """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+    return ops.igamma(x, other)
+
+
+@function(inplace=True, out=True)
+def igammac(x: Tensor, other: Tensor) -> Tensor:
+    """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+    return ops.igammac(x, other)
+
+
+def _polygamma(n: int, x: Tensor) -> Tensor:
+    """(-1)^(n + 1) n! zeta(n + 1, x), DLMF 25.11.12; n = 0 and 1 have formulas of their own."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise TypeError(f"polygamma: n is {n!r}; give an int, the order of the derivative")
+    if n < 0:
+        raise ArgumentError(f"polygamma: n is {n}; give 0 or more")
+    if n < 2:
+        return ops.trigamma(x) if n else ops.digamma(x)
+    factor = float(math.factorial(n)) if n < 171 else math.inf
+    return ops.zeta(float(n + 1), x) * (factor if n % 2 else -factor)
+
+
+@function(method=False, out=True)
+def polygamma(n: int, input: Tensor) -> Tensor:
+    """The n-th derivative of digamma. Raises ArgumentError for n below 0."""
+    return _polygamma(n, input)
+
+
+def _method(x: Tensor, n: int) -> Tensor:
+    return _polygamma(n, x)
+
+
+function(inplace=True, free=False)(named(_method, "polygamma", "The n-th derivative of digamma."))
+
+
+@function(inplace=True, out=True)
+def mvlgamma(x: Tensor, p: int) -> Tensor:
+    """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4).
+
+    Raises ArgumentError for p below 1.
+    """
+    if isinstance(p, bool) or not isinstance(p, int):
+        raise TypeError(f"mvlgamma: p is {p!r}; give an int, the number of dimensions")
+    if p < 1:
+        raise ArgumentError(f"mvlgamma: p is {p}; give 1 or more")
+    y = ops.lgamma(x)
+    for k in range(1, p):
+        y = ops.add(y, ops.lgamma(ops.sub(x, 0.5 * k)))
+    return ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi))
+
+
+@function(out=True)
+def logaddexp2(x: Tensor, other: Tensor) -> Tensor:
+    """log2(2^x + 2^other) without overflow."""
+    return ops.logaddexp2(x, other)
+
+
+names.update(gammainc=igamma, gammaincc=igammac, polygamma=polygamma, multigammaln=mvlgamma)
