@@ -328,6 +328,8 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[
         wanted = [f if need else None for f, need in zip(gradients, needs, strict=True)]
         outs = [None if f is None else allocate_result((g, *values), g.shape, g.dtype) for f in wanted]
         found = [f for f in wanted if f is not None]
+        if not found:
+            return tuple(outs)
         run(found, [picks] * len(found), (g, *values), [y for y in outs if y is not None], g.dtype)
         return tuple(outs)
 
@@ -380,6 +382,7 @@ def elementwise(
     holomorphic: bool = True,
     dtypes: tuple[str, ...] = FLOATS,
     extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
+    samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     doc: str = "",
 ) -> Op:
@@ -395,7 +398,7 @@ def elementwise(
         kinds: kinds of types that it takes after promotion.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
         rule, backward, reference_backward, forward: corners to use in place of those made here.
-        domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples.
+        domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
         holomorphic: as in `op`.
         scalars: whether a Python number may stand for an input in samples.
     """
@@ -421,7 +424,7 @@ def elementwise(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
         broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes,
-        samples=sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
+        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
         work=work, tolerance=tolerance, doc=doc,
     )  # fmt: skip
 

@@ -52,6 +52,14 @@ def _log_of_number(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
 
+def _log1p_of_number(x: float) -> float:
+    return math.log1p(x) if x > -1 else -math.inf if x == -1 else math.nan
+
+
+def _numpy_log1p(x: Any) -> Any:
+    return _log1p_of_number(x) if type(x) is float or type(x) is int else np.log1p(x)
+
+
 def _numpy_log(x: Any) -> Any:
     return _log_of_number(x) if type(x) is float or type(x) is int else np.log(x)
 
@@ -104,7 +112,7 @@ def _numpy_whole_most(x: Any) -> int:
 
 
 on_numpy = types.SimpleNamespace(
-    exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=np.log1p, sin=np.sin, cos=np.cos,
+    exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=_numpy_log1p, sin=np.sin, cos=np.cos,
     tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh,
     acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=special.erf, normal_cdf=special.normal_cdf,
     pow=np.power, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
@@ -129,6 +137,9 @@ class _OnTensors:
 
     def log(self, x: Any) -> Any:
         return _log_of_number(x) if isinstance(x, int | float) else ops.log(x)
+
+    def log1p(self, x: Any) -> Any:
+        return _log1p_of_number(x) if isinstance(x, int | float) else ops.log1p(x)
 
     def zeros(self, x: Any) -> Any:
         return ops.full(shape=tuple(x.shape), value=0, dtype=x.array.dtype, device=x.device)

@@ -11,7 +11,7 @@ from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import error as special
 from tritensor.kernels.parts.special import formulas
-from tritensor.table import Sample
+from tritensor.table import FLOATS, Sample
 
 
 # d erfcx(x) / dx = 2 x erfcx(x) - 2 / sqrt(pi)
@@ -86,7 +86,8 @@ def _logaddexp2_b(g, a, b):
 # y = sin(pi x) / (pi x), 1 at 0
 @triton.jit
 def _sinc(x):
-    s = maths.sin((x - 2.0 * maths.rint(0.5 * x)) * 3.141592653589793)
+    whole = maths.rint(x)
+    s = maths.sin((x - whole) * 3.141592653589793) * (1.0 - 2.0 * (whole - 2.0 * maths.floor(0.5 * whole)))
     y = maths.div(s, 3.141592653589793 * maths.where(x == 0, 1.0, x))
     return maths.where(x == 0, 1.0, y)
 
@@ -111,6 +112,10 @@ def _corners(rng: np.random.Generator) -> list[Sample]:
     return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
 
 
+def _number_first(rng: np.random.Generator) -> list[Sample]:
+    return [*_corners(rng), Sample(1.5, rng.uniform(-0.8, 4.0, (4,))), Sample(rng.uniform(-2.0, 2.0, (4,)), 0.7)]
+
+
 for _name, _formula, _gradient, _domain in (
     ("erfcx", special.erfcx, _erfcx_grad, Domain(-2.0, 5.0)),
     ("erfinv", special.erfinv, _erfinv_grad, Domain(-0.95, 0.95)),
@@ -119,10 +124,17 @@ for _name, _formula, _gradient, _domain in (
     ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
     ("sinc", _sinc, _sinc_grad, Domain(-2.5, 2.5)),
 ):
-    elementwise(_name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_domain)
+    elementwise(
+        _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_domain, samples=formulas.few(_domain),
+        dtypes=FLOATS if _name in ("sinc", "entr") else ("float32", "float64"),
+    )  # fmt: skip
 elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",))
+_BOTH = (Domain(-2.0, 2.0), Domain(-0.8, 4.0))
 elementwise(
-    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=(Domain(-2.0, 2.0), Domain(-0.8, 4.0)), kinds=("float",),
-    extra=_corners,
+    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
+    samples=formulas.few(*_BOTH, extra=_number_first),
 )  # fmt: skip
-elementwise("logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), np.logaddexp2, kinds=("float",), extra=_corners)
+_UP = Domain(-0.5, 2.0)  # lower down the result is a difference of nearly equal numbers
+elementwise(
+    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), np.logaddexp2, kinds=("float",), domain=_UP, samples=formulas.few(_UP, _UP, extra=_corners),
+)  # fmt: skip

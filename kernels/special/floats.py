@@ -16,6 +16,7 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.elementwise import elementwise, run
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special.formulas import few
 from tritensor.table import FLOATS, Sample, Spec, broadcast, op, ops
 from tritensor.table.shape_rules import refuse_kind
 
@@ -90,6 +91,12 @@ def _next_bits(a, b, infinity, largest):
     return maths.where(size_a > infinity, a, y)
 
 
+# the names of nextafter's inputs; the work is done on their bits
+@triton.jit
+def _next(a, b):
+    return _next_bits(a, b, 0, 0)
+
+
 _BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _next_numpy = spellings.twin(_next_bits, spellings.on_numpy)
 
@@ -124,6 +131,15 @@ def _nextafter_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaA
     return out
 
 
+def _signbit_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+    """Whether the sign's bit is set. numpy writes wrong values to an `out` with gaps between its elements."""
+    y = np.signbit(x) if x.dtype.kind not in "iu" else np.less(x, 0)
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
 def _extremes(rng: np.random.Generator) -> list[Sample]:
     values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0])
     a, b = np.meshgrid(values, values)
@@ -132,12 +148,14 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
-elementwise("signbit", _signbit, None, np.signbit, promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
-elementwise("copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, extra=_extremes)
-elementwise("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, extra=_extremes)
-elementwise("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, extra=_extremes)
+elementwise("signbit", _signbit, None, _signbit_reference, promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
+elementwise("copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes))
+elementwise("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, samples=few(*_APART, extra=_extremes))
+elementwise("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, samples=few(*_APART, extra=_extremes))
 elementwise(
-    "nextafter", _next_bits, None, _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, extra=_extremes,
+    "nextafter", _next, None, _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
+    samples=few(*_SIGNED, extra=_extremes),
+    dtypes=("float64",),  # the steps of a type are that type's alone: tests/tensor/test_special.py asks the others
 )  # fmt: skip
 
 

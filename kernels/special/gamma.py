@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
@@ -37,13 +38,24 @@ def _zeta_q(g, s, q):
     return -s * g * special.zeta(s + 1.0, q)
 
 
-def _left(rng):  # type: ignore[no-untyped-def]
-    return [Sample(rng.integers(-5, 0, (6,)) + rng.uniform(0.2, 0.8, (6,)))]
+def _left(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.integers(-5, 0, (6,)) + rng.uniform(0.2, 0.8, (6,))), Sample(rng.uniform(3.6, 30.0, (5,)))]
 
 
-for _name, _formula, _gradient in (("lgamma", special.lgamma, _lgamma_grad), ("digamma", special.digamma, _digamma_grad)):
-    elementwise(_name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, extra=_left)
-elementwise("trigamma", special.trigamma, _trigamma_grad, formulas.unary(special.trigamma), kinds=("float",), domain=_POSITIVE)
+def _negative(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(np.array([2.0, 3.0, 2.0, 2.5, 0.5, 1.0, 40.0, 3.0]), np.array([-0.5, -7.3, -2.0, -0.5, 2.0, 2.0, 0.5, 1e4]), smooth=False)]
+
+
+_TYPES = ("float32", "float64")
+for _name, _formula, _gradient in (
+    ("lgamma", special.lgamma, _lgamma_grad), ("digamma", special.digamma, _digamma_grad), ("trigamma", special.trigamma, _trigamma_grad),
+):  # fmt: skip
+    elementwise(
+        _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, samples=formulas.few(_POSITIVE, extra=_left),
+        dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES,
+    )  # fmt: skip
+_ZETA = (Domain(1.5, 6.0), Domain(0.4, 9.0))
 elementwise(
-    "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=(Domain(1.5, 6.0), Domain(0.4, 9.0)),
+    "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=_ZETA, samples=formulas.few(*_ZETA, extra=_negative),
+    dtypes=_TYPES,
 )  # fmt: skip

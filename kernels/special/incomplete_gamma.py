@@ -97,13 +97,14 @@ def _igammac_x(g, a, x):
 
 
 def _extremes(rng: np.random.Generator) -> list[Sample]:
-    a = np.array([0.0, 0.0, 1.0, np.inf, 1.0, -1.0, np.nan, 50.0, 50.0, 200.0, np.inf])
-    x = np.array([0.0, 1.0, 0.0, 1.0, np.inf, 1.0, 1.0, 45.0, 60.0, 190.0, np.inf])
+    a = np.array([0.0, 0.0, 1.0, np.inf, 1.0, -1.0, np.nan, 30.0, 30.0, np.inf])
+    x = np.array([0.0, 1.0, 0.0, 1.0, np.inf, 1.0, 1.0, 25.0, 40.0, np.inf])
     return [Sample(a, x, smooth=False)]
 
 
+_BOTH = (Domain(0.5, 6.0), Domain(0.5, 9.0))
 for _name, _formula, _gradient in (("igamma", _igamma, _igamma_x), ("igammac", _igammac, _igammac_x)):
     elementwise(
-        _name, _formula, (None, _gradient), formulas.binary(_formula), kinds=("float",), domain=(Domain(0.5, 6.0), Domain(0.5, 9.0)),
-        extra=_extremes, dtypes=("float32", "float64"),
+        _name, _formula, (None, _gradient), formulas.binary(_formula), kinds=("float",), domain=_BOTH,
+        samples=formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",),  # in which every type is computed
     )  # fmt: skip

@@ -9,7 +9,7 @@ import triton.language as tl
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import INTS, Sample
+from tritensor.table import Sample
 
 
 # Euclid: (a, b) -> (b, a mod b) until b is 0 everywhere in the tile
@@ -34,14 +34,14 @@ def _gcd(a, b):
 def _lcm(a, b):
     d = _divisor(a, b)
     q = a // tl.where(d == 0, d + 1, d).to(d.dtype)
-    return maths.abs((q * b).to(d.dtype)).to(d.dtype)
+    return (maths.abs(q) * maths.abs(b)).to(d.dtype)
 
 
 def _whole(rng: np.random.Generator) -> list[Sample]:
     a, b = rng.integers(-60, 60, (3, 7)), rng.integers(-60, 60, (3, 7))
-    return [Sample(a.astype(t), b.astype(t)) for t in (np.int8, np.int32, np.int64)] + [Sample(np.array([0, 0, 5, -4]), np.array([0, 3, 0, 6]))]
+    return [Sample(a.astype(t), b.astype(t)) for t in (np.int8, np.int32, np.int64)] + [Sample(np.array([0, 0, 5, -4]), np.array([0, 3, 0, 6])), Sample(rng.uniform(1, 9, (3, 1)), rng.uniform(1, 9, (4,)))]
 
 
 _NEAR = Domain(-9.0, 9.0)
 for _name, _formula, _ufunc in (("gcd", _gcd, np.gcd), ("lcm", _lcm, np.lcm)):
-    elementwise(_name, _formula, None, _ufunc, promote="same", kinds=("uint", "int"), scalars=False, domain=_NEAR, dtypes=INTS, extra=_whole)
+    elementwise(_name, _formula, None, _ufunc, promote="same", kinds=("uint", "int"), scalars=False, domain=_NEAR, dtypes=("int64", "uint8"), samples=_whole)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 
@@ -19,7 +17,7 @@ from tritensor.table import Sample
 def _chebyshev(x, n, first):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, first
-    found = maths.where(degree == 0, before, y) * maths.where(degree < 0, 0.0, 1.0)
+    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
         after = 2.0 * x * y - before
         before, y = y, after
@@ -76,7 +74,7 @@ def _shifted_w(x, n):
 def _h(x, n):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, 2.0 * x
-    found = maths.where(degree == 0, before, y) * maths.where(degree < 0, 0.0, 1.0)
+    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
         after = 2.0 * (x * y - (k - 1) * before)
         before, y = y, after
@@ -89,7 +87,7 @@ def _h(x, n):
 def _he(x, n):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, x
-    found = maths.where(degree == 0, before, y) * maths.where(degree < 0, 0.0, 1.0)
+    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
         after = x * y - (k - 1) * before
         before, y = y, after
@@ -102,7 +100,7 @@ def _he(x, n):
 def _laguerre(x, n):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, 1.0 - x
-    found = maths.where(degree == 0, before, y) * maths.where(degree < 0, 0.0, 1.0)
+    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
         after = maths.div((2 * k - 1 - x) * y - (k - 1) * before, k + x * 0.0)
         before, y = y, after
@@ -115,7 +113,7 @@ def _laguerre(x, n):
 def _legendre(x, n):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, x
-    found = maths.where(degree == 0, before, y) * maths.where(degree < 0, 0.0, 1.0)
+    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
         after = maths.div((2 * k - 1) * x * y - (k - 1) * before, k + x * 0.0)
         before, y = y, after
@@ -123,9 +121,10 @@ def _legendre(x, n):
     return found
 
 
-def _degrees(rng: np.random.Generator) -> list[Any]:
-    n = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.7, 7.0, 9.0, 12.0])
-    return [Sample(rng.uniform(-1.2, 1.2, n.shape), n, smooth=False), Sample(np.array([np.nan, np.inf, 0.5]), 3.0, smooth=False)]
+def _degrees(rng: np.random.Generator) -> list[Sample]:
+    n = np.array([-1.0, 0.0, 1.0, 2.0, 3.0, 4.7, 7.0])
+    across = Sample(rng.uniform(-1.2, 1.2, (3, 1)), n, smooth=False)
+    return [across, Sample(np.array([np.nan, np.inf, 0.5, 0.0]), 3.0, smooth=False), Sample(0.4, n, smooth=False)]
 
 
 for _name, _formula in {
@@ -136,5 +135,5 @@ for _name, _formula in {
 }.items():  # fmt: skip
     elementwise(
         _name, _formula, None, formulas.binary(_formula), kinds=("float",), domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)),
-        dtypes=("float32", "float64"), extra=_degrees,
+        dtypes=("float32", "float64"), samples=_degrees,
     )  # fmt: skip

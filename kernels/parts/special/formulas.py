@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from tritensor.array import empty_elementwise
 from tritensor.device import cpu
 from tritensor.kernels.parts import spellings
 from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import Sample
 
 
 def unary(formula: Any) -> Callable[..., Any]:
@@ -62,3 +64,20 @@ def _lane(x: Any, shape: tuple[int, ...], wide: np.dtype) -> np.ndarray:
     return np.broadcast_to(x, shape).reshape(-1) if x.shape != shape else x.reshape(-1)
 
 
+
+
+_ODD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 40.0, 1e4])
+
+
+def few(*domains: Domain, odd: bool = True, extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None) -> Any:
+    """Samples of a long formula: the shared kernel's paths are reached by those of short ones."""
+
+    def samples(rng: np.random.Generator) -> list[Sample]:
+        found = [Sample(*[d.draw(rng, (3, 5)) for d in domains])]
+        if len(domains) > 1:
+            found += [Sample(*[d.draw(rng, s) for d, s in zip(domains, ((4, 1), (3,)), strict=True)])]
+        elif odd:
+            found.append(Sample(_ODD, smooth=False))
+        return found + (list(extra(rng)) if extra is not None else [])
+
+    return samples

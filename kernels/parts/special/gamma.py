@@ -158,10 +158,10 @@ def zeta(s, q):
     left = q <= 0
     f = q - maths.floor(q)
     y = _zeta_right(s, maths.where(left, f, q))
-    half = s * 0.5
-    sign = maths.where(half == maths.floor(half), 1.0, -1.0)
-    below = 1.0 - maths.where(left, q, 0.5 * maths.ones(q))
-    y = maths.where(left, y + sign * (_zeta_right(s, maths.where(left, 1.0 - f, 1.0 * maths.ones(q))) - _zeta_right(s, below)), y)
+    mirrored = 1.0 - f
+    rest = _zeta_right(s, mirrored) - _zeta_right(s, maths.maximum(1.0 - q, mirrored))
+    half = 0.5 * s
+    y = maths.where(left, y + maths.where(half == maths.floor(half), rest, -rest), y)
     y = maths.where(left & (s != maths.floor(s)), float("nan"), y)
     y = maths.where(left & (f == 0), float("inf"), y)
     y = maths.where(s > 1.0, y, float("nan"))
