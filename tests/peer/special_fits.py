@@ -59,6 +59,14 @@ def amplification(pair: tuple[list[Any], list[Any]], a: Any, b: Any) -> float:
     return worst
 
 
+def _pole(bottom: list[Any], a: Any, b: Any) -> bool:
+    """Whether the denominator is 0 on [a, b], or next to it."""
+    width = float(b) - float(a)
+    found = np.roots(np.array([float(c) for c in bottom])) if len(bottom) > 1 else np.zeros(0)
+    inside = (found.real > float(a) - 0.01 * width) & (found.real < float(b) + 0.01 * width)
+    return bool((inside & (np.abs(found.imag) < 0.02 * width)).any())
+
+
 def fitted(f: Function, a: Any, b: Any, dtype: type) -> tuple[list[Any], list[Any]]:
     """The first fit, by degree, that is exact to half a unit in the last place of dtype and evaluates without cancellation."""
     goal = {np.float32: 2.0**-25, np.float64: 2.0**-54}[dtype]
@@ -80,7 +88,7 @@ def fitted(f: Function, a: Any, b: Any, dtype: type) -> tuple[list[Any], list[An
                 except ZeroDivisionError:  # no such function, or one of a lower degree
                     tried[key] = None
             pair = tried[key]
-            if pair is None:
+            if pair is None or _pole(pair[1], a, b):
                 continue
             grown = amplification(pair, a, b)
             if grown < limit and error(once, a, b, pair) < goal and (best is None or grown < best[0]):
