@@ -69,7 +69,7 @@ def _sign_rule(g: Any, x: Any) -> Any:
 
 
 elementwise(
-    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
+    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
     domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

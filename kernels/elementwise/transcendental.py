@@ -9,7 +9,7 @@ import triton
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import special
-from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, binary, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import Sample, ops
@@ -353,6 +353,26 @@ def _xlogy_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     return out
 
 
+_real_logaddexp = binary(np.logaddexp, ("a", "b"), False)
+
+
+def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+    """log(e^a + e^b); of complex numbers from the one with the larger real part."""
+    array = a if isinstance(a, np.ndarray) else b
+    if array.dtype.kind != "c":
+        return _real_logaddexp(a, b, out=out)
+    with SILENT():
+        first = np.real(a) >= np.real(b)
+        y = np.where(first, a, b) + np.log1p(np.exp(np.where(first, b - a, a - b)))
+    if out is None:
+        return y.astype(array.dtype, copy=False)
+    out[...] = y
+    return out
+
+
+_logaddexp_reference.bare = np.logaddexp  # type: ignore[attr-defined]
+
+
 def _corners(rng: np.random.Generator) -> list[Sample]:
     """Zeros, infinities and NaN with each other."""
     values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
@@ -390,7 +410,7 @@ elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
 elementwise("hypot", _hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners)
-elementwise("logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), np.logaddexp, kinds=("float",), extra=_corners)
+elementwise("logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, kinds=("float", "complex"), extra=_corners)
 elementwise(
     "xlogy", _xlogy, (_xlogy_a, _xlogy_b), _xlogy_reference, domain=(Domain(-2.0, 2.0), _POSITIVE), kinds=("float",), extra=_corners
 )

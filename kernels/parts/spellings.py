@@ -40,7 +40,9 @@ def _numpy_tame(g: Any, y: Any) -> Any:
 
 
 def numpy_sign(x: np.ndarray, out: np.ndarray | None = None) -> Any:
-    """numpy's sign, with 0 for NaN."""
+    """numpy's sign, with 0 for NaN; a bool is its own."""
+    if x.dtype == np.bool_:
+        return np.positive(x.view(np.int8), out=None if out is None else out.view(np.int8)).view(np.bool_)
     y = np.sign(x, out=out)
     if x.dtype.kind not in "iu" and (unknown := np.isnan(y)).any():
         y = np.asarray(y)

@@ -30,7 +30,6 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out
 _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "neg": ("-x.", ("negative",)),
     "abs": ("The absolute value; its gradient at 0 is 0.", ("absolute",)),
-    "square": ("x * x.", ()),
     "sqrt": ("The square root, correctly rounded; NaN below 0.", ()),
     "rsqrt": ("1 / sqrt(x).", ()),
     "reciprocal": ("1 / x.", ()),
@@ -117,6 +116,12 @@ def positive(x: Tensor) -> Tensor:
     return x
 
 
+@function(inplace=True, out=True)
+def square(x: Tensor) -> Tensor:
+    """x * x; whole numbers of bools."""
+    return ops.square(ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x)
+
+
 # -- two inputs
 def _scaled(other: Any, alpha: Any) -> Any:
     return other if alpha == 1 else other * alpha
@@ -141,6 +146,7 @@ def sub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
 @function
 def rsub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
     """other - alpha * x."""
+    only_tensors("rsub", input=x)
     return ops.sub(other, _scaled(x, alpha))
 
 
@@ -169,12 +175,32 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
     return ops.trunc_divide(x, other)
 
 
-def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | None = None) -> Callable[..., Any]:
-    """A function of two inputs that is its op and nothing else."""
+def only_tensors(name: str, **given: Any) -> None:
+    """Refuse numbers where PyTorch refuses them: a tensor is what a result's type and device come from."""
+    for label, x in given.items():
+        if isinstance(x, bool | int | float | complex):
+            raise TypeError(f"{name}: {label} is the number {x!r}; give a tensor (tritensor.tensor({x!r}))")
 
-    def call(x: Operand, other: Operand) -> Tensor:
+
+def _publish_binary(
+    name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either"
+) -> Callable[..., Any]:
+    """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none"."""
+
+    def either(x: Operand, other: Operand) -> Tensor:
         return getattr(ops, name)(x, other)
 
+    def first(x: Tensor, other: Operand) -> Tensor:
+        if type(x) is not Tensor:
+            only_tensors(name, input=x)
+        return getattr(ops, name)(x, other)
+
+    def both(x: Tensor, other: Tensor) -> Tensor:
+        if type(x) is not Tensor or type(other) is not Tensor:
+            only_tensors(name, input=x, other=other)
+        return getattr(ops, name)(x, other)
+
+    call = {"either": either, "other": first, "none": both}[numbers]
     return function(inplace=True, out=True, names=aliases, also=also)(named(call, name, doc))
 
 
@@ -198,29 +224,26 @@ _BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "bitwise_left_shift": ("Bits shifted up by other.", ()),
     "bitwise_right_shift": ("Bits shifted down by other.", ()),
 }
+_NUMBER_SECOND = {"fmod", "eq", "ne", "lt", "le", "gt", "ge"}
+_NO_NUMBER = {"atan2", "logical_and", "logical_or", "logical_xor"}
 for _name, (_doc, _aliases) in _BINARY.items():
-    _publish_binary(_name, _doc, *_aliases)
+    _publish_binary(_name, _doc, *_aliases, numbers="other" if _name in _NUMBER_SECOND else "none" if _name in _NO_NUMBER else "either")
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"})
 
 
-def _no_number(name: str, x: object, other: object) -> None:
-    """Refuse a number, which PyTorch does not take either: clamp does."""
-    for label, value in (("input", x), ("other", other)):
-        if isinstance(value, bool | int | float | complex):
-            raise TypeError(f"{name}: {label} is {value!r}, a number; give two tensors, or clamp(min=) or clamp(max=)")
-
-
 @function(out=True)
-def maximum(x: Tensor, other: Operand) -> Tensor:
+def maximum(x: Tensor, other: Tensor) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
-    _no_number("maximum", x, other)
+    if type(x) is not Tensor or type(other) is not Tensor:
+        only_tensors("maximum", input=x, other=other)
     return ops.maximum(x, other)
 
 
 @function(out=True)
-def minimum(x: Tensor, other: Operand) -> Tensor:
+def minimum(x: Tensor, other: Tensor) -> Tensor:
     """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
-    _no_number("minimum", x, other)
+    if type(x) is not Tensor or type(other) is not Tensor:
+        only_tensors("minimum", input=x, other=other)
     return ops.minimum(x, other)
 
 
@@ -318,14 +341,16 @@ def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
 
 
 @function(inplace=True, out=True)
-def hypot(x: Tensor, other: Operand) -> Tensor:
+def hypot(x: Tensor, other: Tensor) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+    only_tensors("hypot", input=x, other=other)
     return ops.hypot(x, other)
 
 
 @function(out=True)
 def logaddexp(x: Tensor, other: Tensor) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
+    only_tensors("logaddexp", input=x, other=other)
     return ops.logaddexp(x, other)
 
 
@@ -359,9 +384,11 @@ def rad2deg(x: Tensor) -> Tensor:
 @function
 def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
+    if rtol < 0 or atol < 0:
+        raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative")
     a, b = _common("isclose", x, other)
     close = ops.eq(a, b)
-    if a.dtype.is_floating_point:
+    if a.dtype.is_floating_point or a.dtype.is_complex:
         gap = ops.abs(a - b)
         close = ops.logical_or(
             close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
@@ -386,7 +413,10 @@ def equal(x: Tensor, other: Tensor) -> bool:
     return x.array.shape == other.array.shape and bool(to_host(ops.eq(x, other).array).all())
 
 
-@function(out=True)
+@function(inplace=True, out=True)
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, `values` at 0, 1 above."""
+    """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+    only_tensors("heaviside", input=x, values=values)
+    if x.array.dtype != values.array.dtype:
+        raise DTypeError(f"heaviside: input is {x.dtype.name}, values is {values.dtype.name}; cast one of them with .to(...)")
     return ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype))

@@ -11,6 +11,7 @@ from tritensor import dtypes
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 
@@ -18,36 +19,42 @@ from tritensor.tensor.publishing.publish import function
 @function(inplace=True, out=True)
 def copysign(x: Tensor, other: Operand) -> Tensor:
     """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
+    only_tensors("copysign", input=x)
     return ops.copysign(x, other)
 
 
 @function(inplace=True, out=True)
 def nextafter(x: Tensor, other: Tensor) -> Tensor:
     """The next number after x towards other. Floating types only; it has no gradient."""
+    only_tensors("nextafter", input=x, other=other)
     return ops.nextafter(x, other)
 
 
 @function(out=True)
 def fmax(x: Tensor, other: Tensor) -> Tensor:
     """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+    only_tensors("fmax", input=x, other=other)
     return ops.fmax(x, other)
 
 
 @function(out=True)
 def fmin(x: Tensor, other: Tensor) -> Tensor:
     """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+    only_tensors("fmin", input=x, other=other)
     return ops.fmin(x, other)
 
 
 @function(inplace=True, out=True)
 def gcd(x: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
+    only_tensors("gcd", input=x, other=other)
     return ops.gcd(x, other)
 
 
 @function(inplace=True, out=True)
 def lcm(x: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of integers, 0 where one of them is 0."""
+    only_tensors("lcm", input=x, other=other)
     return ops.lcm(x, other)
 
 
@@ -65,9 +72,10 @@ def frexp(x: Tensor) -> Any:
 
 
 @function(inplace=True, out=True)
-def ldexp(x: Tensor, other: Operand) -> Tensor:
+def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other."""
-    return ops.mul(x, ops.pow(2.0, other) if isinstance(other, Tensor) else 2.0**other)
+    only_tensors("ldexp", input=x, other=other)
+    return ops.mul(x, ops.pow(2.0, other))
 
 
 @function(out=True)

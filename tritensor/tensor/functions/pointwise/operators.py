@@ -46,6 +46,8 @@ def _forwards(python: str, name: str) -> Any:
 
 def _reflected(name: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
+        if not isinstance(self, Tensor):
+            raise TypeError(f"{name}: the reflected operator was asked of a {type(self).__name__}; it is a tensor's")
         if _known(other) or (other := _operand(self, other)) is not None:
             return getattr(ops, name)(other, self)
         return NotImplemented
@@ -83,6 +85,7 @@ for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
     setattr(Tensor, f"__r{_python}__", _reflected(_name))
     setattr(Tensor, f"__i{_python}__", _in_place(_name))
+Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
 Tensor.__hash__ = object.__hash__  # type: ignore

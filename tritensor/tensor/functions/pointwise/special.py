@@ -11,6 +11,7 @@ import numpy as np
 from tritensor.errors import ArgumentError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
 
@@ -116,12 +117,14 @@ for _name, _doc in {
 @function(inplace=True, out=True)
 def igamma(x: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+    only_tensors("igamma", input=x, other=other)
     return ops.igamma(x, other)
 
 
 @function(inplace=True, out=True)
 def igammac(x: Tensor, other: Tensor) -> Tensor:
     """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+    only_tensors("igammac", input=x, other=other)
     return ops.igammac(x, other)
 
 
@@ -169,6 +172,7 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
 @function(out=True)
 def logaddexp2(x: Tensor, other: Tensor) -> Tensor:
     """log2(2^x + 2^other) without overflow."""
+    only_tensors("logaddexp2", input=x, other=other)
     return ops.logaddexp2(x, other)
 
 
