@@ -5,7 +5,7 @@ from __future__ import annotations
 from tritensor.tensor.functions.pointwise.special import names as _names
 from tritensor.tensor.publishing.publish import public as _public
 
-globals().update(_names)
+globals().update({name: f for name, f in _names.items() if name != "lgamma"})
 globals().update(
     {
         name: _public[name]
