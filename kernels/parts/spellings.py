@@ -122,7 +122,8 @@ on_numpy = types.SimpleNamespace(
     sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,
     chain_div=lambda g, a, d: _numpy_chain(g, np.divide(a, d)), gated=lambda g, x: g / (1.0 + np.exp(-x)), floor_quotient=np.floor_divide,
-    signbit=np.signbit, erfc=special.erfc, horner=_numpy_horner, ratio=_numpy_ratio, choose=_numpy_choose, square_rest=_numpy_square_rest, whole_most=_numpy_whole_most, any=np.any,
+    signbit=np.signbit, erfc=special.erfc, horner=_numpy_horner, ratio=_numpy_ratio, choose=_numpy_choose, square_rest=_numpy_square_rest,
+    whole_most=_numpy_whole_most, any=np.any,
     wide=lambda x: np.asarray(x).astype(np.float64, copy=False),
 )  # fmt: skip
 

@@ -40,7 +40,14 @@ for _name, _formula, _gradient in (
     ("i0", special.i0, _i0_grad), ("i0e", special.i0e, _i0e_grad), ("i1", special.i1, _i1_grad), ("i1e", special.i1e, _i1e_grad),
 ):  # fmt: skip
     elementwise(
-        _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_BOTH, samples=formulas.few(_BOTH), dtypes=("float32", "float64")
+        _name,
+        _formula,
+        _gradient,
+        formulas.unary(_formula),
+        kinds=("float",),
+        domain=_BOTH,
+        samples=formulas.few(_BOTH),
+        dtypes=("float32", "float64"),
     )
 # As in PyTorch these have no gradient. Types and samples are few, because the formulas are long.
 for _name, _formula, _domain in (
@@ -49,4 +56,13 @@ for _name, _formula, _domain in (
     ("bessel_j0", bessel.j0, Domain(-9.0, 9.0)), ("bessel_j1", bessel.j1, Domain(-9.0, 9.0)), ("bessel_y0", bessel.y0, Domain(0.1, 9.0)),
     ("bessel_y1", bessel.y1, Domain(2.4, 5.2)), ("spherical_bessel_j0", bessel.spherical_j0, Domain(-9.0, 9.0)), ("airy_ai", airy.airy, Domain(-6.0, 4.0)),
 ):  # fmt: skip
-    elementwise(_name, _formula, None, formulas.unary(_formula), kinds=("float",), domain=_domain, samples=formulas.few(_domain), dtypes=("float32", "float64"))
+    elementwise(
+        _name,
+        _formula,
+        None,
+        formulas.unary(_formula),
+        kinds=("float",),
+        domain=_domain,
+        samples=formulas.few(_domain),
+        dtypes=("float32", "float64"),
+    )

@@ -8,7 +8,6 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
 from tritensor.array import CudaArray, empty_elementwise
 from tritensor.device import cpu
 from tritensor.kernels.parts import maths, spellings
@@ -97,7 +96,7 @@ def _next(a, b):
     return _next_bits(a, b, 0, 0)
 
 
-_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_BITS: dict[int, np.dtype] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _next_numpy = spellings.twin(_next_bits, spellings.on_numpy)
 
 
@@ -149,9 +148,31 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
 elementwise("signbit", _signbit, None, _signbit_reference, promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
-elementwise("copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes))
-elementwise("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, samples=few(*_APART, extra=_extremes))
-elementwise("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin, promote="same", kinds=_REAL, domain=_APART, dtypes=_TYPES, samples=few(*_APART, extra=_extremes))
+elementwise(
+    "copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
+)
+elementwise(
+    "fmax",
+    _fmax,
+    (_fmax_a, _fmax_b),
+    np.fmax,
+    promote="same",
+    kinds=_REAL,
+    domain=_APART,
+    dtypes=_TYPES,
+    samples=few(*_APART, extra=_extremes),
+)
+elementwise(
+    "fmin",
+    _fmin,
+    (_fmin_a, _fmin_b),
+    np.fmin,
+    promote="same",
+    kinds=_REAL,
+    domain=_APART,
+    dtypes=_TYPES,
+    samples=few(*_APART, extra=_extremes),
+)
 elementwise(
     "nextafter", _next, None, _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
     samples=few(*_SIGNED, extra=_extremes),

@@ -43,7 +43,9 @@ def _left(rng: np.random.Generator) -> list[Sample]:
 
 
 def _negative(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(np.array([2.0, 3.0, 2.0, 2.5, 0.5, 1.0, 40.0, 3.0]), np.array([-0.5, -7.3, -2.0, -0.5, 2.0, 2.0, 0.5, 1e4]), smooth=False)]
+    return [
+        Sample(np.array([2.0, 3.0, 2.0, 2.5, 0.5, 1.0, 40.0, 3.0]), np.array([-0.5, -7.3, -2.0, -0.5, 2.0, 2.0, 0.5, 1e4]), smooth=False)
+    ]
 
 
 _TYPES = ("float32", "float64")

@@ -39,9 +39,23 @@ def _lcm(a, b):
 
 def _whole(rng: np.random.Generator) -> list[Sample]:
     a, b = rng.integers(-60, 60, (3, 7)), rng.integers(-60, 60, (3, 7))
-    return [Sample(a.astype(t), b.astype(t)) for t in (np.int8, np.int32, np.int64)] + [Sample(np.array([0, 0, 5, -4]), np.array([0, 3, 0, 6])), Sample(rng.uniform(1, 9, (3, 1)), rng.uniform(1, 9, (4,)))]
+    return [Sample(a.astype(t), b.astype(t)) for t in (np.int8, np.int32, np.int64)] + [
+        Sample(np.array([0, 0, 5, -4]), np.array([0, 3, 0, 6])),
+        Sample(rng.uniform(1, 9, (3, 1)), rng.uniform(1, 9, (4,))),
+    ]
 
 
 _NEAR = Domain(-9.0, 9.0)
 for _name, _formula, _ufunc in (("gcd", _gcd, np.gcd), ("lcm", _lcm, np.lcm)):
-    elementwise(_name, _formula, None, _ufunc, promote="same", kinds=("uint", "int"), scalars=False, domain=_NEAR, dtypes=("int64", "uint8"), samples=_whole)
+    elementwise(
+        _name,
+        _formula,
+        None,
+        _ufunc,
+        promote="same",
+        kinds=("uint", "int"),
+        scalars=False,
+        domain=_NEAR,
+        dtypes=("int64", "uint8"),
+        samples=_whole,
+    )

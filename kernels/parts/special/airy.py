@@ -6,8 +6,26 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.special.airy_fits import (
-    AI_FAR_P, AI_FAR_Q, AI_FAR_R, AI_FAR_S, AI_LEFT_P, AI_LEFT_Q, AI_LEFT_R, AI_LEFT_S, AI_P_P, AI_P_Q, AI_P_R, AI_P_S,
-    AI_Q_P, AI_Q_Q, AI_Q_R, AI_Q_S, AI_RIGHT_P, AI_RIGHT_Q, AI_RIGHT_R, AI_RIGHT_S,
+    AI_FAR_P,
+    AI_FAR_Q,
+    AI_FAR_R,
+    AI_FAR_S,
+    AI_LEFT_P,
+    AI_LEFT_Q,
+    AI_LEFT_R,
+    AI_LEFT_S,
+    AI_P_P,
+    AI_P_Q,
+    AI_P_R,
+    AI_P_S,
+    AI_Q_P,
+    AI_Q_Q,
+    AI_Q_R,
+    AI_Q_S,
+    AI_RIGHT_P,
+    AI_RIGHT_Q,
+    AI_RIGHT_R,
+    AI_RIGHT_S,
 )  # fmt: skip
 
 

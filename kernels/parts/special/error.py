@@ -9,9 +9,30 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.special.error_fits import (
-    ERFCX_FAR_P, ERFCX_FAR_Q, ERFCX_FAR_R, ERFCX_FAR_S, ERFCX_NEAR_P, ERFCX_NEAR_Q, ERFCX_NEAR_R, ERFCX_NEAR_S,
-    ERFINV_P, ERFINV_Q, ERFINV_R, ERFINV_S, TAIL_FAR_P, TAIL_FAR_Q, TAIL_FAR_R, TAIL_FAR_S,
-    TAIL_MIDDLE_P, TAIL_MIDDLE_Q, TAIL_MIDDLE_R, TAIL_MIDDLE_S, TAIL_NEAR_P, TAIL_NEAR_Q, TAIL_NEAR_R, TAIL_NEAR_S,
+    ERFCX_FAR_P,
+    ERFCX_FAR_Q,
+    ERFCX_FAR_R,
+    ERFCX_FAR_S,
+    ERFCX_NEAR_P,
+    ERFCX_NEAR_Q,
+    ERFCX_NEAR_R,
+    ERFCX_NEAR_S,
+    ERFINV_P,
+    ERFINV_Q,
+    ERFINV_R,
+    ERFINV_S,
+    TAIL_FAR_P,
+    TAIL_FAR_Q,
+    TAIL_FAR_R,
+    TAIL_FAR_S,
+    TAIL_MIDDLE_P,
+    TAIL_MIDDLE_Q,
+    TAIL_MIDDLE_R,
+    TAIL_MIDDLE_S,
+    TAIL_NEAR_P,
+    TAIL_NEAR_Q,
+    TAIL_NEAR_R,
+    TAIL_NEAR_S,
 )  # fmt: skip
 
 

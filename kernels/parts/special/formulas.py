@@ -40,7 +40,9 @@ def binary(formula: Any) -> Callable[..., Any]:
             out = np.asarray(empty_elementwise(shape, array.dtype, cpu, given))
         wide = np.dtype(np.float32) if blocks.is_narrow(array.dtype) else array.dtype
         lanes = [_lane(x, shape, wide) for x in (a, b)]
-        target = out.reshape(-1) if out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in lanes) else np.empty(out.size, wide)
+        target = (
+            out.reshape(-1) if out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in lanes) else np.empty(out.size, wide)
+        )
         with blocks.SILENT():
             for start in range(0, target.size, blocks.BLOCK):
                 part = slice(start, start + blocks.BLOCK)
@@ -62,8 +64,6 @@ def _lane(x: Any, shape: tuple[int, ...], wide: np.dtype) -> np.ndarray:
     if x.size == 1:
         return x.reshape(1)
     return np.broadcast_to(x, shape).reshape(-1) if x.shape != shape else x.reshape(-1)
-
-
 
 
 _ODD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 40.0, 1e4])

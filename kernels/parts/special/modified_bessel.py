@@ -9,10 +9,46 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.special.modified_bessel_fits import (
-    I0_FAR_P, I0_FAR_Q, I0_FAR_R, I0_FAR_S, I0_NEAR_P, I0_NEAR_Q, I0_NEAR_R, I0_NEAR_S, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S,
-    I1_FAR_P, I1_FAR_Q, I1_FAR_R, I1_FAR_S, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S, I1_UNIT_P, I1_UNIT_Q, I1_UNIT_R, I1_UNIT_S,
-    K0_FAR_P, K0_FAR_Q, K0_FAR_R, K0_FAR_S, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S,
-    K1_FAR_P, K1_FAR_Q, K1_FAR_R, K1_FAR_S, K1_NEAR_P, K1_NEAR_Q, K1_NEAR_R, K1_NEAR_S,
+    I0_FAR_P,
+    I0_FAR_Q,
+    I0_FAR_R,
+    I0_FAR_S,
+    I0_NEAR_P,
+    I0_NEAR_Q,
+    I0_NEAR_R,
+    I0_NEAR_S,
+    I0_UNIT_P,
+    I0_UNIT_Q,
+    I0_UNIT_R,
+    I0_UNIT_S,
+    I1_FAR_P,
+    I1_FAR_Q,
+    I1_FAR_R,
+    I1_FAR_S,
+    I1_NEAR_P,
+    I1_NEAR_Q,
+    I1_NEAR_R,
+    I1_NEAR_S,
+    I1_UNIT_P,
+    I1_UNIT_Q,
+    I1_UNIT_R,
+    I1_UNIT_S,
+    K0_FAR_P,
+    K0_FAR_Q,
+    K0_FAR_R,
+    K0_FAR_S,
+    K0_NEAR_P,
+    K0_NEAR_Q,
+    K0_NEAR_R,
+    K0_NEAR_S,
+    K1_FAR_P,
+    K1_FAR_Q,
+    K1_FAR_R,
+    K1_FAR_S,
+    K1_NEAR_P,
+    K1_NEAR_Q,
+    K1_NEAR_R,
+    K1_NEAR_S,
 )  # fmt: skip
 
 
@@ -127,7 +163,9 @@ def i1_over(x):
 @triton.jit
 def _k0_near(x):
     w = x * x
-    return maths.ratio(w, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S) - maths.log(x) * maths.ratio(w, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S)
+    return maths.ratio(w, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S) - maths.log(x) * maths.ratio(
+        w, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S
+    )
 
 
 @triton.jit

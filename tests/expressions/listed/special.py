@@ -44,11 +44,16 @@ EXPRESSIONS = [
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {
-    **dict.fromkeys(("T.sinc(i)", "T.special.sinc(i)"), "sin(pi x) of the exact part of x beyond a whole number: 0, where PyTorch's rounded pi x leaves 3e-8"),
+    **dict.fromkeys(
+        ("T.sinc(i)", "T.special.sinc(i)"),
+        "sin(pi x) of the exact part of x beyond a whole number: 0, where PyTorch's rounded pi x leaves 3e-8",
+    ),
     **dict.fromkeys(
         [f"T.special.bessel_{f}(7 * x)" for f in ("j0", "j1", "y0", "y1")] + ["T.special.bessel_j1(i)"],
         "to a few ulp of the largest values, where PyTorch's are wrong from the ninth digit on: J0(9.1) is -0.11423923268",
     ),
     "T.special.ndtr(i)": "to 4 ulp far below 0 in float32, where PyTorch's 1 + erf(x / sqrt(2)) cancels",
-    **dict.fromkeys(("T.nextafter(y, x * x)", "x.nextafter(y)"), "no gradient, where PyTorch's result requires one and its backward raises"),
+    **dict.fromkeys(
+        ("T.nextafter(y, x * x)", "x.nextafter(y)"), "no gradient, where PyTorch's result requires one and its backward raises"
+    ),
 }

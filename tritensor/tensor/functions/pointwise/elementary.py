@@ -182,9 +182,7 @@ def only_tensors(name: str, **given: Any) -> None:
             raise TypeError(f"{name}: {label} is the number {x!r}; give a tensor (tritensor.tensor({x!r}))")
 
 
-def _publish_binary(
-    name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either"
-) -> Callable[..., Any]:
+def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either") -> Callable[..., Any]:
     """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none"."""
 
     def either(x: Operand, other: Operand) -> Tensor:
