@@ -1,16 +1,9 @@
-"""tritensor.special: the functions of torch.special, the same objects that stand in `tritensor` where they stand there as well."""
+"""tritensor.special: the functions of torch.special, the same objects as in `tritensor` where they stand there as well."""
 
-from __future__ import annotations
-
-from tritensor.tensor.functions.pointwise.special import names as _names
+from tritensor.tensor.publishing.publish import namespaces as _namespaces
 from tritensor.tensor.publishing.publish import public as _public
 
-globals().update({name: f for name, f in _names.items() if name != "lgamma"})
-globals().update(
-    {
-        name: _public[name]
-        for name in ("erf", "erfc", "exp2", "expit", "expm1", "log1p", "log_softmax", "logit", "logsumexp", "round", "softmax", "xlogy")
-    }
-)
+_SHARED = ("erf", "erfc", "exp2", "expit", "expm1", "log1p", "log_softmax", "logit", "logsumexp", "round", "softmax", "xlogy")
+globals().update(_namespaces["special"], **{name: _public[name] for name in _SHARED})
 
-__all__ = sorted(n for n in globals() if not n.startswith("_") and n != "annotations")
+__all__ = sorted([*_namespaces["special"], *_SHARED])

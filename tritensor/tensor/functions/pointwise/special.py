@@ -13,20 +13,20 @@ from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function, named
+from tritensor.tensor.publishing.publish import function, named, namespaces, public
 
-names: dict[str, Callable[..., Any]] = {}  # what tritensor.special holds, by name
+names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
 
 
-def _unary(name: str, op_name: str, doc: str, *aliases: str, public: bool, inplace: bool = True) -> None:
+def _unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
     """A function of one tensor that is its op and nothing else: of tritensor.special alone, or public everywhere."""
 
     def call(x: Tensor) -> Tensor:
         return getattr(ops, op_name)(x)
 
-    made = function(inplace=inplace and public, out=True, names=aliases, free=public, method=public)(named(call, name, doc))
-    for n in (name, *aliases):
-        names[n] = made
+    made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(named(call, name, doc))
+    if everywhere and name != "lgamma":
+        names.update(dict.fromkeys((name, *aliases), made))
 
 
 _PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -57,10 +57,10 @@ _SPECIAL: dict[str, tuple[str, str]] = {
     "spherical_bessel_j0": ("spherical_bessel_j0", "sin(x) / x, 1 at 0. It has no gradient."),
 }
 for _name, (_doc, _aliases) in _PUBLIC.items():
-    _unary(_name, _name, _doc, *_aliases, public=True)
+    _unary(_name, _name, _doc, *_aliases, everywhere=True)
 for _name, (_op, _doc) in _SPECIAL.items():
-    _unary(_name, _op, _doc, public=False)
-names["gammaln"], names["psi"] = names["lgamma"], names["digamma"]
+    _unary(_name, _op, _doc, everywhere=False)
+names.update(gammaln=public["lgamma"], psi=public["digamma"])
 
 
 def _untracked(name: str) -> None:
@@ -70,7 +70,7 @@ def _untracked(name: str) -> None:
     def call(x: Tensor) -> Tensor:
         return inner(x.detach())
 
-    names[f"modified_bessel_{name}"] = function(method=False, free=False, out=True)(
+    function(namespace="special", out=True)(
         named(call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has.")
     )
 
@@ -87,7 +87,7 @@ def _binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
         return getattr(ops, op_name)(x, other)
 
     also = {second: "other"} if second != "other" else None
-    names[name] = function(method=False, free=False, out=True, also=also)(named(call, name, doc))
+    function(namespace="special", out=True, also=also)(named(call, name, doc))
 
 
 def _some_tensor(name: str, x: Any, other: Any) -> None:
