@@ -27,9 +27,9 @@ def unary(formula: Any) -> Callable[..., Any]:
     return reference
 
 
-def binary(formula: Any) -> Callable[..., Any]:
-    """The reference of a formula of two inputs, arrays of one type that broadcast or numbers."""
-    plain = spellings.twin(formula, spellings.on_numpy)
+def binary(formula: Any, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """The reference of a formula of two inputs, arrays of one type that broadcast or numbers; `function` stands for its twin where numpy has a better way."""
+    plain = function or spellings.twin(formula, spellings.on_numpy)
     body = spellings.body(formula)
 
     def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
