@@ -9,9 +9,10 @@ import triton
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import special
-from tritensor.kernels.parts.cpu.blocks import SILENT, binary, blocked, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import formulas
 from tritensor.table import Sample, ops
 
 
@@ -353,7 +354,7 @@ def _xlogy_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     return out
 
 
-_real_logaddexp = binary(np.logaddexp, ("a", "b"), False)
+_real_logaddexp = formulas.binary(_logaddexp)  # in blocks; numpy's own goes element by element
 
 
 def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
@@ -370,7 +371,17 @@ def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> An
     return out
 
 
-_logaddexp_reference.bare = np.logaddexp  # type: ignore[attr-defined]
+def _hypot_block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """float32 through float64, where squares neither overflow nor vanish: numpy's own goes element by element."""
+    if a.dtype != np.float32:
+        return np.hypot(a, b)
+    y = a.astype(np.float64)
+    y *= y
+    y = y + np.square(b, dtype=np.float64)
+    y = np.sqrt(y, out=y).astype(np.float32)
+    if np.isnan(y).any():  # infinity beside NaN is infinite
+        np.copyto(y, np.inf, where=np.isinf(a) | np.isinf(b))
+    return y
 
 
 def _corners(rng: np.random.Generator) -> list[Sample]:
@@ -409,7 +420,7 @@ elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
 elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
-elementwise("hypot", _hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners)
+elementwise("hypot", _hypot, (_hypot_a, _hypot_b), formulas.binary(_hypot, _hypot_block), domain=_APART, kinds=("float",), extra=_corners)
 elementwise("logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, kinds=("float", "complex"), extra=_corners)
 elementwise(
     "xlogy", _xlogy, (_xlogy_a, _xlogy_b), _xlogy_reference, domain=(Domain(-2.0, 2.0), _POSITIVE), kinds=("float",), extra=_corners

@@ -15,6 +15,7 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.elementwise import elementwise, run
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import formulas
 from tritensor.kernels.parts.special.formulas import few
 from tritensor.table import FLOATS, Sample, Spec, broadcast, op, ops
 from tritensor.table.shape_rules import refuse_kind
@@ -106,11 +107,19 @@ def _infinity(dtype: np.dtype) -> tuple[int, int]:
     return int(np.array(np.inf, dtype).view(bits)), int(np.iinfo(bits).max)
 
 
+def _next_block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    bits = _BITS[a.dtype.itemsize]
+    return _next_numpy(a.view(bits), b.view(bits), *(bits.type(v) for v in _infinity(a.dtype))).view(a.dtype)
+
+
+_next_wide = formulas.binary(_next, _next_block)  # numpy's own goes element by element
+
+
 def _nextafter_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     """The next number after a towards b; b where they are equal, NaN where one is."""
     array = a if isinstance(a, np.ndarray) else b
     if not is_narrow(array.dtype):
-        return np.nextafter(a, b, out=out)
+        return _next_wide(a, b, out=out)
     bits = _BITS[2]
     first, second = (np.asarray(x, array.dtype).view(bits) for x in (a, b))
     y = _next_numpy(first, second, *(bits.type(v) for v in _infinity(array.dtype))).view(array.dtype)
