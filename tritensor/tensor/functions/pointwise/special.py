@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,9 @@ def _unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, i
     def call(x: Tensor) -> Tensor:
         return getattr(ops, op_name)(x)
 
-    made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(named(call, name, doc))
+    made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(
+        named(call, name, doc)
+    )
     if everywhere and name != "lgamma":
         names.update(dict.fromkeys((name, *aliases), made))
 
