@@ -150,7 +150,8 @@ elementwise(
 )  # fmt: skip
 _UP = Domain(-0.5, 2.0)  # lower down the result is a difference of nearly equal numbers
 elementwise(
-    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), formulas.binary(_logaddexp2), kinds=("float",), domain=_UP, samples=formulas.few(_UP, _UP, extra=_corners),
+    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), formulas.binary(_logaddexp2), kinds=("float",), domain=_UP,
+    samples=formulas.few(_UP, _UP, extra=_corners),
 )  # fmt: skip
 _WAVES = Domain(-2.5, 2.5)
 elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=formulas.few(_WAVES))

@@ -112,8 +112,8 @@ def _gradient(T: Any, f: Expression, x: list[float]) -> list[float]:
 
 # What the page says: (expression, PyTorch's number, the one here)
 NUMBERS: dict[str, tuple[Expression, float, float]] = {
-    "special.bessel_j0(22.4)": (
-        lambda T: T.special.bessel_j0(T.tensor(22.4, dtype=T.float64)).item(),
+    "special.bessel_j0(5.6)": (
+        lambda T: T.special.bessel_j0(T.tensor(5.6, dtype=T.float64)).item(),
         0.026970750053358895,
         0.026970884685114677,
     ),
