@@ -92,6 +92,8 @@ class Methods:
 
     def __rand__(self, other: Any) -> Any: ...
 
+    def __rdiv__(self, other: Any) -> Any: ...
+
     def __repr__(self) -> _builtins.str:
         """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
 
@@ -211,8 +213,8 @@ class Methods:
     def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
-        """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
+    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(smallest, largest) over dims."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -247,10 +249,10 @@ class Methods:
     def arctan(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse tangent."""
 
-    def arctan2(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def arctan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The angle of the point (other, x), in (-pi, pi]."""
 
-    def arctan2_(self, other: Any) -> Tensor:
+    def arctan2_(self, other: Tensor) -> Tensor:
         """The angle of the point (other, x), in (-pi, pi]."""
 
     def arctan_(self) -> Tensor:
@@ -268,17 +270,11 @@ class Methods:
     def argmin(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Index (int64) of the first smallest along dim, or in the flattened tensor."""
 
-    def argsort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
-        """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
-
     def argwhere(self) -> Tensor:
         """Positions of the elements that are not 0: (count, ndim)."""
 
     def as_strided(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
-
-    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
-        """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse sine."""
@@ -298,10 +294,10 @@ class Methods:
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse tangent."""
 
-    def atan2(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def atan2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The angle of the point (other, x), in (-pi, pi]."""
 
-    def atan2_(self, other: Any) -> Tensor:
+    def atan2_(self, other: Tensor) -> Tensor:
         """The angle of the point (other, x), in (-pi, pi]."""
 
     def atan_(self) -> Tensor:
@@ -327,9 +323,6 @@ class Methods:
 
     def bfloat16(self, memory_format: Any = ...) -> Tensor:
         """x as bfloat16; itself when it is."""
-
-    def bincount(self, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
-        """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
 
     def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Bits set in both."""
@@ -385,20 +378,11 @@ class Methods:
     def byte(self, memory_format: Any = ...) -> Tensor:
         """x as uint8; itself when it is."""
 
-    def cauchy_(self, median: _builtins.float = 0, sigma: _builtins.float = 1, *, generator: Generator | None = None) -> Tensor:
-        """Overwrite x with Cauchy numbers: median + sigma tan(pi (u - 1/2)). Raises ValueError for a sigma that is not positive."""
-
-    def cdouble(self, memory_format: Any = ...) -> Tensor:
-        """x as complex128; itself when it is."""
-
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """The smallest whole number not below x."""
 
     def ceil_(self) -> Tensor:
         """The smallest whole number not below x."""
-
-    def cfloat(self, memory_format: Any = ...) -> Tensor:
-        """x as complex64; itself when it is."""
 
     def char(self, memory_format: Any = ...) -> Tensor:
         """x as int8; itself when it is."""
@@ -433,9 +417,6 @@ class Methods:
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
 
-    def combinations(self, r: _builtins.int = 2, with_replacement: _builtins.bool = False) -> Tensor:
-        """All choices of r elements of a vector, as itertools.combinations orders them: (count, r)."""
-
     def conj(self) -> Tensor:
         """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
 
@@ -451,8 +432,11 @@ class Methods:
     def copy_(self, source: Any, non_blocking: _builtins.bool = False) -> Tensor:
         """Write source (broadcast, cast, moved between devices) over x; returns x. `non_blocking` as in `to`, for a source on another device."""
 
-    def corrcoef(self) -> Tensor:
-        """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
+    def copysign(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+        """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
+
+    def copysign_(self, other: Any) -> Tensor:
+        """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
 
     def cos(self, *, out: Tensor | None = None) -> Tensor:
         """The cosine of x in radians."""
@@ -469,38 +453,17 @@ class Methods:
     def count_nonzero(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
         """How many elements over dims are not zero, int64."""
 
-    def cov(self, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
-        """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
-
     def cpu(self, memory_format: Any = ...) -> Tensor:
         """x on the CPU; itself when it is there."""
 
     def cuda(self, device: Any = None, non_blocking: _builtins.bool = False, memory_format: Any = ...) -> Tensor:
         """x on a GPU; itself when it is there. `non_blocking` as in `to`. Raises DeviceError when there is none."""
 
-    def cummax(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
-        """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
-
-    def cummin(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
-        """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
-
-    def cumprod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
-
-    def cumprod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
-        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
-
     def cumsum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
     def cumsum_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
-
-    def cumulative_prod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
-
-    def cumulative_prod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
-        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
 
     def cumulative_sum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
@@ -520,20 +483,14 @@ class Methods:
     def diag_embed(self, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
         """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
 
-    def diagflat(self, offset: _builtins.int = 0) -> Tensor:
-        """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
-
     def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
 
-    def diagonal_scatter(self, src: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
-        """A copy of x in which src stands on a diagonal of two dimensions."""
+    def digamma(self, *, out: Tensor | None = None) -> Tensor:
+        """The derivative of lgamma; NaN at -1, -2, ..."""
 
-    def diff(self, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-        """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
-
-    def dist(self, other: Tensor, p: _builtins.float = 2) -> Tensor:
-        """The p-norm of x - other."""
+    def digamma_(self) -> Tensor:
+        """The derivative of lgamma; NaN at -1, -2, ..."""
 
     def div(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """x / other."""
@@ -576,6 +533,12 @@ class Methods:
 
     def erfc_(self) -> Tensor:
         """1 - erf(x), accurate where erf is near 1."""
+
+    def erfinv(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse of erf: infinite at 1 and -1, NaN beyond."""
+
+    def erfinv_(self) -> Tensor:
+        """The inverse of erf: infinite at 1 and -1, NaN beyond."""
 
     def exp(self, *, out: Tensor | None = None) -> Tensor:
         """e to the power x."""
@@ -637,6 +600,12 @@ class Methods:
     def float(self, memory_format: Any = ...) -> Tensor:
         """x as float32; itself when it is."""
 
+    def float_power(self, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+        """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """float_power over x, which is float64 or complex128 already."""
+
     def floor(self, *, out: Tensor | None = None) -> Tensor:
         """The largest whole number not above x."""
 
@@ -648,6 +617,12 @@ class Methods:
 
     def floor_divide_(self, other: Any) -> Tensor:
         """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+
+    def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+
+    def fmin(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
 
     def fmod(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """x - trunc(x / other) * other: it has the sign of x."""
@@ -661,8 +636,17 @@ class Methods:
     def frac_(self) -> Tensor:
         """x - trunc(x)."""
 
+    def frexp(self, *, out: Tensor | None = None) -> Any:
+        """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
+
     def gather(self, dim: _builtins.int, index: Tensor, *, sparse_grad: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
         """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
+
+    def gcd(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The greatest common divisor of integers; gcd(0, 0) is 0."""
+
+    def gcd_(self, other: Tensor) -> Tensor:
+        """The greatest common divisor of integers; gcd(0, 0) is 0."""
 
     def ge(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x >= other."""
@@ -670,14 +654,8 @@ class Methods:
     def ge_(self, other: Any) -> Tensor:
         """Whether x >= other."""
 
-    def geometric_(self, p: _builtins.float, *, generator: Generator | None = None) -> Tensor:
-        """Overwrite x with numbers of trials until the first success of probability p: ceil(log(u) / log(1 - p)), 1 at least."""
-
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
-
-    def get_device(self) -> _builtins.int:
-        """The number of a tensor's GPU, -1 on the CPU."""
 
     def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x > other."""
@@ -701,22 +679,37 @@ class Methods:
         """x as float16; itself when it is."""
 
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """0 below 0, `values` at 0, 1 above."""
+        """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
 
-    def histc(self, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
-        """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
-
-    def histogram(self, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
-        """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along dim 1, along dim 0 of a vector."""
 
-    def hypot(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def hypot(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
 
-    def hypot_(self, other: Any) -> Tensor:
+    def hypot_(self, other: Tensor) -> Tensor:
         """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+
+    def i0(self, *, out: Tensor | None = None) -> Tensor:
+        """The modified Bessel function I0."""
+
+    def i0_(self) -> Tensor:
+        """The modified Bessel function I0."""
+
+    def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+
+    def igamma_(self, other: Tensor) -> Tensor:
+        """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+
+    def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+
+    def igammac_(self, other: Tensor) -> Tensor:
+        """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
 
     @property
     def imag(self) -> Tensor:
@@ -725,37 +718,31 @@ class Methods:
     def imag(self, value: Any) -> None: ...
 
     def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension."""
 
     def index_add_(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension."""
 
     def index_copy(self, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
+        """A copy of x with source's slices written at the indices of a dimension."""
 
     def index_copy_(self, dim: _builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
+        """A copy of x with source's slices written at the indices of a dimension."""
 
     def index_fill(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
+        """A copy of x with one value written at the indices of a dimension."""
 
     def index_fill_(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
+        """A copy of x with one value written at the indices of a dimension."""
 
     def index_put(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
 
     def index_put_(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
-
-    def index_reduce(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
-        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
-
-    def index_reduce_(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
-        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
 
     def index_select(self, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
+        """The slices of a dimension that a vector of indices names."""
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Sum of products over the last dimension of both; with a 0-d operand, their product."""
@@ -766,26 +753,11 @@ class Methods:
     def is_conj(self) -> _builtins.bool:
         """Whether x is conjugated lazily: never, here."""
 
-    def is_inference(self) -> _builtins.bool:
-        """False: a tensor made in inference_mode is an ordinary one."""
-
     def is_neg(self) -> _builtins.bool:
         """Whether x is negated lazily: never, here."""
 
-    def is_nonzero(self) -> _builtins.bool:
-        """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
-
     def is_pinned(self, device: Any = None) -> _builtins.bool:
         """Whether x lies in pinned host memory."""
-
-    def is_same_size(self, other: Tensor) -> _builtins.bool:
-        """Whether two tensors have one shape."""
-
-    def is_set_to(self, tensor: Tensor) -> _builtins.bool:
-        """Whether both look at the same memory in the same way."""
-
-    def is_signed(self) -> _builtins.bool:
-        """Whether a tensor's type holds negative numbers."""
 
     def isclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> Tensor:
         """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
@@ -799,18 +771,33 @@ class Methods:
     def isnan(self) -> Tensor:
         """Whether x is NaN."""
 
+    def isneginf(self, *, out: Tensor | None = None) -> Tensor:
+        """Whether x is -inf. Raises DTypeError for complex numbers."""
+
+    def isposinf(self, *, out: Tensor | None = None) -> Tensor:
+        """Whether x is inf. Raises DTypeError for complex numbers."""
+
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part is 0: true of every number that is not complex."""
+
     def istft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
         """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
-
-    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
-
-    def kthvalue(self, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
-        """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
 
     @property
     def layout(self) -> Any:
         """Always `tritensor.strided`."""
+
+    def lcm(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The least common multiple of integers, 0 where one of them is 0."""
+
+    def lcm_(self, other: Tensor) -> Tensor:
+        """The least common multiple of integers, 0 where one of them is 0."""
+
+    def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """x * 2^other."""
+
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """x * 2^other."""
 
     def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x <= other."""
@@ -836,6 +823,12 @@ class Methods:
     def less_equal_(self, other: Any) -> Tensor:
         """Whether x <= other."""
 
+    def lgamma(self, *, out: Tensor | None = None) -> Tensor:
+        """log |gamma(x)|, infinite at 0, -1, -2, ..."""
+
+    def lgamma_(self) -> Tensor:
+        """log |gamma(x)|, infinite at 0, -1, -2, ..."""
+
     def log(self, *, out: Tensor | None = None) -> Tensor:
         """The natural logarithm; NaN below 0."""
 
@@ -860,22 +853,19 @@ class Methods:
     def log_(self) -> Tensor:
         """The natural logarithm; NaN below 0."""
 
-    def log_normal_(self, mean: _builtins.float = 1, std: _builtins.float = 2, *, generator: Generator | None = None) -> Tensor:
-        """Overwrite x with exp(mean + std z), z normal. Raises ValueError for a std that is not positive."""
-
     def log_softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """x - log sum e^x along dim; `dtype`: cast x first."""
 
     def logaddexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
 
-    def logcumsumexp(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-        """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
+    def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """log2(2^x + 2^other) without overflow."""
 
-    def logical_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whether neither is 0."""
 
-    def logical_and_(self, other: Any) -> Tensor:
+    def logical_and_(self, other: Tensor) -> Tensor:
         """Whether neither is 0."""
 
     def logical_not(self, *, out: Tensor | None = None) -> Tensor:
@@ -884,16 +874,16 @@ class Methods:
     def logical_not_(self) -> Tensor:
         """Whether x is 0."""
 
-    def logical_or(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def logical_or(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whether one of them is not 0."""
 
-    def logical_or_(self, other: Any) -> Tensor:
+    def logical_or_(self, other: Tensor) -> Tensor:
         """Whether one of them is not 0."""
 
-    def logical_xor(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def logical_xor(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whether exactly one of them is 0."""
 
-    def logical_xor_(self, other: Any) -> Tensor:
+    def logical_xor_(self, other: Tensor) -> Tensor:
         """Whether exactly one of them is 0."""
 
     def logit(self, eps: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -923,10 +913,10 @@ class Methods:
         """The last two dimensions exchanged."""
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
@@ -935,7 +925,7 @@ class Methods:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
 
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
+        """The elements where mask (which broadcasts with x) is True, as a vector."""
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
@@ -946,35 +936,26 @@ class Methods:
     def max(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
 
-    def maximum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def maximum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
     def mean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
-    def median(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
-        """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index)."""
-
     def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
-    def minimum(self, other: Any, *, out: Tensor | None = None) -> Tensor:
+    def minimum(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """(m, k) @ (k, n), without broadcasting."""
-
-    def mode(self, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
-        """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence."""
 
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
-
-    def msort(self, *, out: Tensor | None = None) -> Tensor:
-        """x in ascending order along its first dim."""
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """x * other."""
@@ -994,6 +975,12 @@ class Methods:
     def mv(self, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
         """(m, k) @ (k,)."""
 
+    def mvlgamma(self, p: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4)."""
+
+    def mvlgamma_(self, p: _builtins.int) -> Tensor:
+        """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4)."""
+
     def nan_to_num(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
         """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
 
@@ -1003,20 +990,11 @@ class Methods:
     def nanmean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims of what is not NaN."""
 
-    def nanmedian(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
-        """As `median`, of what is not NaN; NaN where there is nothing else."""
-
-    def nanquantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
-        """As `quantile`, of what is not NaN; NaN where there is nothing else."""
-
     def nansum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims of what is not NaN."""
 
     def narrow(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
         """Elements start to start + length - 1 of a dimension."""
-
-    def narrow_copy(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
-        """Elements start to start + length - 1 of a dimension, as a copy."""
 
     def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x != other."""
@@ -1036,14 +1014,8 @@ class Methods:
     def negative_(self) -> Tensor:
         """-x."""
 
-    def new(self, *data: Any, device: Any = None) -> Tensor:
-        """Of x's type and device: uninitialised of a shape, or a copy of a sequence; see new_empty and new_tensor, which say which."""
-
     def new_empty(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """empty(...) of this tensor's dtype and device."""
-
-    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
-        """empty_strided of this tensor's dtype and device."""
 
     def new_full(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """full(...) of this tensor's dtype and device."""
@@ -1057,11 +1029,14 @@ class Methods:
     def new_zeros(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """zeros(...) of this tensor's dtype and device."""
 
+    def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The next number after x towards other. Floating types only; it has no gradient."""
+
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """The next number after x towards other. Floating types only; it has no gradient."""
+
     def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
-
-    def nonzero_static(self, *, size: _builtins.int, fill_value: _builtins.int = -1, out: Tensor | None = None) -> Tensor:
-        """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
 
     def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
@@ -1087,6 +1062,12 @@ class Methods:
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy of x in pinned host memory, from and to which a GPU copies by itself; x itself when it lies there."""
 
+    def polygamma(self, n: _builtins.int) -> Tensor:
+        """The n-th derivative of digamma."""
+
+    def polygamma_(self, n: _builtins.int) -> Tensor:
+        """The n-th derivative of digamma."""
+
     def positive(self) -> Tensor:
         """x itself. Raises DTypeError for bool."""
 
@@ -1099,15 +1080,6 @@ class Methods:
     def prod(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
 
-    def put(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
-
-    def put_(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
-
-    def quantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
-        """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
-
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Radians as degrees."""
 
@@ -1118,7 +1090,7 @@ class Methods:
         """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,"""
 
     def ravel(self) -> Tensor:
-        """x in one dimension; a copy unless x is contiguous."""
+        """x in one dimension; copies only where its strides need that."""
 
     @property
     def real(self) -> Tensor:
@@ -1147,12 +1119,6 @@ class Methods:
     def remainder_(self, other: Any) -> Tensor:
         """x - floor(x / other) * other: it has the sign of other."""
 
-    def renorm(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
-        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
-
-    def renorm_(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float) -> Tensor:
-        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
-
     def repeat(self, *repeats: Any) -> Tensor:
         """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
 
@@ -1164,12 +1130,6 @@ class Methods:
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """x.reshape(other.shape)."""
-
-    def resize_(self, *size: Any, memory_format: Any = None) -> Tensor:
-        """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows."""
-
-    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-        """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
 
     def resolve_conj(self) -> Tensor:
         """x itself: no tensor here is conjugated lazily."""
@@ -1210,20 +1170,8 @@ class Methods:
     def scatter_add_(self, dim: _builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
 
-    def scatter_reduce(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
-        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
-
-    def scatter_reduce_(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
-        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
-
     def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
         """x at one index of a dimension, which goes."""
-
-    def select_scatter(self, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
-        """A copy of x in which src stands where x.select(dim, index) is."""
-
-    def set_(self, source: Tensor | None = None, storage_offset: _builtins.int = 0, size: Any = None, stride: Any = None) -> Tensor:
-        """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
@@ -1246,11 +1194,20 @@ class Methods:
     def sign_(self) -> Tensor:
         """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
+    def signbit(self, *, out: Tensor | None = None) -> Tensor:
+        """Whether the sign's bit is set: of negative numbers, -0 and -NaN."""
+
     def sin(self, *, out: Tensor | None = None) -> Tensor:
         """The sine of x in radians."""
 
     def sin_(self) -> Tensor:
         """The sine of x in radians."""
+
+    def sinc(self, *, out: Tensor | None = None) -> Tensor:
+        """sin(pi x) / (pi x), 1 at 0."""
+
+    def sinc_(self) -> Tensor:
+        """sin(pi x) / (pi x), 1 at 0."""
 
     def sinh(self, *, out: Tensor | None = None) -> Tensor:
         """The hyperbolic sine."""
@@ -1258,14 +1215,8 @@ class Methods:
     def sinh_(self) -> Tensor:
         """The hyperbolic sine."""
 
-    def slice_scatter(self, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-        """A copy of x in which src stands at start:end:step of a dimension."""
-
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
-
-    def sort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
-        """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
 
     def split(self, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of the sizes listed."""
@@ -1280,10 +1231,10 @@ class Methods:
         """The square root, correctly rounded; NaN below 0."""
 
     def square(self, *, out: Tensor | None = None) -> Tensor:
-        """x * x."""
+        """x * x; whole numbers of bools."""
 
     def square_(self) -> Tensor:
-        """x * x."""
+        """x * x; whole numbers of bools."""
 
     def squeeze(self, dim: Any = None) -> Tensor:
         """Without dimensions of size 1: all of them, or those named (others stay)."""
@@ -1318,9 +1269,6 @@ class Methods:
     def sum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
-    def sum_to_size(self, *size: Any) -> Tensor:
-        """x summed to a shape that broadcasts to its own: the reverse of expand; x itself where nothing is summed."""
-
     def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1340,7 +1288,7 @@ class Methods:
         """t, in place: the memory stays, this tensor's shape changes."""
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
+        """Elements of the flattened tensor, in index's shape."""
 
     def take_along_axis(self, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
         """numpy's name for take_along_dim, and numpy's default: the last axis."""
@@ -1368,9 +1316,6 @@ class Methods:
 
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _builtins.bool = False, copy: _builtins.bool = False, memory_format: Any = None) -> Tensor:
         """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
-
-    def topk(self, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
-        """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
 
     def transpose(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
@@ -1402,9 +1347,6 @@ class Methods:
     def trunc_(self) -> Tensor:
         """x without its fraction."""
 
-    def type(self, dtype: Any = None, non_blocking: _builtins.bool = False) -> Any:
-        """The name of x's type and device, `tritensor.cuda.FloatTensor`; or, given a type (a dtype, a typed class, such a name), x as that."""
-
     def type_as(self, other: Tensor) -> Tensor:
         """x as other's dtype, on its device."""
 
@@ -1419,21 +1361,6 @@ class Methods:
 
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with uniform numbers of [a, b)."""
-
-    def unique(self, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
-        """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own."""
-
-    def unique_consecutive(self, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
-        """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing."""
-
-    def unsafe_chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
-        """chunk, whose parts may each be written in place in the graph."""
-
-    def unsafe_split(self, split_size: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
-        """split, whose parts may each be written in place in the graph."""
-
-    def unsafe_split_with_sizes(self, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
-        """split_with_sizes, whose parts may each be written in place in the graph."""
 
     def unsqueeze(self, dim: _builtins.int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
