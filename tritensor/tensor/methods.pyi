@@ -213,8 +213,8 @@ class Methods:
     def amin(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(smallest, largest) over dims."""
+    def aminmax(self, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
 
     def angle(self, *, out: Tensor | None = None) -> Tensor:
         """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -270,11 +270,17 @@ class Methods:
     def argmin(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Index (int64) of the first smallest along dim, or in the flattened tensor."""
 
+    def argsort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+        """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
+
     def argwhere(self) -> Tensor:
         """Positions of the elements that are not 0: (count, ndim)."""
 
     def as_strided(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
+
+    def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+        """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse sine."""
@@ -323,6 +329,9 @@ class Methods:
 
     def bfloat16(self, memory_format: Any = ...) -> Tensor:
         """x as bfloat16; itself when it is."""
+
+    def bincount(self, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
+        """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
 
     def bitwise_and(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Bits set in both."""
@@ -378,11 +387,20 @@ class Methods:
     def byte(self, memory_format: Any = ...) -> Tensor:
         """x as uint8; itself when it is."""
 
+    def cauchy_(self, median: _builtins.float = 0, sigma: _builtins.float = 1, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with Cauchy numbers: median + sigma tan(pi (u - 1/2)). Raises ValueError for a sigma that is not positive."""
+
+    def cdouble(self, memory_format: Any = ...) -> Tensor:
+        """x as complex128; itself when it is."""
+
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
         """The smallest whole number not below x."""
 
     def ceil_(self) -> Tensor:
         """The smallest whole number not below x."""
+
+    def cfloat(self, memory_format: Any = ...) -> Tensor:
+        """x as complex64; itself when it is."""
 
     def char(self, memory_format: Any = ...) -> Tensor:
         """x as int8; itself when it is."""
@@ -417,6 +435,9 @@ class Methods:
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy in fresh memory, in the graph; laid out as x is where x has no gaps, or in another memory format."""
 
+    def combinations(self, r: _builtins.int = 2, with_replacement: _builtins.bool = False) -> Tensor:
+        """All choices of r elements of a vector, as itertools.combinations orders them: (count, r)."""
+
     def conj(self) -> Tensor:
         """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
 
@@ -438,6 +459,9 @@ class Methods:
     def copysign_(self, other: Any) -> Tensor:
         """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
 
+    def corrcoef(self) -> Tensor:
+        """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
+
     def cos(self, *, out: Tensor | None = None) -> Tensor:
         """The cosine of x in radians."""
 
@@ -453,17 +477,38 @@ class Methods:
     def count_nonzero(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
         """How many elements over dims are not zero, int64."""
 
+    def cov(self, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
+
     def cpu(self, memory_format: Any = ...) -> Tensor:
         """x on the CPU; itself when it is there."""
 
     def cuda(self, device: Any = None, non_blocking: _builtins.bool = False, memory_format: Any = ...) -> Tensor:
         """x on a GPU; itself when it is there. `non_blocking` as in `to`. Raises DeviceError when there is none."""
 
+    def cummax(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+        """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
+
+    def cummin(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+        """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
+
+    def cumprod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def cumprod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
     def cumsum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
     def cumsum_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+    def cumulative_prod(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
+    def cumulative_prod_(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None) -> Tensor:
+        """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
 
     def cumulative_sum(self, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
@@ -483,14 +528,26 @@ class Methods:
     def diag_embed(self, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
         """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
 
+    def diagflat(self, offset: _builtins.int = 0) -> Tensor:
+        """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
+
     def diagonal(self, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
         """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
+
+    def diagonal_scatter(self, src: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
+        """A copy of x in which src stands on a diagonal of two dimensions."""
+
+    def diff(self, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
 
     def digamma(self, *, out: Tensor | None = None) -> Tensor:
         """The derivative of lgamma; NaN at -1, -2, ..."""
 
     def digamma_(self) -> Tensor:
         """The derivative of lgamma; NaN at -1, -2, ..."""
+
+    def dist(self, other: Tensor, p: _builtins.float = 2) -> Tensor:
+        """The p-norm of x - other."""
 
     def div(self, other: Any, *, rounding_mode: _builtins.str | None = None, out: Tensor | None = None) -> Tensor:
         """x / other."""
@@ -654,8 +711,14 @@ class Methods:
     def ge_(self, other: Any) -> Tensor:
         """Whether x >= other."""
 
+    def geometric_(self, p: _builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with numbers of trials until the first success of probability p: ceil(log(u) / log(1 - p)), 1 at least."""
+
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
+
+    def get_device(self) -> _builtins.int:
+        """The number of a tensor's GPU, -1 on the CPU."""
 
     def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x > other."""
@@ -683,6 +746,12 @@ class Methods:
 
     def heaviside_(self, values: Tensor) -> Tensor:
         """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+
+    def histc(self, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+        """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
+
+    def histogram(self, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
 
     def hsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along dim 1, along dim 0 of a vector."""
@@ -718,31 +787,37 @@ class Methods:
     def imag(self, value: Any) -> None: ...
 
     def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
     def index_add_(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
     def index_copy(self, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension."""
+        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
     def index_copy_(self, dim: _builtins.int, index: Tensor, source: Tensor) -> Tensor:
-        """A copy of x with source's slices written at the indices of a dimension."""
+        """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
     def index_fill(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value written at the indices of a dimension."""
+        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
     def index_fill_(self, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-        """A copy of x with one value written at the indices of a dimension."""
+        """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
     def index_put(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
 
     def index_put_(self, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+        """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+
+    def index_reduce(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
+
+    def index_reduce_(self, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
+        """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
 
     def index_select(self, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The slices of a dimension that a vector of indices names."""
+        """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
 
     def inner(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Sum of products over the last dimension of both; with a 0-d operand, their product."""
@@ -753,11 +828,26 @@ class Methods:
     def is_conj(self) -> _builtins.bool:
         """Whether x is conjugated lazily: never, here."""
 
+    def is_inference(self) -> _builtins.bool:
+        """False: a tensor made in inference_mode is an ordinary one."""
+
     def is_neg(self) -> _builtins.bool:
         """Whether x is negated lazily: never, here."""
 
+    def is_nonzero(self) -> _builtins.bool:
+        """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
+
     def is_pinned(self, device: Any = None) -> _builtins.bool:
         """Whether x lies in pinned host memory."""
+
+    def is_same_size(self, other: Tensor) -> _builtins.bool:
+        """Whether two tensors have one shape."""
+
+    def is_set_to(self, tensor: Tensor) -> _builtins.bool:
+        """Whether both look at the same memory in the same way."""
+
+    def is_signed(self) -> _builtins.bool:
+        """Whether a tensor's type holds negative numbers."""
 
     def isclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> Tensor:
         """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
@@ -782,6 +872,12 @@ class Methods:
 
     def istft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
         """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
+
+    def kron(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
+
+    def kthvalue(self, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
 
     @property
     def layout(self) -> Any:
@@ -853,6 +949,9 @@ class Methods:
     def log_(self) -> Tensor:
         """The natural logarithm; NaN below 0."""
 
+    def log_normal_(self, mean: _builtins.float = 1, std: _builtins.float = 2, *, generator: Generator | None = None) -> Tensor:
+        """Overwrite x with exp(mean + std z), z normal. Raises ValueError for a std that is not positive."""
+
     def log_softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """x - log sum e^x along dim; `dtype`: cast x first."""
 
@@ -861,6 +960,9 @@ class Methods:
 
     def logaddexp2(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """log2(2^x + 2^other) without overflow."""
+
+    def logcumsumexp(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+        """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
 
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whether neither is 0."""
@@ -913,10 +1015,10 @@ class Methods:
         """The last two dimensions exchanged."""
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
-        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+        """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
@@ -925,7 +1027,7 @@ class Methods:
         """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
 
     def masked_select(self, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The elements where mask (which broadcasts with x) is True, as a vector."""
+        """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
@@ -942,6 +1044,9 @@ class Methods:
     def mean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
 
+    def median(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index)."""
+
     def min(self, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
         """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
@@ -951,11 +1056,17 @@ class Methods:
     def mm(self, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """(m, k) @ (k, n), without broadcasting."""
 
+    def mode(self, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence."""
+
     def moveaxis(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
 
     def movedim(self, source: Any, destination: Any) -> Tensor:
         """Dimensions `source` moved to `destination`; the others keep their order."""
+
+    def msort(self, *, out: Tensor | None = None) -> Tensor:
+        """x in ascending order along its first dim."""
 
     def mul(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """x * other."""
@@ -990,11 +1101,20 @@ class Methods:
     def nanmean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims of what is not NaN."""
 
+    def nanmedian(self, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """As `median`, of what is not NaN; NaN where there is nothing else."""
+
+    def nanquantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+        """As `quantile`, of what is not NaN; NaN where there is nothing else."""
+
     def nansum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims of what is not NaN."""
 
     def narrow(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
         """Elements start to start + length - 1 of a dimension."""
+
+    def narrow_copy(self, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """Elements start to start + length - 1 of a dimension, as a copy."""
 
     def ne(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x != other."""
@@ -1014,8 +1134,14 @@ class Methods:
     def negative_(self) -> Tensor:
         """-x."""
 
+    def new(self, *data: Any, device: Any = None) -> Tensor:
+        """Of x's type and device: uninitialised of a shape, or a copy of a sequence; see new_empty and new_tensor, which say which."""
+
     def new_empty(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """empty(...) of this tensor's dtype and device."""
+
+    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+        """empty_strided of this tensor's dtype and device."""
 
     def new_full(self, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         """full(...) of this tensor's dtype and device."""
@@ -1037,6 +1163,9 @@ class Methods:
 
     def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
+
+    def nonzero_static(self, *, size: _builtins.int, fill_value: _builtins.int = -1, out: Tensor | None = None) -> Tensor:
+        """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
 
     def norm(self, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
@@ -1080,6 +1209,15 @@ class Methods:
     def prod(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
 
+    def put(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+    def put_(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+        """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+    def quantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+        """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
+
     def rad2deg(self, *, out: Tensor | None = None) -> Tensor:
         """Radians as degrees."""
 
@@ -1090,7 +1228,7 @@ class Methods:
         """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,"""
 
     def ravel(self) -> Tensor:
-        """x in one dimension; copies only where its strides need that."""
+        """x in one dimension; a copy unless x is contiguous."""
 
     @property
     def real(self) -> Tensor:
@@ -1119,6 +1257,12 @@ class Methods:
     def remainder_(self, other: Any) -> Tensor:
         """x - floor(x / other) * other: it has the sign of other."""
 
+    def renorm(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
+
+    def renorm_(self, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float) -> Tensor:
+        """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
+
     def repeat(self, *repeats: Any) -> Tensor:
         """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
 
@@ -1130,6 +1274,12 @@ class Methods:
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """x.reshape(other.shape)."""
+
+    def resize_(self, *size: Any, memory_format: Any = None) -> Tensor:
+        """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows."""
+
+    def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+        """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
 
     def resolve_conj(self) -> Tensor:
         """x itself: no tensor here is conjugated lazily."""
@@ -1170,8 +1320,20 @@ class Methods:
     def scatter_add_(self, dim: _builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
 
+    def scatter_reduce(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
+    def scatter_reduce_(self, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True) -> Tensor:
+        """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
     def select(self, dim: _builtins.int, index: _builtins.int) -> Tensor:
         """x at one index of a dimension, which goes."""
+
+    def select_scatter(self, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
+        """A copy of x in which src stands where x.select(dim, index) is."""
+
+    def set_(self, source: Tensor | None = None, storage_offset: _builtins.int = 0, size: Any = None, stride: Any = None) -> Tensor:
+        """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none."""
 
     def sgn(self, *, out: Tensor | None = None) -> Tensor:
         """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
@@ -1215,8 +1377,14 @@ class Methods:
     def sinh_(self) -> Tensor:
         """The hyperbolic sine."""
 
+    def slice_scatter(self, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+        """A copy of x in which src stands at start:end:step of a dimension."""
+
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
+
+    def sort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
+        """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
 
     def split(self, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of the sizes listed."""
@@ -1269,6 +1437,9 @@ class Methods:
     def sum(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """x summed to a shape that broadcasts to its own: the reverse of expand; x itself where nothing is summed."""
+
     def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1288,7 +1459,7 @@ class Methods:
         """t, in place: the memory stays, this tensor's shape changes."""
 
     def take(self, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """Elements of the flattened tensor, in index's shape."""
+        """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
 
     def take_along_axis(self, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
         """numpy's name for take_along_dim, and numpy's default: the last axis."""
@@ -1316,6 +1487,9 @@ class Methods:
 
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _builtins.bool = False, copy: _builtins.bool = False, memory_format: Any = None) -> Tensor:
         """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
+
+    def topk(self, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+        """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
 
     def transpose(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
@@ -1347,6 +1521,9 @@ class Methods:
     def trunc_(self) -> Tensor:
         """x without its fraction."""
 
+    def type(self, dtype: Any = None, non_blocking: _builtins.bool = False) -> Any:
+        """The name of x's type and device, `tritensor.cuda.FloatTensor`; or, given a type (a dtype, a typed class, such a name), x as that."""
+
     def type_as(self, other: Tensor) -> Tensor:
         """x as other's dtype, on its device."""
 
@@ -1361,6 +1538,21 @@ class Methods:
 
     def uniform_(self, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with uniform numbers of [a, b)."""
+
+    def unique(self, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+        """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own."""
+
+    def unique_consecutive(self, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+        """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing."""
+
+    def unsafe_chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """chunk, whose parts may each be written in place in the graph."""
+
+    def unsafe_split(self, split_size: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """split, whose parts may each be written in place in the graph."""
+
+    def unsafe_split_with_sizes(self, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+        """split_with_sizes, whose parts may each be written in place in the graph."""
 
     def unsqueeze(self, dim: _builtins.int) -> Tensor:
         """With a new dimension of size 1 at `dim`."""
