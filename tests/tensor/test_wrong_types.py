@@ -55,6 +55,8 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "bucketize": {"boundaries": lambda: tt.ones(3)},
     "searchsorted": {"sorted_sequence": lambda: tt.ones(3)},
     "nonzero_static": {"size": lambda: 3},
+    **{k: {"p": lambda: 1} for k in ("mvlgamma", "mvlgamma_", "multigammaln")},
+    "float_power_": {"self": lambda: m().double()},
 }
 # What is taken where a tensor is meant, and is no mistake: (function, argument).
 TAKEN = {

@@ -98,7 +98,7 @@ def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
     return x.pow_(_double(exponent))  # type: ignore[attr-defined,no-any-return]
 
 
-Tensor.float_power_ = _float_power_in_place  # type: ignore[attr-defined]
+Tensor.float_power_ = _float_power_in_place  # type: ignore[method-assign, assignment]
 
 
 @function(out=True)

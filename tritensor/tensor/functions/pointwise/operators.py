@@ -85,7 +85,7 @@ for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
     setattr(Tensor, f"__r{_python}__", _reflected(_name))
     setattr(Tensor, f"__i{_python}__", _in_place(_name))
-Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
+Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
 Tensor.__hash__ = object.__hash__  # type: ignore

@@ -22,6 +22,8 @@ INT64 = np.dtype(np.int64)
 # In sorted rows
 def _met(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tensor]:
     """Sorted rows and what is sought in the type in which they meet; a number as a tensor without dimensions."""
+    if not isinstance(values, Tensor | bool | int | float | complex | np.generic):
+        raise TypeError(f"{name}: input is {'None' if values is None else f'a {type(values).__name__}'}; give a tensor or a number")
     common = dtypes.result_type([rows.array, values.array if isinstance(values, Tensor) else values], name)
     if not isinstance(values, Tensor):
         values = ops.full(shape=(), value=values, dtype=common, device=rows.device)
