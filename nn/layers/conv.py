@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.nn import functional as F
+from tritensor.nn.functional.windows import pair
 from tritensor.nn.layers.linear import reset_affine
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
@@ -37,10 +38,10 @@ class Conv2d(Module):
                 f"Conv2d: padding_mode {padding_mode!r} is not supported; 'zeros' is. Pad the input yourself and give padding=0"
             )
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
-        self.kernel_size = F.pair("Conv2d", "kernel_size", kernel_size)
-        self.stride = F.pair("Conv2d", "stride", stride)
-        self.dilation = F.pair("Conv2d", "dilation", dilation)
-        self.padding = padding if isinstance(padding, str) else F.pair("Conv2d", "padding", padding)
+        self.kernel_size = pair("Conv2d", "kernel_size", kernel_size)
+        self.stride = pair("Conv2d", "stride", stride)
+        self.dilation = pair("Conv2d", "dilation", dilation)
+        self.padding = padding if isinstance(padding, str) else pair("Conv2d", "padding", padding)
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Conv2d: padding {padding!r} is not known; give 'same', 'valid', an integer or a pair")
         if padding == "same" and self.stride != (1, 1):

@@ -43,7 +43,7 @@ def _methods() -> Iterator[Found]:
 def _functional() -> Iterator[Found]:
     ours, theirs = tt.nn.functional, torch.nn.functional
     for name, f in vars(ours).items():
-        if inspect.isfunction(f) and f.__module__ == ours.__name__ and not name.startswith("_") and hasattr(theirs, name):
+        if inspect.isfunction(f) and f.__module__.startswith(ours.__name__) and not name.startswith("_") and hasattr(theirs, name):
             yield f"F.{name}", False, overloads(getattr(theirs, name), name, "nn/functional.pyi")
 
 

@@ -72,7 +72,9 @@ def _functions() -> Iterator[tuple[str, Callable[..., Any], bool]]:
         if not name.startswith("_") and inspect.isfunction(f) and name != "became_view_of":
             yield name, f, True
     yield from (
-        (f"F.{n}", f, False) for n, f in sorted(vars(F).items()) if inspect.isfunction(f) and f.__module__ == F.__name__ and n[0] != "_"
+        (f"F.{n}", f, False)
+        for n, f in sorted(vars(F).items())
+        if inspect.isfunction(f) and f.__module__.startswith(F.__name__) and n[0] != "_"
     )
 
 
@@ -186,7 +188,7 @@ def test_the_same_outside_the_tensors_functions(what: str, kind: str) -> None:
 
 def _of_functional() -> Iterator[Any]:
     for name, f in sorted(vars(F).items()):
-        if inspect.isfunction(f) and f.__module__ in (F.__name__, F.pad.__module__) and name[0] != "_" and name not in ("pair", "named"):
+        if inspect.isfunction(f) and f.__module__.startswith(F.__name__) and name[0] != "_":
             for p in inspect.signature(f).parameters.values():
                 ignored = p.name in ("dtype", "_stacklevel", "size_average", "reduce", "out", "norm_type")
                 if not ignored and not isinstance(p.default, bool):  # of a flag a list is true
