@@ -18,6 +18,7 @@ MODULES = {
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square sin sinh tan tanh xlogy"
     ),
+    "images.resampling": "resample resample_adjoint",
     "indexing.embedding": "embedding",
     "indexing.gathering": "gather scatter scatter_add",
     "indexing.index": "index_assign index_get index_put",

@@ -1,0 +1,96 @@
+"""The kernel of all maps that act on each axis by itself: resampling and padding, forwards and backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.kernels.images.axis_maps import UNIT, Axis, adjoint_span, forward_span, low_of, source, tap, total
+from tritensor.kernels.images.layout import image_for, long_offsets, place, positions, volume
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.view_arithmetic import is_channels_last
+
+BLOCK = 128  # one element a thread: its taps need the registers
+
+
+@triton.jit
+def _reached(
+    at, k, sums, size, out, scale, shift, low, taps, LIVE: tl.constexpr, MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, F: tl.constexpr,
+):  # fmt: skip
+    """Where the k-th tap of a result's place on one axis lies, its weight, and whether there is one."""
+    if not LIVE:
+        i, w, there = at, 1.0, at >= 0
+    elif ADJOINT:
+        i, w, there = source(at, k, size, out, scale, shift, low, taps, MODE, ALIGN, F)
+    else:
+        i, w, there = tap(at, k, size, out, scale, shift, sums, MODE, ALIGN, F)
+    return i, w, there
+
+
+# y[n, c, d, h, v] = sum over i, j, k of w[d, i] w[h, j] w[v, k] x[n, c, i, j, k], each axis by its own taps
+@triton.jit(do_not_specialize=["elements", "channels", "result", "size", "out", "scale", "shift", "low", "spans", "taps", "strides"])
+def _axes_kernel(
+    x, y, elements, channels, result, size, out, scale, shift, low, spans, taps, strides,
+    MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, COUNT: tl.constexpr, PLAIN: tl.constexpr, TAPS: tl.constexpr,
+    F: tl.constexpr, ACC: tl.constexpr, BYTES: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = positions(LONG_OFFSETS, BLOCK)
+    inside = at < elements
+    n, c, d, h, v = place(at, channels, result[0], result[1], result[2], CHANNELS_LAST)
+    acc = tl.zeros((BLOCK,), ACC)
+    total_d = total(d, size[0], scale[0], taps[0], MODE, F) if COUNT > 2 and not ADJOINT else 1.0
+    total_h = total(h, size[1], scale[1], taps[1], MODE, F) if COUNT > 1 and not ADJOINT else 1.0
+    total_v = total(v, size[2], scale[2], taps[2], MODE, F) if not ADJOINT else 1.0
+    from_ = x + n * strides[0] + c * strides[1]
+    for a in range((TAPS if TAPS > 0 else spans[0]) if COUNT > 2 else 1):
+        i, w_i, in_i = _reached(d, a, total_d, size[0], out[0], scale[0], shift[0], low[0], taps[0], COUNT > 2, MODE, ALIGN, ADJOINT, F)
+        for b in range((TAPS if TAPS > 0 else spans[1]) if COUNT > 1 else 1):
+            j, w_j, in_j = _reached(h, b, total_h, size[1], out[1], scale[1], shift[1], low[1], taps[1], COUNT > 1, MODE, ALIGN, ADJOINT, F)
+            for e in range(TAPS if TAPS > 0 else spans[2]):
+                k, w_k, in_k = _reached(v, e, total_v, size[2], out[2], scale[2], shift[2], low[2], taps[2], True, MODE, ALIGN, ADJOINT, F)
+                there = inside & in_i & in_j & in_k
+                value = tl.load(from_ + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0).to(ACC)
+                if PLAIN:
+                    acc += value
+                else:
+                    acc += tl.where(there, value * (w_i * w_j * w_k).to(ACC), 0)
+    if BYTES:
+        acc = tl.minimum(tl.maximum(tl.floor(acc + 0.5), 0.0), 255.0)
+    tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
+
+
+def accumulator(dtype: np.dtype, plain: bool) -> tl.dtype:
+    """The type that taps are added in: float32 for 16-bit floats and weighted bytes, any other as it is."""
+    if dtype.kind in "iub" and plain:
+        return getattr(tl, np.dtype(np.uint8 if dtype.kind == "b" else dtype).name)
+    return tl.float64 if dtype.itemsize == 8 else tl.float32
+
+
+def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = False, adjoint: bool = False) -> CudaArray:
+    """x (N, C, one to three axes) under a map, or under its adjoint; channels stay last where they lie so."""
+    sizes = tuple(a.size if adjoint else a.out for a in axes)
+    last = is_channels_last(x)
+    memory, y = image_for((*x.shape[:2], *sizes), x.dtype, x, last)
+    if y.size == 0:
+        return y
+    full = (*(Axis(1, 1, 1.0),) * (3 - len(axes)), *axes)
+    real = np.float64 if x.dtype == np.float64 else float
+    forward = tuple(forward_span(a, mode) for a in full)
+    spans = tuple(adjoint_span(a, mode) for a in full) if adjoint else forward
+    fixed = max(spans[-len(axes) :]) <= 4 and len(set(spans[-len(axes) :])) == 1
+    source_ = volume(x.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else x)
+    target = memory.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else memory
+    launch(
+        _axes_kernel, (cdiv(y.size, BLOCK),), source_, target, y.size, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
+        tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full), tuple(a.shift for a in full),
+        tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
+        MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
+        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT), BYTES=x.dtype == np.uint8 and mode not in UNIT, CHANNELS_LAST=last,
+        LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
+    )  # fmt: skip
+    return y

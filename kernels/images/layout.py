@@ -1,0 +1,57 @@
+"""Where the elements of an image (N, C, H, W), a signal (N, C, W) or a volume (N, C, D, H, W) lie in memory, for kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray
+from tritensor.kernels.parts.allocation import allocate
+
+
+@triton.jit
+def positions(LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
+    """This program's elements; in 64 bits, whose division is slow, only where the arrays need that."""
+    first = tl.program_id(0)
+    if LONG_OFFSETS:
+        first = first.to(tl.int64)
+    return first * BLOCK + tl.arange(0, BLOCK)
+
+
+@triton.jit
+def place(at, channels, depth, height, width, CHANNELS_LAST: tl.constexpr):
+    """Image, channel, depth, row and column of the element at a place in memory."""
+    if CHANNELS_LAST:
+        c = at % channels
+        at = at // channels
+    v = at % width
+    at = at // width
+    h = at % height
+    at = at // height
+    d = at % depth
+    n = at // depth
+    if not CHANNELS_LAST:
+        c = n % channels
+        n = n // channels
+    return n, c, d, h, v
+
+
+def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
+    """An empty image in the wanted layout: its memory in order, and its (N, C, ...) view."""
+    if not last:
+        memory = allocate(shape, dtype, like)
+        return memory, memory
+    memory = allocate((shape[0], *shape[2:], shape[1]), dtype, like)
+    return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1)))
+
+
+def volume(x: CudaArray) -> CudaArray:
+    """x (N, C, one to three axes) as (N, C, D, H, W), a view."""
+    missing = 5 - len(x.shape)
+    return x.as_strided((*x.shape[:2], *(1,) * missing, *x.shape[2:]), (*x.strides[:2], *(0,) * missing, *x.strides[2:]), 0)
+
+
+def long_offsets(*arrays: CudaArray) -> bool:
+    """Whether offsets into one of them can pass 32 bits."""
+    return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)

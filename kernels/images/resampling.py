@@ -1,0 +1,159 @@
+"""resample: an image at another size, each axis by its own map (nearest, linear, cubic, mean, antialiased), and the adjoint of that map."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.images import resampling_cpu as cpu
+from tritensor.kernels.images.axis_kernel import mapped
+from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
+from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
+
+Sizes = tuple[int, ...]
+Factors = tuple[float | None, ...]
+
+
+def axes_of(cells: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors, dtype: np.dtype) -> list[Axis]:
+    """The axes of a resampling of `cells` to `size`."""
+    return [axis_of(n, m, MODES[mode], align_corners, f, dtype) for n, m, f in zip(cells, size, factors, strict=True)]
+
+
+def _check(name: str, x: Any, size: Sizes, mode: str, factors: Factors) -> None:
+    spatial = len(x.shape) - 2
+    if spatial not in (1, 2, 3) or len(size) != spatial or len(factors) != spatial:
+        raise ShapeError(f"{name}: x {tuple(x.shape)}, size {tuple(size)}: x must be (N, C, one to three axes), with a size for each axis")
+    if min(size) < 1 or 0 in x.shape[2:]:
+        raise ShapeError(f"{name}: x {tuple(x.shape)}, size {tuple(size)}: every axis must have an element, before and after")
+    refuse_kind(name, x.dtype, ("float", "uint") if mode != "area" else ("float",))
+
+
+def shape(x: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
+    _check("resample", x, size, mode, factors)
+    return Spec((*x.shape[:2], *size), x.dtype)
+
+
+def reference(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    """x (N, C, one to three axes) at another `size`, each axis by the map `mode`; `factors`: the scales that the user gave and means, or None."""
+    return cpu.resampled(x, axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), MODES[mode], align_corners)
+
+
+def forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    return mapped(x, axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), MODES[mode], align_corners)
+
+
+def rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
+    return ops.resample_adjoint(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    return adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def reference_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    return adjoint_reference(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
+    _check("resample_adjoint", g, size, mode, factors)
+    return Spec((*g.shape[:2], *size), g.dtype)
+
+
+def adjoint_reference(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    """resample's gradient to its x (N, C, *size): every cell gets g of the outputs that took it, by the weights they took it with."""
+    axes = axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
+    return cpu.resampled(g, axes, MODES[mode], align_corners, adjoint=True)
+
+
+def adjoint_forward(g: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    axes = axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
+    return mapped(g, axes, MODES[mode], align_corners, adjoint=True)
+
+
+def adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
+    return ops.resample(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    return forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def adjoint_reference_backward(gg: np.ndarray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    return reference(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
+def _size_of_roundings(x: np.ndarray, results: Sizes) -> np.ndarray:
+    """What roundings are measured by: a position among n cells is rounded, too, which moves n roundings of weight from one cell to the next."""
+    n = max(*x.shape[2:], *results)
+    taken = n * math.prod(max(n / m, 1.0) for n, m in zip(x.shape[2:], results, strict=True))
+    return np.full((*x.shape[:2], *results), taken * np.abs(x).max(initial=0.0))
+
+
+def _of_output(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    return _size_of_roundings(x, size)
+
+
+def _of_gradient(g: np.ndarray, values: tuple[np.ndarray, ...], attrs: dict[str, Any]) -> tuple[np.ndarray]:
+    return (_size_of_roundings(g, values[0].shape[2:]),)
+
+
+# (cells, outputs, mode, align_corners, factors): antialiased and cubic maps in one dimension here, since the emulator takes its time
+CASES: list[tuple[Sizes, Sizes, str, bool, Factors]] = [
+    ((7, 4), (3, 9), "nearest", False, (None, 2.3)),
+    ((2, 2, 3), (3, 1, 5), "nearest-exact", False, (None,) * 3),
+    ((5, 4), (9, 2), "linear", False, (None, 0.5)),
+    ((6,), (9,), "cubic", False, (1.6,)),
+    ((5,), (1,), "cubic", True, (None,)),
+    ((7, 5), (3, 6), "area", False, (None, None)),
+    ((9,), (4,), "linear-aa", False, (None,)),
+    ((7,), (9,), "cubic-aa", False, (None,)),
+    ((130,), (150,), "linear", False, (None,)),  # more than one block
+]  # fmt: skip
+
+
+def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
+    found = []
+    for i, (cells, out, mode, align, factors) in enumerate(CASES):
+        given, size = (out, cells) if adjoint else (cells, out)
+        x = rng.standard_normal((1, 1 + i % 2, *given))
+        if mode == "linear" and len(size) == 2:  # channels innermost
+            x = np.moveaxis(rng.standard_normal((2, *given, 3)), -1, 1)
+        found.append(Sample(x, size=size, mode=mode, align_corners=align, factors=factors))
+    return [*found, Sample(np.zeros((0, 2, 4)), size=(3,), mode="linear", align_corners=False, factors=(None,))]
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    whole = rng.integers(0, 256, (1, 2, 5, 4)).astype(np.uint8)
+    plain: dict[str, Any] = {"size": (3, 7), "align_corners": False, "factors": (None, None)}
+    return [*_samples(rng, False), Sample(whole, mode="nearest", **plain), Sample(whole, mode="cubic", **plain)]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal((8, 32, 64, 64))
+    plain: dict[str, Any] = {"align_corners": False, "factors": (None, None)}
+    return [Sample(x, size=(128, 128), mode="linear", **plain), Sample(x, size=(128, 128), mode="nearest", **plain)]
+
+
+_TAPS = {"linear": 2, "cubic": 4}
+
+
+def work(x: Any, **attrs: Any) -> Work:
+    """Two operations for each tap of each output; both images once."""
+    y = math.prod(x.shape[:2]) * math.prod(attrs["size"])
+    taps = _TAPS.get(attrs["mode"], 1) ** len(attrs["size"])
+    return Work(0 if MODES[attrs["mode"]] in UNIT else 2 * y * taps, (math.prod(x.shape) + y) * x.dtype.itemsize)
+
+
+op(
+    "resample", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
+    sizes=sizes, work=work, layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
+)  # fmt: skip
+op(
+    "resample_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
+    reference_backward=adjoint_reference_backward, samples=lambda rng: _samples(rng, True), layout="images",
+    condition=(_of_output, _of_gradient),
+)  # fmt: skip

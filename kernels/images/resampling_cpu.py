@@ -1,0 +1,89 @@
+"""Resampling on the CPU: axis by axis, rows taken where there is one tap, else small matrix products along the band of the map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from tritensor.kernels.images.axis_maps import UNIT, Axis, Taps, taps_of
+from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+
+_RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
+_RUN_ROWS = 16  # results of one product of whole rows
+Blocks = list[tuple[int, int, int, int, np.ndarray]]
+
+
+@lru_cache(maxsize=64)
+def _bands(axis: Axis, mode: int, align_corners: bool, double: bool, adjoint: bool, run: int) -> Blocks:
+    """The map as matrices: results [r0, r1) are cells [c0, c1) times (c1 - c0, r1 - r0)."""
+    t = taps_of(axis, mode, align_corners, double, adjoint)
+    found = []
+    for r0 in range(0, len(t.cells), run):
+        cells, weights, used = (x[r0 : r0 + run] for x in t)
+        r1 = r0 + len(cells)
+        c0, c1 = (int(cells[used].min()), int(cells[used].max()) + 1) if used.any() else (0, 0)
+        band = np.zeros((c1 - c0, r1 - r0), weights.dtype)
+        row, _ = np.nonzero(used)
+        np.add.at(band, (cells[used] - c0, row), weights[used])
+        found.append((r0, r1, c0, c1, band))
+    return found
+
+
+def _by_taps(x: np.ndarray, t: Taps, out: np.ndarray) -> None:
+    """Tap after tap, for numbers that a product with 0 would spread: infinities and NaN stay where they are taken."""
+    out[...] = 0
+    with SILENT():
+        for k in range(t.cells.shape[1]):
+            term = x[:, t.cells[:, k]] * t.weights[:, k, None]
+            np.add(out, term, out=out, where=t.used[:, k, None])
+
+
+def _along(x: np.ndarray, dim: int, axis: Axis, mode: int, align_corners: bool, adjoint: bool, finite: bool) -> np.ndarray:
+    """x, C-ordered, with one axis mapped."""
+    outer, n, inner = int(np.prod(x.shape[:dim])), x.shape[dim], int(np.prod(x.shape[dim + 1 :]))
+    m = axis.size if adjoint else axis.out
+    flat = x.reshape(outer, n, inner)
+    out = np.empty((outer, m, inner), x.dtype)
+    double = x.dtype == np.float64
+    if out.size == 0:
+        pass
+    elif mode in UNIT and not adjoint:
+        np.take(flat, taps_of(axis, mode, align_corners, double, False).cells[:, 0], 1, out=out, mode="clip")
+    elif not finite:
+        _by_taps(flat, taps_of(axis, mode, align_corners, double, adjoint), out)
+    elif inner == 1:
+        for r0, r1, c0, c1, band in _bands(axis, mode, align_corners, double, adjoint, _RUN):
+            np.matmul(flat[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
+    else:
+        for r0, r1, c0, c1, band in _bands(axis, mode, align_corners, double, adjoint, _RUN_ROWS):
+            np.matmul(band.T, flat[:, c0:c1], out=out[:, r0:r1])
+    return out.reshape(*x.shape[:dim], m, *x.shape[dim + 1 :])
+
+
+def _channels_last(x: np.ndarray) -> bool:
+    return x.ndim > 3 and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
+
+
+def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
+    """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once; whole numbers to the nearest."""
+    last = _channels_last(x)
+    y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    exact = mode in UNIT and not adjoint
+    if not exact and (is_narrow(x.dtype) or x.dtype.kind in "iu"):
+        y = y.astype(np.float32)
+    with SILENT():
+        finite = exact or bool(np.isfinite(y.sum()))
+    lead = 1 if last else 2
+    # The axis that shrinks most goes first, the one that grows most last; of equal ones the last axis first, which costs more an element.
+    order = sorted(range(len(axes)), key=lambda d: ((axes[d].out / axes[d].size) ** (-1 if adjoint else 1), -d))
+    for d in order:
+        a = axes[d]
+        if not (a.size == a.out and a.scale == 1 and mode not in (5, 6)):
+            y = _along(y, lead + d, a, mode, align_corners, adjoint, finite)
+    if y.dtype != x.dtype:
+        y = np.floor(y + np.float32(0.5)).clip(0, 255).astype(x.dtype) if x.dtype == np.uint8 else y.astype(x.dtype)
+    elif y is x or np.may_share_memory(x, y):
+        y = y.copy()
+    return np.moveaxis(y, -1, 1) if last else y
