@@ -24,5 +24,12 @@ from tritensor.nn.functional.pooling import avg_pool2d as avg_pool2d
 from tritensor.nn.functional.pooling import max_pool2d as max_pool2d
 from tritensor.nn.functional.products import bilinear as bilinear
 from tritensor.nn.functional.products import linear as linear
+from tritensor.nn.functional.resampling import adaptive_avg_pool1d as adaptive_avg_pool1d
+from tritensor.nn.functional.resampling import adaptive_avg_pool2d as adaptive_avg_pool2d
+from tritensor.nn.functional.resampling import adaptive_avg_pool3d as adaptive_avg_pool3d
+from tritensor.nn.functional.resampling import interpolate as interpolate
+from tritensor.nn.functional.resampling import upsample as upsample
+from tritensor.nn.functional.resampling import upsample_bilinear as upsample_bilinear
+from tritensor.nn.functional.resampling import upsample_nearest as upsample_nearest
 from tritensor.nn.functional.sparse import embedding as embedding
 from tritensor.nn.functional.sparse import one_hot as one_hot

@@ -1,0 +1,160 @@
+"""Images at another size: interpolate and its older names, adaptive means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.dtypes import uint8
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.publishing.publish import checked
+
+# mode: (what each axis does, input dimensions that it takes)
+_MODES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "nearest": ("nearest", (3, 4, 5)), "nearest-exact": ("nearest-exact", (3, 4, 5)), "area": ("area", (3, 4, 5)),
+    "linear": ("linear", (3,)), "bilinear": ("linear", (4,)), "bicubic": ("cubic", (4,)), "trilinear": ("linear", (5,)),
+}  # fmt: skip
+
+
+def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    """One number for each axis."""
+    found = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
+    for v in found:
+        if not isinstance(v, kinds) or isinstance(v, bool):
+            raise TypeError(f"{name}: {what} is {value!r}; give {'an integer' if kinds == (int,) else 'a number'}, or one for each of {axes} axes")
+    if len(found) != axes:
+        raise ArgumentError(f"{name}: {what} {value!r} has {len(found)} numbers, the input {axes} axes behind (batch, channels); give one for each")
+    return found
+
+
+def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The size of the result, and the scales that positions are computed with, None where the two sizes say them."""
+    axes = input.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError(f"interpolate: size is {size!r}, scale_factor {scale_factor!r}; give one of them")
+    if size is not None:
+        if recompute:
+            raise ArgumentError("interpolate: recompute_scale_factor means nothing with size; leave it out")
+        return _each("interpolate", "size", size, axes, (int,)), (None,) * axes
+    factors = _each("interpolate", "scale_factor", scale_factor, axes, (int, float))
+    out = tuple(math.floor(float(n * f)) for n, f in zip(input.shape[2:], factors, strict=True))
+    return out, (None,) * axes if recompute else tuple(float(f) if f > 0 else None for f in factors)
+
+
+@checked
+def interpolate(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """The input (batch, channels, one to three axes) at another size, given as `size` or as a factor.
+
+    Args:
+        mode: "nearest", "nearest-exact", "area" (means, see adaptive_avg_pool2d); "linear", "bilinear", "trilinear" for one, two, three axes;
+            "bicubic" (Keys 1981, a = -0.75) for two.
+        align_corners: for the linear and cubic modes: first and last elements stay at the ends, instead of elements being cells with a width.
+        recompute_scale_factor: compute positions from the two sizes, and not from scale_factor as given.
+        antialias: bilinear and bicubic: widen the filter where the image shrinks (bicubic with a = -0.5 then).
+
+    Raises:
+        ValueError: arguments that do not go together. NotImplementedError: a mode for another number of axes.
+    """
+    if mode not in _MODES:
+        raise NotImplementedError(f"interpolate: mode {mode!r} is not known; give one of {', '.join(_MODES)}")
+    kind, dims = _MODES[mode]
+    if align_corners is not None and kind not in ("linear", "cubic"):
+        raise ArgumentError(f"interpolate: align_corners is for the linear and cubic modes, not for {mode!r}; leave it out")
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ArgumentError(f"interpolate: antialias is for bilinear and bicubic, not for {mode!r} of {input.ndim} dimensions")
+    if input.ndim not in (3, 4, 5):
+        raise NotImplementedError(f"interpolate: input {tuple(input.shape)}: it has (batch, channels) and one to three axes")
+    if input.ndim not in dims:
+        raise NotImplementedError(
+            f"interpolate: input {tuple(input.shape)} has {input.ndim} dimensions, mode {mode!r} is for {dims[0]}; "
+            f"the linear modes are 'linear', 'bilinear' and 'trilinear' for 3, 4 and 5"
+        )
+    if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
+        raise DTypeError(f"interpolate: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
+    out, factors = _sizes(input, size, scale_factor, bool(recompute_scale_factor))
+    if min(out) < 1 or 0 in input.shape[1:]:
+        raise ShapeError(f"interpolate: input {tuple(input.shape)} to size {out}: every size must be at least 1")
+    if kind == "area":
+        factors = (None,) * len(out)
+    return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
+
+
+@checked
+def upsample(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """interpolate under its older name."""
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@checked
+def upsample_nearest(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
+    """interpolate(mode="nearest") under its older name."""
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+@checked
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
+    """interpolate(mode="bilinear", align_corners=True) under its older name."""
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def adaptive_sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tensor, tuple[int, ...], bool]:
+    """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added."""
+    if input.ndim not in (axes + 1, axes + 2):
+        raise ShapeError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes")
+    if 0 in input.shape[-axes - 1 :]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
+    given = tuple(output_size) if isinstance(output_size, Sequence) and not isinstance(output_size, str) else (output_size,) * axes
+    if len(given) == 1:
+        given *= axes
+    if len(given) != axes:
+        raise ShapeError(f"{name}: output_size {output_size!r} has {len(given)} sizes; give one, or {axes}")
+    size = tuple(n if s is None else s for s, n in zip(given, input.shape[-axes:], strict=True))
+    if not all(isinstance(s, int) and not isinstance(s, bool) for s in size):
+        raise TypeError(f"{name}: output_size is {output_size!r}; give an integer, or one for each of {axes} axes")
+    if min(size) < 0:
+        raise ShapeError(f"{name}: output_size {output_size!r}: sizes cannot be negative")
+    single = input.ndim == axes + 1
+    return (input.unsqueeze(0) if single else input), size, single
+
+
+def _adaptive_avg(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
+    x, size, single = adaptive_sizes(name, input, output_size, axes)
+    if input.dtype.kind != "float":
+        raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
+    if 0 in size:
+        y = ops.expand(ops.sum(x, dim=tuple(range(2, 2 + axes)), keepdim=True)[..., :0], shape=(*x.shape[:2], *size))
+    else:
+        y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
+    return no_view(y.squeeze(0)) if single else y
+
+
+@checked
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+    """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
+    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
+
+
+@checked
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, h, w) -> (batch, c, *output_size)."""
+    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
+
+
+@checked
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, d, h, w) -> (batch, c, *output_size)."""
+    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)
