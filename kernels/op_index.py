@@ -18,6 +18,9 @@ MODULES = {
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square sin sinh tan tanh xlogy"
     ),
+    "images.constant_padding": "constant_pad",
+    "images.edge_padding": "edge_pad edge_pad_adjoint",
+    "images.patches": "col2im im2col",
     "images.resampling": "resample resample_adjoint",
     "indexing.embedding": "embedding",
     "indexing.gathering": "gather scatter scatter_add",

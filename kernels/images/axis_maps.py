@@ -66,8 +66,10 @@ def forward_span(axis: Axis, mode: int) -> int:
 
 def adjoint_span(axis: Axis, mode: int) -> int:
     """The most outputs that may have taken a cell: what `source` counts through."""
-    if mode in (REFLECT, CIRCULAR):
+    if mode == REFLECT:
         return 3
+    if mode == CIRCULAR:
+        return -(-axis.out // axis.size)
     if mode == REPLICATE:
         after = axis.out - axis.size - axis.shift
         return axis.out if axis.size == 1 else max(axis.shift, after, 0) + 1
@@ -130,7 +132,7 @@ def _window(o, size, scale, MODE: tl.constexpr, F: tl.constexpr):
 def total(o, size, scale, taps, MODE: tl.constexpr, F: tl.constexpr):
     """The sum of an antialiased output's weights, by which each is divided; 1 for other maps."""
     found = tl.full(o.shape, 1, F)
-    if MODE == _LINEAR_AA or MODE == _CUBIC_AA:
+    if (MODE == _LINEAR_AA) | (MODE == _CUBIC_AA):
         found = tl.zeros(o.shape, F)
         first, last, centre, narrow = _window(o, size, scale, MODE, F)
         for k in range(taps):
@@ -149,7 +151,8 @@ def _padded(o, size, shift, MODE: tl.constexpr):
     elif MODE == _REPLICATE:
         i = tl.minimum(tl.maximum(i, 0), size - 1)
     else:
-        i = tl.where(i < 0, i + size, tl.where(i >= size, i - size, i))
+        i = i % size
+        i = tl.where(i < 0, i + size, i)
     return i
 
 
@@ -166,7 +169,7 @@ def tap(o, k, size, out, scale, shift, sum_of_weights, MODE: tl.constexpr, ALIGN
     w = 1.0
     if MODE >= _REFLECT:
         i = _padded(o, size, shift, MODE)
-    elif MODE == _NEAREST or MODE == _EXACT:
+    elif (MODE == _NEAREST) | (MODE == _EXACT):
         i = _nearest(o, size, scale, MODE, F)
     elif MODE == _AREA:
         first = o.to(tl.int64) * size // out
@@ -202,7 +205,7 @@ def source(i, k, size, out, scale, shift, low, taps, MODE: tl.constexpr, ALIGN: 
         o = tl.where(k == 0, i + shift, tl.where(k == 1, shift - i, shift + 2 * (size - 1) - i))
         there = (k == 0) | ((k == 1) & (i > 0)) | ((k == 2) & (i < size - 1))
     elif MODE == _CIRCULAR:
-        o = i + shift + (k - 1) * size
+        o = (i + shift) % size + k * size
         there = i >= 0
     elif MODE == _REPLICATE:
         o = tl.where(i == 0, 0, tl.maximum(i + shift, 0)) + k
@@ -224,9 +227,9 @@ def source(i, k, size, out, scale, shift, low, taps, MODE: tl.constexpr, ALIGN: 
 @triton.jit
 def _weight(o, i, size, out, scale, shift, taps, MODE: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
     """By what weight output o takes cell i."""
-    if MODE == _NEAREST or MODE == _EXACT:
+    if (MODE == _NEAREST) | (MODE == _EXACT):
         w = tl.where((o >= 0) & (_nearest(o, size, scale, MODE, F) == i), 1.0, 0.0)
-    elif MODE == _LINEAR or MODE == _CUBIC:
+    elif (MODE == _LINEAR) | (MODE == _CUBIC):
         w = tl.zeros(i.shape, F)
         for k in tl.static_range(2 if MODE == _LINEAR else 4):
             j, part, _ = tap(o, k, size, out, scale, shift, 1.0, MODE, ALIGN, F)
@@ -262,6 +265,16 @@ def _keys(t: np.ndarray, a: float) -> np.ndarray:
     return np.where(t <= 1, near, np.where(t < 2, far, 0))
 
 
+def _shown(i: np.ndarray, size: int, mode: int) -> np.ndarray:
+    """The cells that padding shows at places i, counted from cell 0."""
+    if mode == REPLICATE:
+        return i.clip(0, size - 1)
+    if mode == CIRCULAR:
+        return i % size
+    i = np.abs(i)
+    return np.where(i >= size, 2 * (size - 1) - i, i)
+
+
 def _windowed(axis: Axis, mode: int, real: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     o, k = np.arange(axis.out)[:, None], np.arange(forward_span(axis, mode))
     if mode == AREA:
@@ -282,6 +295,9 @@ def _windowed(axis: Axis, mode: int, real: Any) -> tuple[np.ndarray, np.ndarray,
 def _forward_taps(axis: Axis, mode: int, align_corners: bool, real: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     o = np.arange(axis.out)
     size, scale, at = axis.size, real(axis.scale), o.astype(real)
+    if mode >= REFLECT:
+        cells = _shown(o - axis.shift, size, mode)[:, None]
+        return cells, np.ones(cells.shape, real), np.ones(cells.shape, np.bool_)
     if mode in (NEAREST, EXACT):
         cells = np.minimum(((at if mode == NEAREST else at + real(0.5)) * scale).astype(np.int64), size - 1)[:, None]
         return cells, np.ones(cells.shape, real), np.ones(cells.shape, np.bool_)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tritensor.kernels.images.axis_maps import UNIT, Axis, Taps, taps_of
+from tritensor.kernels.images.axis_maps import CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 
 _RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
@@ -62,13 +62,14 @@ def _along(x: np.ndarray, dim: int, axis: Axis, mode: int, align_corners: bool, 
     return out.reshape(*x.shape[:dim], m, *x.shape[dim + 1 :])
 
 
-def _channels_last(x: np.ndarray) -> bool:
+def channels_last(x: np.ndarray) -> bool:
+    """Whether the channels of (N, C, H, W) or (N, C, D, H, W) lie innermost."""
     return x.ndim > 3 and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
 
 
 def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
     """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once; whole numbers to the nearest."""
-    last = _channels_last(x)
+    last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     exact = mode in UNIT and not adjoint
     if not exact and (is_narrow(x.dtype) or x.dtype.kind in "iu"):
@@ -80,10 +81,24 @@ def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: boo
     order = sorted(range(len(axes)), key=lambda d: ((axes[d].out / axes[d].size) ** (-1 if adjoint else 1), -d))
     for d in order:
         a = axes[d]
-        if not (a.size == a.out and a.scale == 1 and mode not in (5, 6)):
+        if a.size != a.out or a.scale != 1 or a.shift or mode in (LINEAR_AA, CUBIC_AA):
             y = _along(y, lead + d, a, mode, align_corners, adjoint, finite)
     if y.dtype != x.dtype:
         y = np.floor(y + np.float32(0.5)).clip(0, 255).astype(x.dtype) if x.dtype == np.uint8 else y.astype(x.dtype)
     elif y is x or np.may_share_memory(x, y):
         y = y.copy()
     return np.moveaxis(y, -1, 1) if last else y
+
+
+def padded_cells(axis: Axis, mode: int) -> np.ndarray:
+    """The cell that each place of a padded axis shows."""
+    return taps_of(axis, mode, False, False, False).cells[:, 0]
+
+
+def as_slice(numbers: np.ndarray) -> slice | np.ndarray:
+    """Numbers in steps of 1 or -1 as the slice that they are, which copies by runs."""
+    step = int(numbers[1] - numbers[0]) if numbers.size > 1 else 1
+    if step not in (1, -1) or (np.diff(numbers) != step).any():
+        return numbers
+    stop = int(numbers[-1]) + step
+    return slice(int(numbers[0]), None if stop < 0 else stop, step)

@@ -20,6 +20,8 @@ from tritensor.nn.functional.losses import nll_loss as nll_loss
 from tritensor.nn.functional.normalization import layer_norm as layer_norm
 from tritensor.nn.functional.normalization import normalize as normalize
 from tritensor.nn.functional.padding import pad as pad
+from tritensor.nn.functional.patches import fold as fold
+from tritensor.nn.functional.patches import unfold as unfold
 from tritensor.nn.functional.pooling import avg_pool2d as avg_pool2d
 from tritensor.nn.functional.pooling import max_pool2d as max_pool2d
 from tritensor.nn.functional.products import bilinear as bilinear
@@ -33,3 +35,9 @@ from tritensor.nn.functional.resampling import upsample_bilinear as upsample_bil
 from tritensor.nn.functional.resampling import upsample_nearest as upsample_nearest
 from tritensor.nn.functional.sparse import embedding as embedding
 from tritensor.nn.functional.sparse import one_hot as one_hot
+from tritensor.tensor.functions.images.distances import cosine_similarity as cosine_similarity
+from tritensor.tensor.functions.images.distances import pairwise_distance as pairwise_distance
+from tritensor.tensor.functions.images.shuffling import channel_shuffle as channel_shuffle
+from tritensor.tensor.functions.images.shuffling import native_channel_shuffle as native_channel_shuffle
+from tritensor.tensor.functions.images.shuffling import pixel_shuffle as pixel_shuffle
+from tritensor.tensor.functions.images.shuffling import pixel_unshuffle as pixel_unshuffle

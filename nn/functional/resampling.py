@@ -25,9 +25,13 @@ def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) 
     found = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,) * axes
     for v in found:
         if not isinstance(v, kinds) or isinstance(v, bool):
-            raise TypeError(f"{name}: {what} is {value!r}; give {'an integer' if kinds == (int,) else 'a number'}, or one for each of {axes} axes")
+            raise TypeError(
+                f"{name}: {what} is {value!r}; give {'an integer' if kinds == (int,) else 'a number'}, or one for each of {axes} axes"
+            )
     if len(found) != axes:
-        raise ArgumentError(f"{name}: {what} {value!r} has {len(found)} numbers, the input {axes} axes behind (batch, channels); give one for each")
+        raise ArgumentError(
+            f"{name}: {what} {value!r} has {len(found)} numbers, the input {axes} axes behind (batch, channels); give one for each"
+        )
     return found
 
 
@@ -96,9 +100,7 @@ def upsample(
 
 
 @checked
-def upsample_nearest(
-    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
-) -> Tensor:
+def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate(mode="nearest") under its older name."""
     return interpolate(input, size, scale_factor, mode="nearest")
 
@@ -114,7 +116,9 @@ def upsample_bilinear(
 def adaptive_sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tensor, tuple[int, ...], bool]:
     """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added."""
     if input.ndim not in (axes + 1, axes + 2):
-        raise ShapeError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes")
+        raise ShapeError(
+            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes"
+        )
     if 0 in input.shape[-axes - 1 :]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
     given = tuple(output_size) if isinstance(output_size, Sequence) and not isinstance(output_size, str) else (output_size,) * axes

@@ -1,0 +1,171 @@
+"""edge_pad: an image surrounded by what it holds (mirrored, its edge repeated, or its other side), and the adjoint, which folds that back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.images import resampling_cpu as cpu
+from tritensor.kernels.images.axis_kernel import mapped
+from tritensor.kernels.images.axis_maps import CIRCULAR, MODES, REFLECT, Axis
+from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.table import Sample, Spec, Work, op, ops
+
+Sizes = tuple[int, ...]
+Sides = tuple[tuple[int, int], ...]  # before and after, for each axis behind (N, C); negative ones cut
+
+
+def axes_of(cells: Sizes, sides: Sides) -> list[Axis]:
+    """The axes of a padding of `cells`."""
+    return [Axis(n, n + before + after, 1.0, before) for n, (before, after) in zip(cells, sides, strict=True)]
+
+
+def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
+    if len(x.shape) - 2 not in (1, 2, 3) or len(sides) != len(x.shape) - 2:
+        raise ShapeError(f"{name}: x {tuple(x.shape)}, sides {sides}: x must be (N, C, one to three axes), with two sides for each axis")
+    for n, (before, after) in zip(cells, sides, strict=True):
+        most = n - 1 if MODES[mode] == REFLECT else max(before, after)
+        if n < 1 or max(before, after) > most or n + before + after < 1 or (MODES[mode] == CIRCULAR and min(before, after) < 0):
+            raise ShapeError(f"{name}: sides {(before, after)} of an axis of {n} elements: mode {mode!r} cannot add or take off so many")
+
+
+def shape(x: Any, *, sides: Sides, mode: str) -> Spec:
+    _check("edge_pad", x, tuple(x.shape[2:]), sides, mode)
+    return Spec((*x.shape[:2], *[a.out for a in axes_of(x.shape[2:], sides)]), x.dtype)
+
+
+def reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
+    """x (N, C, one to three axes) with `sides` elements added before and after along each axis: "reflect", "replicate" or "circular"."""
+    axes, last = axes_of(x.shape[2:], sides), cpu.channels_last(x)
+    lead = 1 if last else 2
+    y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    if min(min(s) for s in sides) < 0:
+        return cpu.resampled(x, axes, MODES[mode], False)
+    inner = (*y.shape[:lead], *[a.out for a in axes], *y.shape[lead + len(axes) :])
+    out = np.empty(inner, y.dtype)
+    out[(*(slice(None),) * lead, *[slice(a.shift, a.shift + a.size) for a in axes])] = y
+    for d, a in enumerate(axes):  # along each axis, from what is filled so far along the others
+        filled = [slice(b.shift, b.shift + b.size) if k > d else slice(None) for k, b in enumerate(axes)]
+        taken = cpu.padded_cells(a, MODES[mode])
+        for border in (slice(0, a.shift), slice(a.shift + a.size, a.out)):
+            if border.start < border.stop:
+                at, of = list(filled), list(filled)
+                at[d], of[d] = border, cpu.as_slice(a.shift + taken[border])  # type: ignore[call-overload]
+                out[(*(slice(None),) * lead, *at)] = out[(*(slice(None),) * lead, *of)]
+    return np.moveaxis(out, -1, 1) if last else out
+
+
+def forward(x: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
+    return mapped(x, axes_of(x.shape[2:], sides), MODES[mode])
+
+
+def rule(g: Any, sides: Sides, mode: str) -> Any:
+    return ops.edge_pad_adjoint(g, sides=sides, mode=mode)
+
+
+def backward(g: CudaArray, sides: Sides, mode: str) -> CudaArray:
+    return adjoint_forward(g, sides=sides, mode=mode)
+
+
+def reference_backward(g: np.ndarray, sides: Sides, mode: str) -> np.ndarray:
+    return adjoint_reference(g, sides=sides, mode=mode)
+
+
+def _cells(padded: Sizes, sides: Sides) -> Sizes:
+    return tuple(n - before - after for n, (before, after) in zip(padded, sides, strict=True))
+
+
+def adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
+    cells = _cells(tuple(g.shape[2:]), sides)
+    _check("edge_pad_adjoint", g, cells, sides, mode)
+    return Spec((*g.shape[:2], *cells), g.dtype)
+
+
+def adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
+    """edge_pad's gradient to its x: every cell gets the sum of g over the places that showed it."""
+    axes = axes_of(_cells(g.shape[2:], sides), sides)
+    if any(min(s) < 0 or (MODES[mode] == CIRCULAR and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
+        return cpu.resampled(g, axes, MODES[mode], False, adjoint=True)
+    last = cpu.channels_last(g)
+    y = np.moveaxis(g, 1, -1) if last else g
+    if is_narrow(g.dtype):
+        y = y.astype(np.float32)
+    for d, a in enumerate(axes):
+        if a.out == a.size:
+            continue
+        lead = (slice(None),) * ((1 if last else 2) + d)
+        total = np.array(y[(*lead, slice(a.shift, a.shift + a.size))], order="C")
+        taken = cpu.padded_cells(a, MODES[mode])
+        for border in (slice(0, a.shift), slice(a.shift + a.size, a.out)):
+            if border.start == border.stop:
+                continue
+            if MODES[mode] in (REFLECT, CIRCULAR):  # all different
+                total[(*lead, cpu.as_slice(taken[border]))] += y[(*lead, border)]
+            else:
+                total[(*lead, taken[border.start])] += y[(*lead, border)].sum(len(lead))
+        y = total
+    y = y.astype(g.dtype) if y.dtype != g.dtype else np.array(y) if np.may_share_memory(y, g) else y
+    return np.moveaxis(y, -1, 1) if last else y
+
+
+def adjoint_forward(g: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
+    return mapped(g, axes_of(_cells(g.shape[2:], sides), sides), MODES[mode], adjoint=True)
+
+
+CASES: list[tuple[Sizes, Sides, str]] = [
+    ((5,), ((2, 3),), "reflect"),
+    ((3, 4), ((1, 2), (3, 0)), "reflect"),
+    ((2, 4), ((1, -1), (-2, 3)), "reflect"),
+    ((1, 3), ((3, 2), (0, 4)), "replicate"),
+    ((3, 2, 2), ((1, 0), (-1, 2), (2, 1)), "replicate"),
+    ((3, 5), ((3, 2), (1, 5)), "circular"),
+    ((2,), ((3, 5),), "circular"),
+    ((130,), ((20, 30),), "reflect"),  # more than one block
+]  # fmt: skip
+
+
+def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
+    found = []
+    for i, (cells, sides, mode) in enumerate(CASES):
+        given = tuple(a.out for a in axes_of(cells, sides)) if adjoint else cells
+        x = rng.standard_normal((1 + i % 2, 2, *given))
+        if i == 1:  # channels innermost
+            x = np.moveaxis(rng.standard_normal((2, *given, 3)), -1, 1)
+        found.append(Sample(x, sides=sides, mode=mode))
+    return found
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    whole = rng.integers(-9, 9, (1, 2, 3, 4))
+    return [
+        *_samples(rng, False),
+        Sample(whole, sides=((2, 1), (1, 3)), mode="reflect"),
+        Sample(whole > 0, sides=((2, 1), (1, 3)), mode="circular"),
+        Sample(np.zeros((0, 2, 4)), sides=((1, 2),), mode="replicate"),
+    ]
+
+
+def sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((3, 3), (3, 3)), mode="reflect")]
+
+
+def work(x: Any, *, sides: Sides, mode: str) -> Work:
+    """No arithmetic; both images once."""
+    return Work(0, (math.prod(x.shape) + math.prod(shape(x, sides=sides, mode=mode).shape)) * x.dtype.itemsize)
+
+
+op(
+    "edge_pad", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
+    sizes=sizes, work=work, layout="images",
+)  # fmt: skip
+op(
+    "edge_pad_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward,
+    rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode),
+    backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
+    reference_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
+    samples=lambda rng: _samples(rng, True), layout="images", condition="absolute",
+)  # fmt: skip

@@ -1,0 +1,228 @@
+"""im2col and col2im: the windows of an image as columns, and columns added up to an image again; each is the other's gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import ShapeError
+from tritensor.kernels.images.layout import long_offsets, positions
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.table import Sample, Spec, Work, op, ops
+
+Pair = tuple[int, int]
+BLOCK = 128
+
+
+class Grid(NamedTuple):
+    """Sizes of the windows of images (H, W): (OH, OW) of (kh, kw) cells."""
+
+    height: int
+    width: int
+    rows: int
+    cols: int
+    kh: int
+    kw: int
+    sh: int
+    sw: int
+    ph: int
+    pw: int
+    dh: int
+    dw: int
+
+
+def grid_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Grid:
+    """The windows of an image of `size`; refuses sizes that make none."""
+    given = f"{name}: size {tuple(size)}, kernel_size {kernel_size}, dilation {dilation}, padding {padding}, stride {stride}"
+    if min(*kernel_size, *dilation, *stride) < 1 or min(padding) < 0:
+        raise ShapeError(f"{given}: kernel_size, dilation and stride must be at least 1, padding not negative")
+    rows, cols = (
+        (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
+    )
+    if rows < 1 or cols < 1:
+        raise ShapeError(f"{given}: the windows, {rows} x {cols}, must be at least 1 x 1")
+    return Grid(*size, rows, cols, *kernel_size, *stride, *padding, *dilation)
+
+
+# y[n, c, i, j, r, q] = x[n, c, sh r - ph + dh i, sw q - pw + dw j], 0 outside
+@triton.jit(do_not_specialize=["elements", "channels", "grid", "strides"])
+def _im2col_kernel(x, y, elements, channels, grid, strides, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
+    at = positions(LONG_OFFSETS, BLOCK)
+    inside = at < elements
+    q = at % grid.cols
+    r = at // grid.cols % grid.rows
+    tap = at // grid.cols // grid.rows
+    j = tap % grid.kw
+    i = tap // grid.kw % grid.kh
+    image = tap // grid.kw // grid.kh
+    h = r * grid.sh - grid.ph + i * grid.dh
+    v = q * grid.sw - grid.pw + j * grid.dw
+    there = inside & (h >= 0) & (h < grid.height) & (v >= 0) & (v < grid.width)
+    from_ = x + image // channels * strides[0] + image % channels * strides[1] + h * strides[2] + v * strides[3]
+    tl.store(y + at, tl.load(from_, mask=there, other=0), mask=inside)
+
+
+# y[n, c, h, v] = sum of x[n, c, i, j, r, q] over the windows (r, q) whose cell (i, j) is (h, v)
+@triton.jit(do_not_specialize=["elements", "grid"])
+def _col2im_kernel(x, y, elements, grid, ACC: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
+    at = positions(LONG_OFFSETS, BLOCK)
+    inside = at < elements
+    v = at % grid.width
+    h = at // grid.width % grid.height
+    image = at // grid.width // grid.height
+    acc = tl.zeros((BLOCK,), ACC)
+    for i in range(grid.kh):
+        top = h + grid.ph - i * grid.dh
+        r = top // grid.sh
+        in_rows = inside & (top >= 0) & (top % grid.sh == 0) & (r < grid.rows)
+        for j in range(grid.kw):
+            left = v + grid.pw - j * grid.dw
+            q = left // grid.sw
+            there = in_rows & (left >= 0) & (left % grid.sw == 0) & (q < grid.cols)
+            from_ = (((image * grid.kh + i) * grid.kw + j) * grid.rows + r) * grid.cols + q
+            acc += tl.load(x + from_, mask=there, other=0).to(ACC)
+    tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
+
+
+def _columns(x: Any, g: Grid) -> tuple[int, int, int]:
+    return x.shape[0], x.shape[1] * g.kh * g.kw, g.rows * g.cols
+
+
+def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
+    if len(x.shape) != 4 or 0 in x.shape[1:]:
+        raise ShapeError(f"im2col: x {tuple(x.shape)}: x must be (N, C, H, W), only its batch may be empty")
+    return Spec(_columns(x, grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)), x.dtype)
+
+
+def im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
+    """The windows of x (N, C, H, W) as columns: (N, C * kh * kw, windows), zeros where a window leaves the image."""
+    g = grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
+    n, c = x.shape[:2]
+    if g.ph or g.pw:
+        padded = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), x.dtype)
+        padded[:, :, g.ph : g.ph + g.height, g.pw : g.pw + g.width] = x
+        x = padded
+    a, b, h, v = x.strides
+    windows = np.lib.stride_tricks.as_strided(
+        x, (n, c, g.kh, g.kw, g.rows, g.cols), (a, b, h * g.dh, v * g.dw, h * g.sh, v * g.sw), writeable=False
+    )
+    return np.array(windows, order="C").reshape(_columns(x, g))
+
+
+def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
+    g = grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
+    y = allocate(_columns(x, g), x.dtype, x)
+    launch(_im2col_kernel, (cdiv(y.size, BLOCK),), x, y, y.size, x.shape[1], g, x.strides, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)
+    return y
+
+
+def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
+    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    taps = g.kh * g.kw
+    if len(x.shape) != 3 or x.shape[1] == 0 or x.shape[1] % taps or x.shape[2] != g.rows * g.cols:
+        raise ShapeError(
+            f"col2im: x {tuple(x.shape)}, output_size {tuple(output_size)}, kernel_size {kernel_size}: x must be (N, C * {taps}, {g.rows * g.cols}), "
+            f"a column for each of {g.rows} x {g.cols} windows"
+        )
+    return Spec((x.shape[0], x.shape[1] // taps, *output_size), x.dtype)
+
+
+def col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
+    """Columns (N, C * kh * kw, windows) added up to images (N, C, *output_size): every cell gets the sum over the windows that hold it."""
+    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    n, c = x.shape[0], x.shape[1] // (g.kh * g.kw)
+    columns = x.reshape(n, c, g.kh, g.kw, g.rows, g.cols)
+    total = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), np.float32 if is_narrow(x.dtype) else x.dtype)
+    for i in range(g.kh):
+        for j in range(g.kw):
+            top, left = i * g.dh, j * g.dw
+            cells = total[:, :, top : top + (g.rows - 1) * g.sh + 1 : g.sh, left : left + (g.cols - 1) * g.sw + 1 : g.sw]
+            np.add(cells, columns[:, :, i, j], out=cells)
+    if g.ph or g.pw:
+        total = total[:, :, g.ph : g.ph + g.height, g.pw : g.pw + g.width]
+    return np.require(total, x.dtype, "C")
+
+
+def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
+    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    y = allocate((x.shape[0], x.shape[1] // (g.kh * g.kw), *output_size), x.dtype, x)
+    x = dense(x)
+    narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
+    acc = tl.float32 if narrow else tl.int32 if x.dtype.kind == "b" else getattr(tl, x.dtype.name)
+    launch(_col2im_kernel, (cdiv(y.size, BLOCK),), x, y, y.size, g, ACC=acc, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)
+    return y
+
+
+def _im2col_rule(g: Any, x_shape: tuple[int, ...], kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return ops.col2im(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _im2col_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return col2im_forward(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _im2col_reference_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return col2im_reference(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _col2im_rule(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return ops.im2col(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _col2im_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return im2col_forward(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _col2im_reference_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return im2col_reference(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _cases() -> list[tuple[tuple[int, int, int, int], dict[str, Pair]]]:
+    plain: dict[str, Pair] = {"kernel_size": (2, 2), "dilation": (1, 1), "padding": (0, 0), "stride": (1, 1)}
+    return [
+        ((2, 2, 3, 4), plain),
+        ((1, 3, 4, 6), plain | {"stride": (2, 2)}),  # side by side
+        ((1, 1, 5, 7), plain | {"kernel_size": (3, 2), "dilation": (1, 2), "padding": (1, 2), "stride": (2, 1)}),
+        ((0, 2, 4, 4), plain),
+    ]
+
+
+def im2col_samples(rng: np.random.Generator) -> list[Sample]:
+    last = np.moveaxis(rng.standard_normal((2, 3, 4, 2)), -1, 1)
+    cases = _cases()
+    return [Sample(rng.standard_normal(s), **a) for s, a in cases] + [
+        Sample(last, **cases[0][1]),
+        Sample(rng.integers(0, 9, (1, 1, 3, 3)), **cases[0][1]),
+    ]
+
+
+def col2im_samples(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal(im2col_shape(np.empty(s), **a).shape), output_size=s[2:], **a) for s, a in _cases()]
+
+
+def im2col_sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal((16, 32, 64, 64)), kernel_size=(3, 3), dilation=(1, 1), padding=(1, 1), stride=(1, 1))]
+
+
+def im2col_work(x: Any, **attrs: Pair) -> Work:
+    """No arithmetic; the image and the columns once."""
+    return Work(0, (math.prod(x.shape) + math.prod(im2col_shape(x, **attrs).shape)) * x.dtype.itemsize)
+
+
+op(
+    "im2col", im2col_reference, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
+    reference_backward=_im2col_reference_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
+)  # fmt: skip
+op(
+    "col2im", col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
+    reference_backward=_col2im_reference_backward, samples=col2im_samples, condition="absolute",
+)  # fmt: skip

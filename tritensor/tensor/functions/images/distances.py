@@ -1,0 +1,36 @@
+"""How near two vectors are: cosine_similarity, pairwise_distance."""
+
+from __future__ import annotations
+
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.table.shape_rules import broadcast
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import function
+
+
+def _direction(x: Tensor, dim: int, eps: float) -> Tensor:
+    """x / max(|x|, eps); the gradient is that of x / |x|, whichever it was, as PyTorch has it."""
+    length = x.norm(2, dim, keepdim=True)
+    short = (ops.clamp(length, eps, None) - length).detach()  # 0 but for vectors shorter than eps
+    return ops.div(x, length + short)
+
+
+@function(method=False)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, of inputs that broadcast."""
+    for name, x in (("x1", x1), ("x2", x2)):
+        if x.dtype.kind not in ("float", "complex"):
+            raise DTypeError(f"cosine_similarity: {name} is {x.dtype.name}; it takes float types; cast it with .to(float32)")
+    shape = broadcast("cosine_similarity", tuple(x1.shape), tuple(x2.shape), labels=("x1", "x2"))
+    x1, x2 = (x if tuple(x.shape) == shape else ops.expand(x, shape=shape) for x in (x1, x2))
+    return ops.mul(_direction(x1, dim, eps), _direction(x2, dim, eps)).sum(dim)
+
+
+@function(method=False)
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
+    difference = ops.add(ops.sub(x1, x2), eps)
+    if difference.ndim == 0:
+        raise ShapeError("pairwise_distance: x1 () and x2 (): give vectors, the distance is over the last dimension")
+    return difference.norm(p, -1, keepdim=keepdim)
