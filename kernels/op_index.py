@@ -20,6 +20,7 @@ MODULES = {
     ),
     "images.constant_padding": "constant_pad",
     "images.edge_padding": "edge_pad edge_pad_adjoint",
+    "images.grid_sampling.op": "grid_sample",
     "images.patches": "col2im im2col",
     "images.resampling": "resample resample_adjoint",
     "indexing.embedding": "embedding",

@@ -1,0 +1,1 @@
+"""Sampling images and volumes at the positions of a grid."""
