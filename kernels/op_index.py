@@ -18,6 +18,7 @@ MODULES = {
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square sin sinh tan tanh xlogy"
     ),
+    "images.adaptive_max": "adaptive_max_pool",
     "images.constant_padding": "constant_pad",
     "images.edge_padding": "edge_pad edge_pad_adjoint",
     "images.grid_sampling.op": "grid_sample",

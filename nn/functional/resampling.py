@@ -1,4 +1,4 @@
-"""Images at another size: interpolate and its older names, adaptive means."""
+"""Images at another size: interpolate and its older names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from tritensor.dtypes import uint8
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.publish import checked
 
 # mode: (what each axis does, input dimensions that it takes)
@@ -86,7 +85,7 @@ def interpolate(
     if min(out) < 1 or 0 in input.shape[1:]:
         raise ShapeError(f"interpolate: input {tuple(input.shape)} to size {out}: every size must be at least 1")
     if kind == "area":
-        factors = (None,) * len(out)
+        input, factors = input.contiguous() if len(out) == 3 else input, (None,) * len(out)
     return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
 
 
@@ -111,54 +110,3 @@ def upsample_bilinear(
 ) -> Tensor:
     """interpolate(mode="bilinear", align_corners=True) under its older name."""
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
-
-
-def adaptive_sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tensor, tuple[int, ...], bool]:
-    """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added."""
-    if input.ndim not in (axes + 1, axes + 2):
-        raise ShapeError(
-            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes"
-        )
-    if 0 in input.shape[-axes - 1 :]:
-        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
-    given = tuple(output_size) if isinstance(output_size, Sequence) and not isinstance(output_size, str) else (output_size,) * axes
-    if len(given) == 1:
-        given *= axes
-    if len(given) != axes:
-        raise ShapeError(f"{name}: output_size {output_size!r} has {len(given)} sizes; give one, or {axes}")
-    size = tuple(n if s is None else s for s, n in zip(given, input.shape[-axes:], strict=True))
-    if not all(isinstance(s, int) and not isinstance(s, bool) for s in size):
-        raise TypeError(f"{name}: output_size is {output_size!r}; give an integer, or one for each of {axes} axes")
-    if min(size) < 0:
-        raise ShapeError(f"{name}: output_size {output_size!r}: sizes cannot be negative")
-    single = input.ndim == axes + 1
-    return (input.unsqueeze(0) if single else input), size, single
-
-
-def _adaptive_avg(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
-    x, size, single = adaptive_sizes(name, input, output_size, axes)
-    if input.dtype.kind != "float":
-        raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
-    if 0 in size:
-        y = ops.expand(ops.sum(x, dim=tuple(range(2, 2 + axes)), keepdim=True)[..., :0], shape=(*x.shape[:2], *size))
-    else:
-        y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
-    return no_view(y.squeeze(0)) if single else y
-
-
-@checked
-def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
-    """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
-    return _adaptive_avg("adaptive_avg_pool1d", input, output_size, 1)
-
-
-@checked
-def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, h, w) -> (batch, c, *output_size)."""
-    return _adaptive_avg("adaptive_avg_pool2d", input, output_size, 2)
-
-
-@checked
-def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
-    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, d, h, w) -> (batch, c, *output_size)."""
-    return _adaptive_avg("adaptive_avg_pool3d", input, output_size, 3)

@@ -153,7 +153,9 @@ def _grid_gradient_kernel(
                 along = tl.zeros((BLOCK,), F)
                 for c in range(channels):
                     arriving = tl.load(g + (n * channels + c) * count + p, mask=inside, other=0).to(F)
-                    value = tl.load(x + n * strides[0] + c * strides[1] + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0)
+                    value = tl.load(
+                        x + n * strides[0] + c * strides[1] + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0
+                    )
                     along += arriving * value.to(F)
                 acc_i += along * (s_i * w_j * w_k)
                 acc_j += along * (w_i * s_j * w_k)

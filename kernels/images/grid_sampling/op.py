@@ -19,7 +19,9 @@ def _shape(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: bo
     given = f"grid_sample: input {tuple(x.shape)}, grid {tuple(grid.shape)}"
     axes = len(x.shape) - 2
     if axes not in (2, 3) or len(grid.shape) != axes + 2:
-        raise ShapeError(f"{given}: give an image (N, C, H, W) with a grid (N, h, w, 2), or a volume (N, C, D, H, W) with a grid (N, d, h, w, 3)")
+        raise ShapeError(
+            f"{given}: give an image (N, C, H, W) with a grid (N, h, w, 2), or a volume (N, C, D, H, W) with a grid (N, d, h, w, 3)"
+        )
     if grid.shape[-1] != axes:
         raise ShapeError(f"{given}: the grid's last size must be {axes}, a number for each axis of the input")
     if grid.shape[0] != x.shape[0]:

@@ -81,9 +81,7 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
     return found
 
 
-def rule(
-    g: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]
-) -> tuple[Any, Any]:
+def rule(g: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     """Each combination of taps puts its weight's share of g into the image, and sends what it took times its slope to the grid."""
     n, c, *sizes = x.shape
     p, cells = math.prod(grid.shape[1:-1]), math.prod(sizes)

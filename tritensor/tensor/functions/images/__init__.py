@@ -2,4 +2,5 @@
 
 from tritensor.tensor.functions.images import distances as distances
 from tritensor.tensor.functions.images import padding as padding
+from tritensor.tensor.functions.images import sampling as sampling
 from tritensor.tensor.functions.images import shuffling as shuffling

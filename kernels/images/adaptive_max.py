@@ -1,0 +1,206 @@
+"""adaptive_max_pool: the maximum of each of `size` windows that divide every axis evenly, and where it stands."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray
+from tritensor.cuda.launch import launch
+from tritensor.errors import ShapeError
+from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
+from tritensor.kernels.images.layout import image_for, long_offsets, place, positions, volume
+from tritensor.kernels.images.resampling_cpu import channels_last
+from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
+from tritensor.table import Sample, Spec, op, ops, refuse_kind
+
+Sizes = tuple[int, ...]
+BLOCK = 128
+INT64 = np.dtype(np.int64)
+
+
+@triton.jit
+def _first(o, size, out):
+    """The first cell of window o."""
+    return (o.to(tl.int64) * size // out).to(tl.int32)
+
+
+@triton.jit
+def _last(o, size, out):
+    """The cell after the last one of window o."""
+    return (((o.to(tl.int64) + 1) * size + out - 1) // out).to(tl.int32)
+
+
+# y[n, c, a, b, e] = max of x[n, c] over window (a, b, e), and the flat place of the first largest
+@triton.jit(do_not_specialize=["elements", "channels", "size", "out", "spans", "strides"])
+def _adaptive_max_kernel(
+    x, y, index, elements, channels, size, out, spans, strides,
+    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = positions(LONG_OFFSETS, BLOCK)
+    inside = at < elements
+    n, c, a, b, e = place(at, channels, out[0], out[1], out[2], CHANNELS_LAST)
+    i_0, j_0, k_0 = _first(a, size[0], out[0]), _first(b, size[1], out[1]), _first(e, size[2], out[2])
+    best = tl.full((BLOCK,), float("-inf"), F)
+    found = ((i_0 * size[1] + j_0) * size[2] + k_0).to(tl.int64)
+    for i_k in range(spans[0]):
+        i = i_0 + i_k
+        for j_k in range(spans[1]):
+            j = j_0 + j_k
+            in_rows = inside & (i < _last(a, size[0], out[0])) & (j < _last(b, size[1], out[1]))
+            for k_k in range(spans[2]):
+                k = k_0 + k_k
+                there = in_rows & (k < _last(e, size[2], out[2]))
+                from_ = x + n * strides[0] + c * strides[1] + i * strides[2] + j * strides[3] + k * strides[4]
+                value = tl.load(from_, mask=there, other=0).to(F)
+                take = there & ((value > best) | (value != value))
+                best = tl.where(take, value, best)
+                found = tl.where(take, ((i * size[1] + j) * size[2] + k).to(tl.int64), found)
+    tl.store(y + at, best.to(y.dtype.element_ty), mask=inside)
+    tl.store(index + at, found, mask=inside)
+
+
+# dx[n, c, i, j, k] = sum of g[n, c, w] over the windows w that hold (i, j, k) and chose it
+@triton.jit(do_not_specialize=["elements", "channels", "size", "out", "spans", "strides", "index_strides"])
+def _adaptive_spread_kernel(
+    g, index, dx, elements, channels, size, out, spans, strides, index_strides,
+    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    at = positions(LONG_OFFSETS, BLOCK)
+    inside = at < elements
+    n, c, i, j, k = place(at, channels, size[0], size[1], size[2], CHANNELS_LAST)
+    here = ((i * size[1] + j) * size[2] + k).to(tl.int64)
+    total = tl.zeros((BLOCK,), F)
+    for a_k in range(spans[0]):
+        a = (i.to(tl.int64) * out[0] // size[0]).to(tl.int32) + a_k
+        for b_k in range(spans[1]):
+            b = (j.to(tl.int64) * out[1] // size[1]).to(tl.int32) + b_k
+            in_rows = inside & (a < out[0]) & (b < out[1])
+            for e_k in range(spans[2]):
+                e = (k.to(tl.int64) * out[2] // size[2]).to(tl.int32) + e_k
+                there = in_rows & (e < out[2])
+                from_ = n * index_strides[0] + c * index_strides[1] + a * index_strides[2] + b * index_strides[3] + e * index_strides[4]
+                chosen = tl.load(index + from_, mask=there, other=-1)
+                arrives = n * strides[0] + c * strides[1] + a * strides[2] + b * strides[3] + e * strides[4]
+                total += tl.load(g + arrives, mask=there & (chosen == here), other=0).to(F)
+    tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
+
+
+def _axes(cells: Sizes, size: Sizes) -> list[Axis]:
+    return [Axis(n, m, 1.0) for n, m in zip((*(1,) * (3 - len(cells)), *cells), (*(1,) * (3 - len(size)), *size), strict=True)]
+
+
+def _shape(x: Any, *, size: Sizes) -> tuple[Spec, Spec]:
+    if len(x.shape) - 2 not in (1, 2, 3) or len(size) != len(x.shape) - 2 or 0 in x.shape[1:] or min(size) < 1:
+        raise ShapeError(
+            f"adaptive_max_pool: x {tuple(x.shape)}, size {tuple(size)}: x must be (N, C, one to three axes) with elements, with a size for each axis"
+        )
+    refuse_kind("adaptive_max_pool", x.dtype, ("float",))
+    return Spec((*x.shape[:2], *size), x.dtype), Spec((*x.shape[:2], *size), INT64)
+
+
+def _largest(values: np.ndarray, places: np.ndarray | None, n: int, m: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+    """Maxima of windows along axis 1 of (P, n, L), first of equals, NaN above all; `places` (P, n, L) are added to n's own times step."""
+    starts, ends = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
+    best = index = None
+    for k in range(int((ends - starts).max())):
+        cells = np.minimum(starts + k, ends - 1)
+        part: Any = slice(k, None, n // m) if n % m == 0 else cells
+        value = values[:, part]
+        at = np.broadcast_to((cells * step)[:, None], value.shape) if places is None else places[:, part] + (cells * step)[:, None]
+        if best is None or index is None:
+            best, index = np.array(value), np.array(at)
+            continue
+        take = (value > best) | (value != value)
+        np.copyto(best, value, where=take)
+        np.copyto(index, at, where=take)
+    assert best is not None
+    assert index is not None
+    return best, index
+
+
+def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
+    """The largest element of each window, output o of m over cells floor(o n / m) to ceil((o + 1) n / m), and its flat place in x's axes."""
+    last = channels_last(x)
+    y = np.require(np.moveaxis(x, 1, -1) if last else x, np.float32 if is_narrow(x.dtype) else None, "C")
+    lead, places = 1 if last else 2, None
+    for d in reversed(range(len(size))):
+        shape, at = y.shape, lead + d
+        flat = (math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :]))
+        y, places = _largest(
+            y.reshape(flat), None if places is None else places.reshape(flat), shape[at], size[d], math.prod(x.shape[3 + d :])
+        )
+        y, places = y.reshape(*shape[:at], size[d], *shape[at + 1 :]), places.reshape(*shape[:at], size[d], *shape[at + 1 :])
+    assert places is not None
+    y = y.astype(x.dtype, copy=False)
+    return (np.moveaxis(y, -1, 1), np.moveaxis(places, -1, 1)) if last else (y, places)
+
+
+def _forward(x: CudaArray, *, size: Sizes) -> tuple[CudaArray, CudaArray]:
+    last = is_channels_last(x)
+    memory, y = image_for((*x.shape[:2], *size), x.dtype, x, last)
+    numbers, index = image_for((*x.shape[:2], *size), INT64, x, last)
+    axes = _axes(x.shape[2:], size)
+    if y.size:
+        launch(
+            _adaptive_max_kernel, (cdiv(y.size, BLOCK),), x, memory, numbers, y.size, x.shape[1], tuple(a.size for a in axes),
+            tuple(a.out for a in axes), tuple(forward_span(a, AREA) for a in axes), volume(x).strides,
+            F=tl.float64 if x.dtype == np.float64 else tl.float32, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
+        )  # fmt: skip
+    return y, index
+
+
+def _rule(g: Any, indices: Any, x_shape: Sizes) -> Any:
+    lead, cells = x_shape[:2], math.prod(x_shape[2:])
+    chosen = (*lead, math.prod(indices.shape[2:]))
+    zeros = ops.full(shape=(*lead, cells), value=0, dtype=g[0].array.dtype, device=g[0].device)
+    return reshaped(ops.scatter_add(zeros, reshaped(indices, chosen), reshaped(g[0], chosen), dim=2), tuple(x_shape))
+
+
+def _backward(g: Any, indices: CudaArray, x_shape: Sizes) -> CudaArray:
+    arriving = g[0]
+    last = is_channels_last(indices)
+    memory, dx = image_for(x_shape, arriving.dtype, arriving, last)
+    axes = _axes(x_shape[2:], indices.shape[2:])
+    if dx.size:
+        launch(
+            _adaptive_spread_kernel, (cdiv(dx.size, BLOCK),), arriving, indices, memory, dx.size, x_shape[1], tuple(a.size for a in axes),
+            tuple(a.out for a in axes), tuple(adjoint_span(a, AREA) for a in axes), volume(arriving).strides, volume(indices).strides,
+            F=tl.float64 if arriving.dtype == np.float64 else tl.float32, CHANNELS_LAST=last,
+            LONG_OFFSETS=long_offsets(arriving, indices, dx), BLOCK=BLOCK,
+        )  # fmt: skip
+    return dx
+
+
+def _reference_backward(g: Any, indices: np.ndarray, x_shape: Sizes) -> np.ndarray:
+    arriving = g[0]
+    planes, cells = math.prod(x_shape[:2]), math.prod(x_shape[2:])
+    keys = indices.reshape(planes, -1) + np.arange(planes)[:, None] * cells if planes else indices.reshape(0)
+    sums = np.bincount(keys.reshape(-1), arriving.reshape(-1).astype(np.float64), planes * cells)
+    return sums.astype(arriving.dtype).reshape(x_shape)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    def x(*shape: int) -> np.ndarray:
+        return rng.permutation(math.prod(shape)).reshape(shape) / 8.0 - 2  # no two values near each other
+
+    return [
+        Sample(x(2, 3, 7), size=(3,)),
+        Sample(x(2, 2, 4, 6), size=(2, 3)),
+        Sample(np.moveaxis(x(1, 5, 4, 3), -1, 1), size=(3, 5)),  # channels innermost
+        Sample(x(1, 2, 3, 4, 3), size=(2, 2, 1)),
+        Sample(x(1, 2, 9, 10), size=(5, 4)),  # windows overlap
+        Sample(np.zeros((0, 2, 4)), size=(3,)),
+    ]
+
+
+op(
+    "adaptive_max_pool", _reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
+    reference_backward=_reference_backward, samples=_samples, layout="images",
+)  # fmt: skip

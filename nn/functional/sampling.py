@@ -1,0 +1,40 @@
+"""Sampling images at the positions of a grid: grid_sample, and affine_grid, which makes grids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tritensor.errors import ArgumentError
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, affine_positions, sampled
+from tritensor.tensor.publishing.publish import checked
+
+
+@checked
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """input (batch, c, h, w) at grid (batch, h', w', 2), or (batch, c, d, h, w) at (batch, d', h', w', 3): (batch, c, h', w') or with d'.
+
+    A position's numbers are (x, y) or (x, y, z), -1 and 1 the ends of the width, height and depth: the middles of the corner elements with
+    align_corners, else the outer edges of the image.
+
+    Args:
+        mode: "bilinear" (of volumes trilinear), "nearest", or for images "bicubic".
+        padding_mode: what lies outside: "zeros", the "border" element, or a "reflection".
+
+    Raises:
+        ValueError: an unknown mode. ShapeError: sizes that do not go together.
+    """
+    if mode not in MODES:
+        raise ArgumentError(f"grid_sample: mode {mode!r} is not known; give one of {', '.join(MODES)}")
+    if padding_mode not in PADDINGS:
+        raise ArgumentError(f"grid_sample: padding_mode {padding_mode!r} is not known; give one of {', '.join(PADDINGS)}")
+    return sampled("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
+
+
+@checked
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """Where an affine map takes the positions of an image of `size`, for grid_sample: theta (batch, 2, 3) or (batch, 3, 4), size (batch, c, h, w)
+    or (batch, c, d, h, w) -> (batch, h, w, 2) or (batch, d, h, w, 3)."""
+    return affine_positions("affine_grid", theta, tuple(size), bool(align_corners))
