@@ -15,7 +15,7 @@ from tritensor.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
 from tritensor.kernels.images.layout import image_for, long_offsets, place, positions, volume
 from tritensor.kernels.images.resampling_cpu import channels_last
-from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
 from tritensor.table import Sample, Spec, op, ops, refuse_kind
@@ -105,23 +105,38 @@ def _shape(x: Any, *, size: Sizes) -> tuple[Spec, Spec]:
     return Spec((*x.shape[:2], *size), x.dtype), Spec((*x.shape[:2], *size), INT64)
 
 
-def _largest(values: np.ndarray, places: np.ndarray | None, n: int, m: int, step: int) -> tuple[np.ndarray, np.ndarray]:
-    """Maxima of windows along axis 1 of (P, n, L), first of equals, NaN above all; `places` (P, n, L) are added to n's own times step."""
+def _windows(n: int, m: int) -> tuple[np.ndarray, list[Any]]:
+    """The first cells of m windows over n, and for each k the k-th cells, as a slice where windows lie side by side; short ones repeat their last."""
     starts, ends = np.arange(m) * n // m, -(-(np.arange(m) + 1) * n // m)
-    best = index = None
-    for k in range(int((ends - starts).max())):
-        cells = np.minimum(starts + k, ends - 1)
-        part: Any = slice(k, None, n // m) if n % m == 0 else cells
-        value = values[:, part]
-        at = np.broadcast_to((cells * step)[:, None], value.shape) if places is None else places[:, part] + (cells * step)[:, None]
-        if best is None or index is None:
-            best, index = np.array(value), np.array(at)
-            continue
-        take = (value > best) | (value != value)
+    cells = [np.minimum(starts + k, ends - 1) for k in range(int((ends - starts).max()))]
+    return starts, [slice(k, None, n // m) for k in range(n // m)] if n % m == 0 else cells
+
+
+def _largest(values: np.ndarray, places: np.ndarray | None, step: int, m: int, nan: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Maxima over m windows along axis 1 of (P, n, L), and their places: `places` of what is in values, plus step for each cell of the axis.
+
+    Of equals the least place wins, which is the first in the order of all axes; NaN is above all, and of NaN the last wins, as in PyTorch.
+    """
+    starts, taps = _windows(values.shape[1], m)
+    best = np.array(values[:, taps[0]])
+    if places is None:  # what is met first has the least place: its number in the window is enough, and small
+        number = np.zeros(best.shape, np.min_scalar_type(len(taps)))
+        for k, cells in enumerate(taps[1:], 1):
+            value = values[:, cells]
+            take = (value > best) | (value != value) if nan else value > best
+            np.copyto(number, k, where=take)
+            np.maximum(best, value, out=best)
+        number = np.minimum(number, (-(-(np.arange(m) + 1) * values.shape[1] // m) - starts - 1)[:, None])  # a NaN repeated
+        return best, (starts[:, None] + number) * step
+    at = np.arange(values.shape[1])[:, None] * step
+    index = (places + at)[:, taps[0]]
+    for cells in taps[1:]:
+        value, place = values[:, cells], (places + at)[:, cells]
+        take = (value > best) | ((value == best) & (place < index))
+        if nan:
+            take |= (value != value) & ((best == best) | (place > index))
+        np.copyto(index, place, where=take)
         np.copyto(best, value, where=take)
-        np.copyto(index, at, where=take)
-    assert best is not None
-    assert index is not None
     return best, index
 
 
@@ -129,14 +144,14 @@ def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     """The largest element of each window, output o of m over cells floor(o n / m) to ceil((o + 1) n / m), and its flat place in x's axes."""
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, np.float32 if is_narrow(x.dtype) else None, "C")
+    with SILENT():
+        nan = bool(np.isnan(y.sum()))
     lead, places = 1 if last else 2, None
-    for d in reversed(range(len(size))):
+    for d in range(len(size)):  # rows first: they are long, and fewer are left for the columns
         shape, at = y.shape, lead + d
         flat = (math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :]))
-        y, places = _largest(
-            y.reshape(flat), None if places is None else places.reshape(flat), shape[at], size[d], math.prod(x.shape[3 + d :])
-        )
-        y, places = y.reshape(*shape[:at], size[d], *shape[at + 1 :]), places.reshape(*shape[:at], size[d], *shape[at + 1 :])
+        y, places = _largest(y.reshape(flat), None if places is None else places.reshape(flat), math.prod(x.shape[3 + d :]), size[d], nan)
+        y, places = (v.reshape(*shape[:at], size[d], *shape[at + 1 :]) for v in (y, places))
     assert places is not None
     y = y.astype(x.dtype, copy=False)
     return (np.moveaxis(y, -1, 1), np.moveaxis(places, -1, 1)) if last else (y, places)

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from tritensor.kernels.images.axis_maps import CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
+from tritensor.kernels.images.axis_maps import AREA, CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+from tritensor.kernels.parts.cpu.summation import row_sums
 
 _RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
 _RUN_ROWS = 16  # results of one product of whole rows
@@ -71,12 +72,15 @@ def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: boo
     """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once; whole numbers to the nearest."""
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
-    exact = mode in UNIT and not adjoint
+    exact, lead = mode in UNIT and not adjoint, 1 if last else 2
     if not exact and (is_narrow(x.dtype) or x.dtype.kind in "iu"):
         y = y.astype(np.float32)
+    if mode == AREA and not adjoint and not last and all(a.out == 1 for a in axes) and y.size:  # the mean of all
+        rows = y.reshape(-1, int(np.prod(y.shape[lead:])))
+        mean = row_sums(rows) / rows.dtype.type(rows.shape[1])
+        return mean.astype(x.dtype, copy=False).reshape(*x.shape[:2], *(1,) * len(axes))
     with SILENT():
         finite = exact or bool(np.isfinite(y.sum()))
-    lead = 1 if last else 2
     # The axis that shrinks most goes first, the one that grows most last; of equal ones the last axis first, which costs more an element.
     order = sorted(range(len(axes)), key=lambda d: ((axes[d].out / axes[d].size) ** (-1 if adjoint else 1), -d))
     for d in order:

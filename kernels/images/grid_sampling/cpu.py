@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tritensor.kernels.parts.cpu.blocks import SILENT
 
-BLOCK = 4096  # positions at a time
+POSITIONS = 16384  # positions whose taps are computed at a time
+ROW_ELEMENTS = 65536  # elements of the rows that are taken at a time
+FEW = 6  # channels below which planes are read element by element
 _CUBIC = -0.75
 
 
@@ -20,7 +21,7 @@ class AxisTaps(NamedTuple):
 
     cells: np.ndarray
     weights: np.ndarray
-    slopes: np.ndarray
+    slopes: np.ndarray | None
 
 
 def _reflected(at: np.ndarray, n: int, align: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -47,30 +48,38 @@ def _kept(at: np.ndarray, n: int, padding: str, align: bool) -> tuple[np.ndarray
     return np.fmin(np.fmax(at, 0), n - 1).astype(at.dtype), slope * inside
 
 
-def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool) -> AxisTaps:
-    """The taps of grid numbers u (P,) on an axis of n cells."""
+def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, sloped: bool = False) -> AxisTaps:
+    """The taps of grid numbers u (P,) on an axis of n cells; their slopes where `sloped`."""
     half = (n - 1) / 2 if align else n / 2
-    at = (u + 1) / 2 * (n - 1) if align else ((u + 1) * n - 1) / 2
+    at = (u + 1) * u.dtype.type(half) if align else ((u + 1) * u.dtype.type(n) - 1) * u.dtype.type(0.5)
+    slopes = None
     if mode == "bicubic":
         low = np.floor(at)
         t = at - low
         ks = np.arange(-1, 3).astype(u.dtype)[:, None]
         cells, _ = _kept(low + ks, n, padding, align)
         d = np.abs(t - ks)
-        weights, slopes = _keys(d), _keys_slope(d) * np.sign(t - ks) * half
+        weights = _keys(d)
+        if sloped:
+            slopes = _keys_slope(d) * np.sign(t - ks) * half
     else:
         at, slope = _kept(at, n, padding, align)
         if mode == "nearest":
             cells, weights = np.rint(at)[None], np.ones((1, *u.shape), u.dtype)
-            slopes = np.zeros_like(weights)
         else:
             low = np.floor(at)
             t = at - low
-            step = np.broadcast_to(np.asarray(slope * half, u.dtype), u.shape)
-            cells, weights, slopes = np.stack([low, low + 1]), np.stack([1 - t, t]), np.stack([-step, step])
+            if sloped:
+                step = np.broadcast_to(np.asarray(slope * half, u.dtype), u.shape)
+                slopes = np.stack([-step, step])
+            if at.min() >= 0 and at.max() <= n - 1:  # every tap is inside, but for one of weight 0
+                first = low.astype(np.int64)
+                return AxisTaps(np.stack([first, first + 1]), np.stack([1 - t, t]), slopes)
+            cells, weights = np.stack([low, low + 1]), np.stack([1 - t, t])
     there = (cells >= 0) & (cells < n)
     whole = np.where(there, cells, 0).astype(np.int64)
-    return AxisTaps(whole, (weights * there).astype(u.dtype, copy=False), (slopes * there).astype(u.dtype, copy=False))
+    kept = None if slopes is None else (slopes * there).astype(u.dtype, copy=False)
+    return AxisTaps(whole, (weights * there).astype(u.dtype, copy=False), kept)
 
 
 def _keys(d: np.ndarray) -> np.ndarray:
@@ -86,52 +95,85 @@ def _keys_slope(d: np.ndarray) -> np.ndarray:
 
 def _combined(taps: Sequence[AxisTaps], sizes: Sequence[int]) -> list[tuple[tuple[int, ...], np.ndarray]]:
     """Every combination of taps, and the flat cells (P,) that it takes."""
-    found = []
-    for chosen in itertools.product(*[range(len(t.cells)) for t in taps]):
-        flat: np.ndarray | int = 0
-        for k, t, n in zip(chosen, taps, sizes, strict=True):
-            flat = flat * n + t.cells[k]
-        found.append((chosen, np.asarray(flat)))
+    found: list[tuple[tuple[int, ...], np.ndarray]] = [((k,), cells) for k, cells in enumerate(taps[0].cells)]
+    for t, n in zip(taps[1:], sizes[1:], strict=True):
+        rows = [(chosen, flat * n) for chosen, flat in found]
+        found = [((*chosen, k), row + cells) for chosen, row in rows for k, cells in enumerate(t.cells)]
     return found
 
 
 def _product(taps: Sequence[AxisTaps], chosen: tuple[int, ...], slope_of: int = -1) -> np.ndarray:
     """The weight of a combination; with `slope_of`, its derivative by that axis's number."""
-    parts = [t.slopes[k] if d == slope_of else t.weights[k] for d, (k, t) in enumerate(zip(chosen, taps, strict=True))]
-    out = parts[0]
-    for p in parts[1:]:
-        out = out * p
-    return out
+    out: Any = None
+    for d, (k, t) in enumerate(zip(chosen, taps, strict=True)):
+        by = t.weights if d != slope_of or t.slopes is None else t.slopes
+        out = by[k] if out is None else out * by[k]
+    return np.asarray(out)
 
 
-def _axes(grid: np.ndarray, sizes: Sequence[int], mode: str, padding: str, align: bool) -> list[AxisTaps]:
+def _axes(grid: np.ndarray, sizes: Sequence[int], mode: str, padding: str, align: bool, sloped: bool = False) -> list[AxisTaps]:
     """Taps of all axes of positions grid (P, axes), whose numbers stand in the order width, height, depth."""
-    return [axis_taps(grid[:, len(sizes) - 1 - d], n, mode, padding, align) for d, n in enumerate(sizes)]
+    last = len(sizes) - 1
+    return [axis_taps(np.array(grid[:, last - d]), n, mode, padding, align, sloped) for d, n in enumerate(sizes)]
+
+
+def _rows(x: np.ndarray) -> np.ndarray:
+    """An image (C, *sizes) as rows of channels (cells, C), so that a tap takes one run of memory."""
+    return np.ascontiguousarray(x.reshape(x.shape[0], math.prod(x.shape[1:])).T)
+
+
+def _pieces(count: int, channels: int) -> list[slice]:
+    """Positions in parts whose rows stay in the cache."""
+    step = max(ROW_ELEMENTS // max(channels, 1), 1)
+    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _blocks(count: int) -> list[slice]:
+    """The positions of an image in blocks."""
+    return [slice(start, min(start + POSITIONS, count)) for start in range(0, count, POSITIONS)]
 
 
 def sample(x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:
     """x (N, C, *sizes) at grid (N, P, axes): (N, C, P); float32 or float64."""
     n, c, sizes = x.shape[0], x.shape[1], x.shape[2:]
-    flat = np.require(x, requirements="C").reshape(n, c, math.prod(sizes))
     y = np.empty((n, c, grid.shape[1]), x.dtype)
+    read = _read_planes if c < FEW else _read_rows
     with SILENT():
-        finite = bool(np.isfinite(flat.sum()))
-        for image, start in itertools.product(range(n), range(0, grid.shape[1], BLOCK)):
-            block = grid[image, start : start + BLOCK]
-            taps = _axes(block, sizes, mode, padding, align)
-            out = y[image, :, start : start + BLOCK]
-            taken = np.empty((c, len(block)), x.dtype)
-            for first, (chosen, cells) in enumerate(_combined(taps, sizes)):
-                weight = _product(taps, chosen)
-                np.take(flat[image], cells, 1, out=taken, mode="clip")
-                if not finite:
-                    taken[:, weight == 0] = 0
-                if first == 0:
-                    np.multiply(taken, weight, out=out)
-                else:
-                    taken *= weight
-                    out += taken
+        finite = bool(np.isfinite(x.sum()))
+        for image in range(n):
+            source = x[image].reshape(c, math.prod(sizes)) if c < FEW else _rows(x[image])
+            for block in _blocks(grid.shape[1]):
+                taps = _axes(grid[image, block], sizes, mode, padding, align)
+                combined = _combined(taps, sizes)
+                read(
+                    source, [cells for _, cells in combined], [_product(taps, chosen) for chosen, _ in combined], y[image, :, block], finite
+                )
     return y
+
+
+def _read_planes(planes: np.ndarray, cells: list[np.ndarray], weights: list[np.ndarray], out: np.ndarray, finite: bool) -> None:
+    """out (C, P) = sum over taps of weights (P,) times planes (C, cells), of few channels: element by element."""
+    taken = np.empty(out.shape, out.dtype)
+    for k, (cell, weight) in enumerate(zip(cells, weights, strict=True)):
+        np.take(planes, cell, 1, out=taken, mode="clip")
+        if not finite:
+            taken[:, weight == 0] = 0
+        np.multiply(taken, weight, out=taken if k else out)
+        if k:
+            out += taken
+
+
+def _read_rows(rows: np.ndarray, cells: list[np.ndarray], weights: list[np.ndarray], out: np.ndarray, finite: bool) -> None:
+    """The same from rows (cells, C), of many channels: a run of memory for each tap."""
+    places, by = np.stack(cells, 1), np.stack(weights, 1)  # (P, T)
+    pieces = _pieces(len(places), rows.shape[1] * len(cells))
+    room = np.empty((pieces[0].stop, len(cells), rows.shape[1]), rows.dtype)
+    for piece in pieces:
+        taken, weight = room[: piece.stop - piece.start], by[piece]
+        np.take(rows, places[piece], 0, out=taken, mode="clip")
+        if not finite:
+            taken[weight == 0] = 0
+        out[:, piece] = taken[:, 0].T if len(cells) == 1 and (weight == 1).all() else np.einsum("pt,ptc->pc", weight, taken).T
 
 
 def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str, padding: str, align: bool) -> np.ndarray:
@@ -144,32 +186,42 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
     for image in range(n):
         taps = _axes(grid[image], sizes, mode, padding, align)
         combined = _combined(taps, sizes)
-        cells = np.concatenate([cells for _, cells in combined])
+        cells = np.minimum(np.concatenate([cells for _, cells in combined]), cells_of_image - 1)  # one beyond has weight 0
         weights = np.stack([_product(taps, chosen) for chosen, _ in combined])  # (T, P)
         together = max(1, (1 << 16) // cells.size)  # channels of one count
         for first in range(0, c, together):
             part = g[image, first : first + together]
             keys = cells if len(part) == 1 else (np.arange(len(part))[:, None] * cells_of_image + cells).reshape(-1)
-            shares = (part[:, None] * weights).reshape(-1)
-            dx[image, first : first + together] = np.bincount(keys, shares, len(part) * cells_of_image).reshape(len(part), -1)
+            shares = np.multiply(part[:, None], weights, dtype=np.float64).reshape(-1)
+            dx[image, first : first + together] = np.bincount(keys, shares, len(part) * cells_of_image).reshape(len(part), cells_of_image)
     return dx.reshape(n, c, *sizes)
 
 
 def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:
     """sample's gradient to the grid (N, P, axes): g times the slopes of the weights times what was taken, over channels and taps."""
-    n, c, sizes = x.shape[0], x.shape[1], x.shape[2:]
-    flat = np.require(x, requirements="C").reshape(n, c, math.prod(sizes))
+    n, sizes = x.shape[0], x.shape[2:]
     found = np.zeros(grid.shape, g.dtype)
     if mode == "nearest":
         return found
-    for image, start in itertools.product(range(n), range(0, grid.shape[1], BLOCK)):
-        part = slice(start, start + BLOCK)
-        taps = _axes(grid[image, part], sizes, mode, padding, align)
-        arriving = g[image, :, part]
-        taken = np.empty(arriving.shape, x.dtype)
-        for chosen, cells in _combined(taps, sizes):
-            np.take(flat[image], cells, 1, out=taken, mode="clip")
-            along = np.einsum("cp,cp->p", taken, arriving)
-            for d in range(len(sizes)):
-                found[image, part, len(sizes) - 1 - d] += along * _product(taps, chosen, d)
+    for image in range(n):
+        rows = _rows(x[image])
+        for block in _blocks(grid.shape[1]):
+            taps = _axes(grid[image, block], sizes, mode, padding, align, sloped=True)
+            combined = _combined(taps, sizes)
+            along = _along(rows, np.stack([cells for _, cells in combined], 1), g[image, :, block])
+            for k, (chosen, _) in enumerate(combined):
+                for d in range(len(sizes)):
+                    found[image, block, len(sizes) - 1 - d] += along[:, k] * _product(taps, chosen, d)
     return found
+
+
+def _along(rows: np.ndarray, cells: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """(P, T): for every position and tap, the sum over channels of what is taken there times g (C, P)."""
+    along = np.empty(cells.shape, g.dtype)
+    pieces = _pieces(len(cells), rows.shape[1] * cells.shape[1])
+    room = np.empty((pieces[0].stop, cells.shape[1], rows.shape[1]), rows.dtype)
+    for piece in pieces:
+        taken = room[: piece.stop - piece.start]
+        np.take(rows, cells[piece], 0, out=taken, mode="clip")
+        np.einsum("ptc,pc->pt", taken, np.ascontiguousarray(g[:, piece].T), out=along[piece])
+    return along
