@@ -77,13 +77,14 @@ def adjoint_span(axis: Axis, mode: int) -> int:
         return -(-axis.out // axis.size) + 1
     if axis.scale == 0:
         return axis.out
-    return math.ceil(2 * reach(axis, mode) / axis.scale) + 4
+    # An open interval of length L holds at most ceil(L) outputs; where the nearest cell is taken rounding may put one more at either end.
+    return math.ceil(2 * reach(axis, mode) / axis.scale) + (3 if mode in (NEAREST, EXACT) else 1)
 
 
 def reach(axis: Axis, mode: int) -> float:
     """How far from its position an output takes cells."""
     if mode in (LINEAR_AA, CUBIC_AA):
-        return _support(mode, axis.scale) + 1
+        return _support(mode, axis.scale)
     return {LINEAR: 1.0, CUBIC: 2.0}.get(mode, 0.5)
 
 
@@ -217,7 +218,9 @@ def source(i, k, size, out, scale, shift, low, taps, MODE: tl.constexpr, ALIGN: 
         w = 1 / (last - first).to(F)
         there = (first <= i) & (i < last)
     else:
-        o = tl.floor((i.to(F) - low) / tl.where(scale > 0, scale, 1.0)).to(tl.int32) - 2 + k
+        o = tl.floor((i.to(F) - low) / tl.where(scale > 0, scale, 1.0)).to(tl.int32) + k
+        if (MODE == _NEAREST) | (MODE == _EXACT):
+            o -= 1
         o = tl.where(scale > 0, o, k)
         w = _weight(o, i, size, out, scale, shift, taps, MODE, ALIGN, F)
         there = w != 0
@@ -242,7 +245,7 @@ def _weight(o, i, size, out, scale, shift, taps, MODE: tl.constexpr, ALIGN: tl.c
 
 
 def low_of(axis: Axis, mode: int, align_corners: bool) -> float:
-    """What `source` subtracts from a cell before it divides by the scale: the first output that may reach it lies there or after, less 2."""
+    """What `source` subtracts from a cell before it divides by the scale: the first output that may reach it lies there or after."""
     if mode == NEAREST:
         return 0.0
     return reach(axis, mode) if align_corners and mode in (LINEAR, CUBIC) else reach(axis, mode) - 0.5 + axis.scale / 2

@@ -45,10 +45,16 @@ def _batch(input: Tensor, single: bool, axes: int) -> Tensor:
     return x.unsqueeze(0) if single else x
 
 
+def _of_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
+    """No windows: a result without elements, whose gradient to the input is 0."""
+    one = ops.sum(input, dim=tuple(range(input.ndim - axes, input.ndim)), keepdim=True)
+    return ops.expand(one[(..., *[slice(min(n, 1)) for n in size])], shape=(*input.shape[:-axes], *size))
+
+
 def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, size, single = _sizes(name, input, output_size, axes)
     if 0 in size:
-        return ops.full(shape=(*input.shape[:-axes], *size), value=0, dtype=x.array.dtype, device=x.device)
+        return _of_nothing(input, size, axes)
     y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
     return no_view(y.squeeze(0)) if single else y
 
@@ -56,8 +62,8 @@ def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
 def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
     x, size, single = _sizes(name, input, output_size, axes)
     if 0 in size:
-        shape = (*input.shape[:-axes], *size)
-        y, indices = (ops.full(shape=shape, value=0, dtype=t, device=x.device) for t in (x.array.dtype, dtypes.int64.numpy))
+        y = _of_nothing(input, size, axes)
+        indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)
         if single:

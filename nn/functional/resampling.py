@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.dtypes import uint8
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import checked
@@ -80,7 +80,7 @@ def interpolate(
             f"the linear modes are 'linear', 'bilinear' and 'trilinear' for 3, 4 and 5"
         )
     if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
-        raise DTypeError(f"interpolate: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
+        raise NotImplementedError(f"interpolate: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
     out, factors = _sizes(input, size, scale_factor, bool(recompute_scale_factor))
     if min(out) < 1 or 0 in input.shape[1:]:
         raise ShapeError(f"interpolate: input {tuple(input.shape)} to size {out}: every size must be at least 1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.table.shape_rules import broadcast
 from tritensor.tensor.core import Tensor
@@ -31,6 +31,4 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
     difference = ops.add(ops.sub(x1, x2), eps)
-    if difference.ndim == 0:
-        raise ShapeError("pairwise_distance: x1 () and x2 (): give vectors, the distance is over the last dimension")
     return difference.norm(p, -1, keepdim=keepdim)
