@@ -20,22 +20,24 @@ BLOCK = 128  # one element a thread: its taps need the registers
 
 @triton.jit
 def _reached(
-    at, k, sums, size, out, scale, shift, low, taps, LIVE: tl.constexpr, MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, F: tl.constexpr,
+    at, k, sums, size, out, scale, inverse, shift, low, taps, LIVE: tl.constexpr, MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, F: tl.constexpr,
 ):  # fmt: skip
     """Where the k-th tap of a result's place on one axis lies, its weight, and whether there is one."""
     if not LIVE:
         i, w, there = at, 1.0, at >= 0
     elif ADJOINT:
-        i, w, there = source(at, k, size, out, scale, shift, low, taps, MODE, ALIGN, F)
+        i, w, there = source(at, k, size, out, scale, inverse, shift, low, taps, MODE, ALIGN, F)
     else:
         i, w, there = tap(at, k, size, out, scale, shift, sums, MODE, ALIGN, F)
     return i, w, there
 
 
 # y[n, c, d, h, v] = sum over i, j, k of w[d, i] w[h, j] w[v, k] x[n, c, i, j, k], each axis by its own taps
-@triton.jit(do_not_specialize=["elements", "channels", "result", "size", "out", "scale", "shift", "low", "spans", "taps", "strides"])
+@triton.jit(
+    do_not_specialize=["elements", "channels", "result", "size", "out", "scale", "inverse", "shift", "low", "spans", "taps", "strides"]
+)
 def _axes_kernel(
-    x, y, elements, channels, result, size, out, scale, shift, low, spans, taps, strides,
+    x, y, elements, channels, result, size, out, scale, inverse, shift, low, spans, taps, strides,
     MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, COUNT: tl.constexpr, PLAIN: tl.constexpr, TAPS: tl.constexpr,
     F: tl.constexpr, ACC: tl.constexpr, BYTES: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -48,11 +50,17 @@ def _axes_kernel(
     total_v = total(v, size[2], scale[2], taps[2], MODE, F) if not ADJOINT else 1.0
     from_ = x + n * strides[0] + c * strides[1]
     for a in range((TAPS if TAPS > 0 else spans[0]) if COUNT > 2 else 1):
-        i, w_i, in_i = _reached(d, a, total_d, size[0], out[0], scale[0], shift[0], low[0], taps[0], COUNT > 2, MODE, ALIGN, ADJOINT, F)
+        i, w_i, in_i = _reached(
+            d, a, total_d, size[0], out[0], scale[0], inverse[0], shift[0], low[0], taps[0], COUNT > 2, MODE, ALIGN, ADJOINT, F
+        )
         for b in range((TAPS if TAPS > 0 else spans[1]) if COUNT > 1 else 1):
-            j, w_j, in_j = _reached(h, b, total_h, size[1], out[1], scale[1], shift[1], low[1], taps[1], COUNT > 1, MODE, ALIGN, ADJOINT, F)
+            j, w_j, in_j = _reached(
+                h, b, total_h, size[1], out[1], scale[1], inverse[1], shift[1], low[1], taps[1], COUNT > 1, MODE, ALIGN, ADJOINT, F
+            )
             for e in range(TAPS if TAPS > 0 else spans[2]):
-                k, w_k, in_k = _reached(v, e, total_v, size[2], out[2], scale[2], shift[2], low[2], taps[2], True, MODE, ALIGN, ADJOINT, F)
+                k, w_k, in_k = _reached(
+                    v, e, total_v, size[2], out[2], scale[2], inverse[2], shift[2], low[2], taps[2], True, MODE, ALIGN, ADJOINT, F
+                )
                 there = inside & in_i & in_j & in_k
                 value = tl.load(from_ + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0).to(ACC)
                 if PLAIN:
@@ -87,7 +95,7 @@ def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = 
     target = memory.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else memory
     launch(
         _axes_kernel, (cdiv(y.size, BLOCK),), source_, target, y.size, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
-        tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full), tuple(a.shift for a in full),
+        tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full), tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
         tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
         MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
         F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT), BYTES=x.dtype == np.uint8 and mode not in UNIT, CHANNELS_LAST=last,

@@ -199,7 +199,7 @@ def tap(o, k, size, out, scale, shift, sum_of_weights, MODE: tl.constexpr, ALIGN
 
 
 @triton.jit
-def source(i, k, size, out, scale, shift, low, taps, MODE: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
+def source(i, k, size, out, scale, inverse, shift, low, taps, MODE: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
     """The k-th output that may have taken cell i, by what weight, and whether there is one. `low`: reach and offset of the map, see `lows`."""
     w = 1.0
     if MODE == _REFLECT:
@@ -218,10 +218,9 @@ def source(i, k, size, out, scale, shift, low, taps, MODE: tl.constexpr, ALIGN: 
         w = 1 / (last - first).to(F)
         there = (first <= i) & (i < last)
     else:
-        o = tl.floor((i.to(F) - low) / tl.where(scale > 0, scale, 1.0)).to(tl.int32) + k
+        o = tl.floor((i.to(F) - low) * inverse).to(tl.int32) + k
         if (MODE == _NEAREST) | (MODE == _EXACT):
             o -= 1
-        o = tl.where(scale > 0, o, k)
         w = _weight(o, i, size, out, scale, shift, taps, MODE, ALIGN, F)
         there = w != 0
     return o, w, there & (o >= 0) & (o < out)

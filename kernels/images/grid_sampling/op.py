@@ -94,14 +94,11 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
         return Sample(rng.standard_normal(size), grid, mode=mode, padding_mode=padding, align_corners=align, smooth=smooth)
 
     return [
-        case((2, 3, 4, 5), (3, 2), "bilinear", "zeros", False),
+        case((2, 2, 3, 4), (3, 2), "bilinear", "zeros", False),
         case((1, 2, 3, 4), (2, 3), "bilinear", "border", True),
-        case((1, 2, 4, 3), (3, 3), "bilinear", "reflection", False),
-        case((1, 1, 4, 5), (2, 3), "bicubic", "zeros", True),
-        case((1, 2, 3, 4), (2, 2), "bicubic", "reflection", False),
+        case((1, 1, 3, 4), (2, 2), "bicubic", "reflection", False),
         case((2, 2, 3, 4), (2, 3), "nearest", "border", False),
-        case((1, 2, 2, 3, 4), (1, 2, 3), "bilinear", "zeros", True),
-        case((1, 1, 2, 3, 2), (2, 1, 2), "nearest", "reflection", True),
+        case((1, 1, 2, 3, 4), (1, 2, 2), "bilinear", "reflection", True),
         Sample(np.zeros((0, 2, 3, 3)), np.zeros((0, 2, 2, 2)), mode="bilinear", padding_mode="zeros", align_corners=False),
     ]
 
