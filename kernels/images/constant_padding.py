@@ -22,18 +22,18 @@ def _index(x_shape: tuple[int, ...], sides: Sides) -> tuple[slice, ...]:
     return tuple([slice(before, before + n) for n, (before, _) in zip(x_shape, sides, strict=True)])
 
 
-def _shape(x: Any, *, sides: Sides, value: Any = 0) -> Spec:
+def _shape(x: Any, *, sides: Sides, value: Any) -> Spec:
     if len(sides) != len(x.shape) or any(min(s) < 0 for s in sides):
         raise ShapeError(f"constant_pad: x {tuple(x.shape)}, sides {sides}: give two sizes, not negative, for each dimension")
     return Spec(tuple([n + before + after for n, (before, after) in zip(x.shape, sides, strict=True)]), x.dtype)
 
 
-def _reference(x: np.ndarray, *, sides: Sides, value: Any = 0) -> np.ndarray:
+def _reference(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
     """x with `sides` elements of `value` before and after it along each dimension."""
     last = channels_last(x)
     if last:
         x, sides = np.moveaxis(x, 1, -1), (sides[0], *sides[2:], sides[1])
-    y = np.empty(_shape(x, sides=sides).shape, x.dtype)
+    y = np.empty(_shape(x, sides=sides, value=value).shape, x.dtype)
     index = _index(x.shape, sides)
     y[index] = x
     for d, (before, after) in enumerate(sides):  # inside along the dimensions before it, everything along those behind
@@ -44,9 +44,9 @@ def _reference(x: np.ndarray, *, sides: Sides, value: Any = 0) -> np.ndarray:
     return np.moveaxis(y, -1, 1) if last else y
 
 
-def _forward(x: CudaArray, *, sides: Sides, value: Any = 0) -> CudaArray:
+def _forward(x: CudaArray, *, sides: Sides, value: Any) -> CudaArray:
     """Two launches: the value everywhere, then x."""
-    shape = _shape(x, sides=sides).shape
+    shape = _shape(x, sides=sides, value=value).shape
     if len(shape) < 2:
         memory = y = filled(shape, x.dtype, x.device, value)
     else:

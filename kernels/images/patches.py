@@ -186,8 +186,8 @@ def _col2im_reference_backward(g: Any, kernel_size: Pair, dilation: Pair, paddin
     return im2col_reference(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-def _cases() -> list[tuple[tuple[int, int, int, int], dict[str, Pair]]]:
-    plain: dict[str, Pair] = {"kernel_size": (2, 2), "dilation": (1, 1), "padding": (0, 0), "stride": (1, 1)}
+def _cases() -> list[tuple[tuple[int, ...], dict[str, Any]]]:
+    plain: dict[str, Any] = {"kernel_size": (2, 2), "dilation": (1, 1), "padding": (0, 0), "stride": (1, 1)}
     return [
         ((2, 2, 3, 4), plain),
         ((1, 3, 4, 6), plain | {"stride": (2, 2)}),  # side by side

@@ -34,18 +34,53 @@ def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) 
     return found
 
 
-def _sizes(input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+def _sizes(name: str, input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """The size of the result, and the scales that positions are computed with, None where the two sizes say them."""
     axes = input.ndim - 2
     if (size is None) == (scale_factor is None):
-        raise ArgumentError(f"interpolate: size is {size!r}, scale_factor {scale_factor!r}; give one of them")
+        raise ArgumentError(f"{name}: size is {size!r}, scale_factor {scale_factor!r}; give one of them")
     if size is not None:
         if recompute:
-            raise ArgumentError("interpolate: recompute_scale_factor means nothing with size; leave it out")
-        return _each("interpolate", "size", size, axes, (int,)), (None,) * axes
-    factors = _each("interpolate", "scale_factor", scale_factor, axes, (int, float))
+            raise ArgumentError(f"{name}: recompute_scale_factor means nothing with size; leave it out")
+        return _each(name, "size", size, axes, (int,)), (None,) * axes
+    factors = _each(name, "scale_factor", scale_factor, axes, (int, float))
     out = tuple(math.floor(float(n * f)) for n, f in zip(input.shape[2:], factors, strict=True))
     return out, (None,) * axes if recompute else tuple(float(f) if f > 0 else None for f in factors)
+
+
+def _flag(name: str, what: str, value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name}: {what} is {value!r}; give True, False or None")
+    return bool(value)
+
+
+def _interpolated(
+    name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None, recompute: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    _flag(name, "align_corners", align_corners)
+    _flag(name, "recompute_scale_factor", recompute)
+    if mode not in _MODES:
+        raise NotImplementedError(f"{name}: mode {mode!r} is not known; give one of {', '.join(_MODES)}")
+    kind, dims = _MODES[mode]
+    if align_corners is not None and kind not in ("linear", "cubic"):
+        raise ArgumentError(f"{name}: align_corners is for the linear and cubic modes, not for {mode!r}; leave it out")
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ArgumentError(f"{name}: antialias is for bilinear and bicubic, not for {mode!r} of {input.ndim} dimensions")
+    if input.ndim not in (3, 4, 5):
+        raise NotImplementedError(f"{name}: input {tuple(input.shape)}: it has (batch, channels) and one to three axes")
+    if input.ndim not in dims:
+        raise NotImplementedError(
+            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions, mode {mode!r} is for {dims[0]}; "
+            f"the linear modes are 'linear', 'bilinear' and 'trilinear' for 3, 4 and 5"
+        )
+    if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
+        raise NotImplementedError(f"{name}: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
+    out, factors = _sizes(name, input, size, scale_factor, bool(recompute))
+    if min(out) < 1 or 0 in input.shape[1:]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
+    if kind == "area":
+        input, factors = input.contiguous() if len(out) == 3 else input, (None,) * len(out)
+    return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
 
 
 @checked
@@ -65,28 +100,7 @@ def interpolate(
     Raises:
         ValueError: arguments that do not go together. NotImplementedError: a mode for another number of axes.
     """
-    if mode not in _MODES:
-        raise NotImplementedError(f"interpolate: mode {mode!r} is not known; give one of {', '.join(_MODES)}")
-    kind, dims = _MODES[mode]
-    if align_corners is not None and kind not in ("linear", "cubic"):
-        raise ArgumentError(f"interpolate: align_corners is for the linear and cubic modes, not for {mode!r}; leave it out")
-    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
-        raise ArgumentError(f"interpolate: antialias is for bilinear and bicubic, not for {mode!r} of {input.ndim} dimensions")
-    if input.ndim not in (3, 4, 5):
-        raise NotImplementedError(f"interpolate: input {tuple(input.shape)}: it has (batch, channels) and one to three axes")
-    if input.ndim not in dims:
-        raise NotImplementedError(
-            f"interpolate: input {tuple(input.shape)} has {input.ndim} dimensions, mode {mode!r} is for {dims[0]}; "
-            f"the linear modes are 'linear', 'bilinear' and 'trilinear' for 3, 4 and 5"
-        )
-    if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
-        raise NotImplementedError(f"interpolate: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
-    out, factors = _sizes(input, size, scale_factor, bool(recompute_scale_factor))
-    if min(out) < 1 or 0 in input.shape[1:]:
-        raise ShapeError(f"interpolate: input {tuple(input.shape)} to size {out}: every size must be at least 1")
-    if kind == "area":
-        input, factors = input.contiguous() if len(out) == 3 else input, (None,) * len(out)
-    return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
+    return _interpolated("interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
 
 
 @checked
@@ -95,13 +109,13 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """interpolate under its older name."""
-    return interpolate(input, size, scale_factor, mode, align_corners)
+    return _interpolated("upsample", input, size, scale_factor, mode, align_corners)
 
 
 @checked
 def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate(mode="nearest") under its older name."""
-    return interpolate(input, size, scale_factor, mode="nearest")
+    return _interpolated("upsample_nearest", input, size, scale_factor, "nearest", None)
 
 
 @checked
@@ -109,4 +123,4 @@ def upsample_bilinear(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """interpolate(mode="bilinear", align_corners=True) under its older name."""
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return _interpolated("upsample_bilinear", input, size, scale_factor, "bilinear", True)

@@ -10,6 +10,11 @@ from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, affine_p
 from tritensor.tensor.publishing.publish import checked
 
 
+def _flag(name: str, align_corners: bool | None) -> None:
+    if align_corners is not None and not isinstance(align_corners, bool):
+        raise TypeError(f"{name}: align_corners is {align_corners!r}; give True, False or None")
+
+
 @checked
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
@@ -30,6 +35,7 @@ def grid_sample(
         raise ArgumentError(f"grid_sample: mode {mode!r} is not known; give one of {', '.join(MODES)}")
     if padding_mode not in PADDINGS:
         raise ArgumentError(f"grid_sample: padding_mode {padding_mode!r} is not known; give one of {', '.join(PADDINGS)}")
+    _flag("grid_sample", align_corners)
     return sampled("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
 
 
@@ -37,4 +43,7 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Where an affine map takes the positions of an image of `size`, for grid_sample: theta (batch, 2, 3) or (batch, 3, 4), size (batch, c, h, w)
     or (batch, c, d, h, w) -> (batch, h, w, 2) or (batch, d, h, w, 3)."""
+    _flag("affine_grid", align_corners)
+    if not all(isinstance(n, int) for n in size):
+        raise TypeError(f"affine_grid: size is {size!r}; give integers")
     return affine_positions("affine_grid", theta, tuple(size), bool(align_corners))

@@ -45,6 +45,8 @@ OTHERS: dict[str, Callable[[], Any]] = {
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "bmm": {"self": lambda: tt.ones(3, 3, 3), "input": lambda: tt.ones(3, 3, 3)},
     "conv2d": {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)},
+    **{k: {"input": lambda: tt.ones(1, 1, 3, 3)} for k in ("grid_sampler", "grid_sampler_2d")},
+    "grid_sampler_3d": {"input": lambda: tt.ones(1, 1, 3, 3, 3)},
     "nll_loss": {"target": lambda: tt.tensor([0, 1, 2])},
     **{k: {"self": lambda: tt.ones(3), "input": lambda: tt.ones(3)} for k in ("dot", "vdot", "outer", "ger")},
     **{k: {"index": lambda: m().long() * 0} for k in ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "take_along_dim")},
@@ -201,8 +203,18 @@ def test_every_argument_of_a_layers_function(name: str, f: Callable[..., Any], w
     own = {**OTHERS, **OWN.get(name, {})}
     ps = inspect.signature(f).parameters
     given = {p.name: own.get(p.name, m)() for p in ps.values() if p.default is p.empty}
-    if name.endswith("pool2d"):
+    if "pool" in name or name in ("unfold", "grid_sample") or name.startswith(("interpolate", "upsample")):
+        given["input"] = tt.ones(1, 1, 4, 4)[(0,) * ("1d" in name)][(None,) * ("3d" in name)]
+    if name == "upsample_bilinear" or wrong == "recompute_scale_factor":
         given["input"] = tt.ones(1, 1, 4, 4)
+    if name == "grid_sample":
+        given["grid"] = tt.zeros(1, 2, 2, 2)
+    if name == "affine_grid":
+        given |= {"theta": tt.ones(1, 2, 3), "size": (1, 1, 2, 2)}
+    if name == "fold":
+        given |= {"input": tt.ones(1, 4, 4), "output_size": 3, "kernel_size": 2}
+    if name == "unfold":
+        given["kernel_size"] = 2
     if name == "bilinear":
         given["weight"] = tt.ones(2, 3, 3)
     if name in ("embedding", "one_hot"):

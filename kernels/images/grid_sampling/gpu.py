@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import triton
@@ -222,7 +223,7 @@ def _runs_kernel(
     tl.store(to, acc.to(dx.dtype.element_ty), mask=first[:, None] & (c < channels)[None, :])
 
 
-def _constants(x: CudaArray, axes: int, mode: str, padding: str, align: bool) -> dict[str, object]:
+def _constants(x: CudaArray, axes: int, mode: str, padding: str, align: bool) -> dict[str, Any]:
     return {
         "AXES": axes, "MODE": MODES[mode], "PADDING": PADDINGS[padding], "ALIGN": align, "K": TAPS[MODES[mode]],
         "F": tl.float64 if x.dtype == np.float64 else tl.float32, "BLOCK": BLOCK,
