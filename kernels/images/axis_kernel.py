@@ -20,7 +20,8 @@ BLOCK = 128  # one element a thread: its taps need the registers
 
 @triton.jit
 def _reached(
-    at, k, sums, size, out, scale, inverse, shift, low, taps, LIVE: tl.constexpr, MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, F: tl.constexpr,
+    at, k, sums, size, out, scale, inverse, shift, low, taps,
+    LIVE: tl.constexpr, MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, F: tl.constexpr,
 ):  # fmt: skip
     """Where the k-th tap of a result's place on one axis lies, its weight, and whether there is one."""
     if not LIVE:
@@ -95,10 +96,11 @@ def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = 
     target = memory.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else memory
     launch(
         _axes_kernel, (cdiv(y.size, BLOCK),), source_, target, y.size, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
-        tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full), tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
+        tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full),
+        tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
         tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
         MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
-        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT), BYTES=x.dtype == np.uint8 and mode not in UNIT, CHANNELS_LAST=last,
-        LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
+        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT), BYTES=x.dtype == np.uint8 and mode not in UNIT,
+        CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
     )  # fmt: skip
     return y

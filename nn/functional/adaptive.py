@@ -103,7 +103,8 @@ def adaptive_max_pool1d_with_indices(input: Tensor, output_size: int | Sequence[
 
 @checked
 def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
-    """Maxima over windows that divide each axis evenly; None keeps a size, and their flat places if return_indices: (batch, c, h, w) -> (batch, c, *output_size)."""
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
+    (batch, c, h, w) -> (batch, c, *output_size)."""
     return _largest("adaptive_max_pool2d", input, output_size, 2, return_indices)
 
 
@@ -115,7 +116,8 @@ def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Sizes, return_i
 
 @checked
 def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
-    """Maxima over windows that divide each axis evenly; None keeps a size, and their flat places if return_indices: (batch, c, d, h, w) -> (batch, c, *output_size)."""
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
+    (batch, c, d, h, w) -> (batch, c, *output_size)."""
     return _largest("adaptive_max_pool3d", input, output_size, 3, return_indices)
 
 
