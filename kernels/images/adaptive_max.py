@@ -218,4 +218,5 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "adaptive_max_pool", _reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
     reference_backward=_reference_backward, samples=_samples, layout="images",
+    sizes=lambda rng: [Sample(rng.standard_normal((32, 64, 56, 56)), size=(7, 7))],
 )  # fmt: skip

@@ -75,5 +75,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "constant_pad", _reference, shape=_shape, forward=_forward, samples=_samples, layout="images",
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((0, 0), (0, 0), (3, 3), (3, 3)), value=1.5)],
     rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)), backward=_gradient, reference_backward=_gradient,
 )  # fmt: skip

@@ -167,5 +167,6 @@ op(
     rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode),
     backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
     reference_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
-    samples=lambda rng: _samples(rng, True), layout="images", condition="absolute",
+    samples=lambda rng: _samples(rng, True),
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], layout="images", condition="absolute",
 )  # fmt: skip

@@ -213,6 +213,11 @@ def im2col_sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(rng.standard_normal((16, 32, 64, 64)), kernel_size=(3, 3), dilation=(1, 1), padding=(1, 1), stride=(1, 1))]
 
 
+def _col2im_sizes(rng: np.random.Generator) -> list[Sample]:
+    plain: dict[str, Any] = {"kernel_size": (3, 3), "dilation": (1, 1), "padding": (1, 1), "stride": (1, 1)}
+    return [Sample(rng.standard_normal((16, 288, 4096)), output_size=(64, 64), **plain)]
+
+
 def im2col_work(x: Any, **attrs: Pair) -> Work:
     """No arithmetic; the image and the columns once."""
     return Work(0, (math.prod(x.shape) + math.prod(im2col_shape(x, **attrs).shape)) * x.dtype.itemsize)
@@ -224,5 +229,5 @@ op(
 )  # fmt: skip
 op(
     "col2im", col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    reference_backward=_col2im_reference_backward, samples=col2im_samples, condition="absolute",
+    reference_backward=_col2im_reference_backward, samples=col2im_samples, sizes=_col2im_sizes, condition="absolute",
 )  # fmt: skip
