@@ -18,7 +18,7 @@ from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
-from tritensor.table import Sample, Spec, op, ops, refuse_kind
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 Sizes = tuple[int, ...]
 BLOCK = 128
@@ -215,8 +215,14 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def _work(x: Any, *, size: Sizes) -> Work:
+    """One comparison for each element; the image is read, maxima and their places are written once."""
+    y = math.prod(x.shape[:2]) * math.prod(size)
+    return Work(math.prod(x.shape), math.prod(x.shape) * x.dtype.itemsize + y * (x.dtype.itemsize + 8))
+
+
 op(
     "adaptive_max_pool", _reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
     reference_backward=_reference_backward, samples=_samples, layout="images",
-    sizes=lambda rng: [Sample(rng.standard_normal((32, 64, 56, 56)), size=(7, 7))],
+    sizes=lambda rng: [Sample(rng.standard_normal((32, 64, 56, 56)), size=(7, 7))], work=_work,
 )  # fmt: skip

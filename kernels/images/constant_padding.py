@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.table import Sample, Spec, Work, op, ops
 
 Sides = tuple[tuple[int, int], ...]  # before and after, not negative, for each dimension
 
@@ -73,8 +74,13 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def _work(x: Any, *, sides: Sides, value: Any) -> Work:
+    """No arithmetic; both arrays once."""
+    return Work(0, (math.prod(x.shape) + math.prod(_shape(x, sides=sides, value=value).shape)) * x.dtype.itemsize)
+
+
 op(
     "constant_pad", _reference, shape=_shape, forward=_forward, samples=_samples, layout="images",
-    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((0, 0), (0, 0), (3, 3), (3, 3)), value=1.5)],
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((0, 0), (0, 0), (3, 3), (3, 3)), value=1.5)], work=_work,
     rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)), backward=_gradient, reference_backward=_gradient,
 )  # fmt: skip

@@ -158,6 +158,11 @@ def work(x: Any, *, sides: Sides, mode: str) -> Work:
     return Work(0, (math.prod(x.shape) + math.prod(shape(x, sides=sides, mode=mode).shape)) * x.dtype.itemsize)
 
 
+def _adjoint_work(g: Any, *, sides: Sides, mode: str) -> Work:
+    """An addition for each element of g; both images once."""
+    return Work(math.prod(g.shape), (math.prod(g.shape) + math.prod(adjoint_shape(g, sides=sides, mode=mode).shape)) * g.dtype.itemsize)
+
+
 op(
     "edge_pad", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
     sizes=sizes, work=work, layout="images",
@@ -168,5 +173,5 @@ op(
     backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
     reference_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
     samples=lambda rng: _samples(rng, True),
-    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], layout="images", condition="absolute",
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work, layout="images", condition="absolute",
 )  # fmt: skip

@@ -223,11 +223,16 @@ def im2col_work(x: Any, **attrs: Pair) -> Work:
     return Work(0, (math.prod(x.shape) + math.prod(im2col_shape(x, **attrs).shape)) * x.dtype.itemsize)
 
 
+def _col2im_work(x: Any, **attrs: Any) -> Work:
+    """An addition for each element of the columns; the columns and the image once."""
+    return Work(math.prod(x.shape), (math.prod(x.shape) + math.prod(col2im_shape(x, **attrs).shape)) * x.dtype.itemsize)
+
+
 op(
     "im2col", im2col_reference, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
     reference_backward=_im2col_reference_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
 )  # fmt: skip
 op(
     "col2im", col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    reference_backward=_col2im_reference_backward, samples=col2im_samples, sizes=_col2im_sizes, condition="absolute",
+    reference_backward=_col2im_reference_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
 )  # fmt: skip

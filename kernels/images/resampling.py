@@ -149,6 +149,12 @@ def work(x: Any, **attrs: Any) -> Work:
     return Work(0 if MODES[attrs["mode"]] in UNIT else 2 * y * taps, (math.prod(x.shape) + y) * x.dtype.itemsize)
 
 
+def _adjoint_work(g: Any, **attrs: Any) -> Work:
+    """As of the map itself: two operations for each tap of each element of g."""
+    taps = _TAPS.get(attrs["mode"], 1) ** len(attrs["size"])
+    return Work(2 * math.prod(g.shape) * taps, (math.prod(g.shape) + math.prod(g.shape[:2]) * math.prod(attrs["size"])) * g.dtype.itemsize)
+
+
 op(
     "resample", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
     sizes=sizes, work=work, layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
@@ -156,6 +162,6 @@ op(
 op(
     "resample_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
     reference_backward=adjoint_reference_backward, samples=lambda rng: _samples(rng, True), layout="images",
-    sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))], work=_adjoint_work,
     condition=(_of_output, _of_gradient),
 )  # fmt: skip

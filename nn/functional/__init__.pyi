@@ -7,37 +7,35 @@ from tritensor.random import Generator
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
-ArgumentError: Any
+def adaptive_avg_pool1d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int]) -> Tensor:
+    """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
 
-DTypeError: Any
+def adaptive_avg_pool2d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, h, w) -> (batch, c, *output_size)."""
 
-ShapeError: Any
+def adaptive_avg_pool3d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, d, h, w) -> (batch, c, *output_size)."""
 
-def _batched(name: _builtins.str, input: Tensor) -> tuple[Tensor, _builtins.bool]:
-    """The input as (batch, channels, height, width), and whether it came without a batch."""
+def adaptive_max_pool1d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int], return_indices: _builtins.bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, and their flat places if return_indices: (batch, c, w) -> (batch, c, n)."""
 
-def _dropout(input: Tensor, p: _builtins.float = 0.5, train: _builtins.bool = True, *, generator: Generator | None = None) -> Tensor:
-    """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int], return_indices: _builtins.bool = False) -> Any:
+    """adaptive_max_pool1d with return_indices=True."""
 
-def _implicit_dim(name: _builtins.str, ndim: _builtins.int) -> _builtins.int: ...
+def adaptive_max_pool2d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None, return_indices: _builtins.bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:"""
 
-def _named_padding(x: Tensor, weight: Tensor, padding: _builtins.str, stride: tuple[_builtins.int, _builtins.int], dilation: tuple[_builtins.int, _builtins.int]) -> tuple[Tensor, tuple[_builtins.int, _builtins.int]]: ...
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None, return_indices: _builtins.bool = False) -> Any:
+    """adaptive_max_pool2d with return_indices=True."""
 
-def _one_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor: ...
+def adaptive_max_pool3d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None, return_indices: _builtins.bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:"""
 
-def _same_shape(name: _builtins.str, input: Tensor, target: Tensor) -> None: ...
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None, return_indices: _builtins.bool = False) -> Any:
+    """adaptive_max_pool3d with return_indices=True."""
 
-def _stride(name: _builtins.str, stride: _builtins.int | Sequence[_builtins.int] | None, kernel: tuple[_builtins.int, _builtins.int]) -> tuple[_builtins.int, _builtins.int]:
-    """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
-
-def _weighted(name: _builtins.str, loss: Tensor, weight: Tensor) -> Tensor: ...
-
-def _written(input: Tensor, y: Tensor, inplace: _builtins.bool, name: _builtins.str) -> Tensor: ...
-
-def as_dtype(x: Any) -> Any:
-    """The DType meant by a DType, a numpy dtype or scalar type, a name, or Python's bool, int, float, complex."""
-
-as_index: Any
+def affine_grid(theta: Tensor, size: Sequence[_builtins.int], align_corners: _builtins.bool | None = None) -> Tensor:
+    """Where an affine map takes the positions of an image of `size`, for grid_sample: theta (batch, 2, 3) or (batch, 3, 4), size (batch, c, h, w)"""
 
 def avg_pool2d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] | None = None, padding: _builtins.int | Sequence[_builtins.int] = 0, ceil_mode: _builtins.bool = False, count_include_pad: _builtins.bool = True, divisor_override: _builtins.int | None = None) -> Tensor:
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number."""
@@ -48,11 +46,14 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: _builtins.str = 'mean', pos_weight: Tensor | None = None) -> Tensor:
     """-(p t log s(x) + (1 - t) log(1 - s(x))), s the sigmoid and p = pos_weight, in the form that does not overflow:"""
 
-def checked(f: Callable[..., Any], name: _builtins.str = '', quick: Callable[..., Any] | None = None) -> Any:
-    """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line."""
+def channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
+    """(batch, c, ...) with its channels, seen as (groups, c / groups), in the order (c / groups, groups) (Zhang et al. 2018)."""
 
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
     """Cross-correlation: input (batch, in, h, w), weight (out, in / groups, kh, kw), bias (out) -> (batch, out, h', w')."""
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: _builtins.int = 1, eps: _builtins.float = 1e-08) -> Tensor:
+    """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, of inputs that broadcast."""
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: _builtins.int = -100, reduce: Any = None, reduction: _builtins.str = 'mean', label_smoothing: _builtins.float = 0.0) -> Tensor:
     """-log softmax(input)[target]: input (batch, classes, ...) and target (batch, ...) of class numbers, or of input's shape holding probabilities."""
@@ -66,10 +67,17 @@ def elu(input: Tensor, alpha: _builtins.float = 1.0, inplace: _builtins.bool = F
 def embedding(input: Tensor, weight: Tensor, padding_idx: _builtins.int | None = None, max_norm: _builtins.float | None = None, norm_type: _builtins.float = 2.0, scale_grad_by_freq: _builtins.bool = False, sparse: _builtins.bool = False) -> Tensor:
     """Rows of weight (rows, features) picked by the integers in `input`; row padding_idx gets no gradient."""
 
+def fold(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int], kernel_size: _builtins.int | Sequence[_builtins.int], dilation: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | Sequence[_builtins.int] = 0, stride: _builtins.int | Sequence[_builtins.int] = 1) -> Tensor:
+    """Columns added up to images, each cell the sum over the windows that hold it: (batch, c * kh * kw, windows) -> (batch, c, *output_size)."""
+
 def gelu(input: Tensor, approximate: _builtins.str = 'none') -> Tensor:
     """x * Phi(x), Phi the normal distribution; approximate="tanh" is the usual formula with tanh."""
 
-int64: Any
+def grid_sample(input: Tensor, grid: Tensor, mode: _builtins.str = 'bilinear', padding_mode: _builtins.str = 'zeros', align_corners: _builtins.bool | None = None) -> Tensor:
+    """input (batch, c, h, w) at grid (batch, h', w', 2), or (batch, c, d, h, w) at (batch, d', h', w', 3): (batch, c, h', w') or with d'."""
+
+def interpolate(input: Tensor, size: _builtins.int | Sequence[_builtins.int] | None = None, scale_factor: _builtins.float | Sequence[_builtins.float] | None = None, mode: _builtins.str = 'nearest', align_corners: _builtins.bool | None = None, recompute_scale_factor: _builtins.bool | None = None, antialias: _builtins.bool = False) -> Tensor:
+    """The input (batch, channels, one to three axes) at another size, given as `size` or as a factor."""
 
 def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: _builtins.str = 'mean', weight: Tensor | None = None) -> Tensor:
     """|input - target|, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
@@ -92,17 +100,11 @@ def max_pool2d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.in
 def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: _builtins.str = 'mean', weight: Tensor | None = None) -> Tensor:
     """(input - target)^2, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
 
-def named(size_average: _builtins.bool | None, reduce: _builtins.bool | None, reduction: _builtins.str) -> _builtins.str:
-    """The reduction meant by all three: the flags, which PyTorch has long deprecated, win where one is given."""
+def native_channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
+    """channel_shuffle under the name of PyTorch's operator."""
 
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, ignore_index: _builtins.int = -100, reduce: Any = None, reduction: _builtins.str = 'mean') -> Tensor:
     """-input[target]: input (batch, classes, ...) of log-probabilities, target (batch, ...) of class numbers."""
-
-def no_view(y: Tensor) -> Tensor:
-    """A view of what nobody else has, as the tensor that owns its memory."""
-
-def normal_dim(name: _builtins.str, dim: _builtins.int, ndim: _builtins.int) -> _builtins.int:
-    """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
 
 def normalize(input: Tensor, p: _builtins.float = 2.0, dim: _builtins.int = 1, eps: _builtins.float = 1e-12, out: Tensor | None = None) -> Tensor:
     """x / max(|x|_p, eps) along dim; written into `out` where it is given."""
@@ -110,22 +112,17 @@ def normalize(input: Tensor, p: _builtins.float = 2.0, dim: _builtins.int = 1, e
 def one_hot(tensor: Tensor, num_classes: _builtins.int = -1) -> Tensor:
     """int64 (..., num_classes), 1 at the class and 0 elsewhere; num_classes=-1 is one more than the largest class."""
 
-ops: Any
-
-def overwrite(x: Tensor, value: Any, name: _builtins.str, since: _builtins.int | None = None) -> Tensor:
-    """Make `value` (a tensor that broadcasts to x, or a number) the contents of x, in memory and in the graph."""
-
 def pad(input: Tensor, pad: Sequence[_builtins.int], mode: _builtins.str = 'constant', value: _builtins.float | None = None) -> Tensor:
     """Surround with more: pad is (left, right) of the last dimension, then of the one before it, and so on; negative cuts off."""
 
-def pair(name: _builtins.str, what: _builtins.str, value: _builtins.int | Sequence[_builtins.int]) -> tuple[_builtins.int, _builtins.int]:
-    """(height, width) from one number or two."""
+def pairwise_distance(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, eps: _builtins.float = 1e-06, keepdim: _builtins.bool = False) -> Tensor:
+    """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
 
-def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
-    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
+def pixel_shuffle(input: Tensor, upscale_factor: _builtins.int) -> Tensor:
+    """(..., c r^2, h, w) -> (..., c, h r, w r): r^2 channels become the r x r pixels of one (Shi et al. 2016)."""
 
-def reduced(name: _builtins.str, loss: Tensor, reduction: _builtins.str, weight: Tensor | None = None) -> Tensor:
-    """A loss reduced: "none", "sum", or "mean", which divides by the weights' sum where there are weights."""
+def pixel_unshuffle(input: Tensor, downscale_factor: _builtins.int) -> Tensor:
+    """(..., c, h r, w r) -> (..., c r^2, h, w): pixel_shuffle undone."""
 
 def relu(input: Tensor, inplace: _builtins.bool = False) -> Tensor:
     """max(x, 0)."""
@@ -145,8 +142,14 @@ def softplus(input: Tensor, beta: _builtins.float = 1.0, threshold: _builtins.fl
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent."""
 
-def told(f: Callable[..., Any], args: tuple[Any, ...], error: Any) -> Any:
-    """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
+def unfold(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], dilation: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | Sequence[_builtins.int] = 0, stride: _builtins.int | Sequence[_builtins.int] = 1) -> Tensor:
+    """The windows of images as columns: (batch, c, h, w) -> (batch, c * kh * kw, windows), zeros where a window leaves the image (im2col)."""
 
-def write_out(out: Tensor, value: Any, name: _builtins.str) -> Tensor:
-    """Store a result in `out=`: resized with a warning when its shape differs. Raises GradError inside a graph."""
+def upsample(input: Tensor, size: _builtins.int | Sequence[_builtins.int] | None = None, scale_factor: _builtins.float | Sequence[_builtins.float] | None = None, mode: _builtins.str = 'nearest', align_corners: _builtins.bool | None = None) -> Tensor:
+    """interpolate under its older name."""
+
+def upsample_bilinear(input: Tensor, size: _builtins.int | Sequence[_builtins.int] | None = None, scale_factor: _builtins.float | Sequence[_builtins.float] | None = None) -> Tensor:
+    """interpolate(mode="bilinear", align_corners=True) under its older name."""
+
+def upsample_nearest(input: Tensor, size: _builtins.int | Sequence[_builtins.int] | None = None, scale_factor: _builtins.float | Sequence[_builtins.float] | None = None) -> Tensor:
+    """interpolate(mode="nearest") under its older name."""
