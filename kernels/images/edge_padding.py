@@ -173,5 +173,6 @@ op(
     backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
     reference_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
     samples=lambda rng: _samples(rng, True),
-    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work, layout="images", condition="absolute",
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work,
+    layout="images", condition="absolute",
 )  # fmt: skip

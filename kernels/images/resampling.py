@@ -162,6 +162,7 @@ op(
 op(
     "resample_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
     reference_backward=adjoint_reference_backward, samples=lambda rng: _samples(rng, True), layout="images",
-    sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))], work=_adjoint_work,
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
+    work=_adjoint_work,
     condition=(_of_output, _of_gradient),
 )  # fmt: skip
