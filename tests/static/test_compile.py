@@ -19,7 +19,16 @@ from tritensor.table import registry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
-VIEWS = {"copy", "add", "sum", "cat", "stack", "constant_pad", "pad_view", "pad_diagonal"}  # their gradients are views of the incoming one: no kernel
+VIEWS = {
+    "copy",
+    "add",
+    "sum",
+    "cat",
+    "stack",
+    "constant_pad",
+    "pad_view",
+    "pad_diagonal",
+}  # their gradients are views of the incoming one: no kernel
 
 pytestmark = pytest.mark.static
 
