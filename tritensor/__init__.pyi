@@ -15,9 +15,11 @@ from tritensor import data as data
 from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
+from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
 from tritensor import random as random
+from tritensor import special as special
 from tritensor import utils as utils
 from tritensor.autograd import enable_grad as enable_grad
 from tritensor.autograd import inference_mode as inference_mode
@@ -76,6 +78,8 @@ from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import debug as debug
 from tritensor import fft as fft
+from tritensor import masked as masked
+from tritensor import special as special
 from tritensor import testing as testing
 
 __version__: str
@@ -91,11 +95,14 @@ backends: Any
 compiler: Any
 jit: Any
 multiprocessing: Any
+signal: Any
 types: Any
 version: Any
 bfloat: dtype
 bfloat16: dtype
 bool: dtype
+cdouble: dtype
+cfloat: dtype
 complex128: dtype
 complex64: dtype
 double: dtype
@@ -117,6 +124,42 @@ uint16: dtype
 uint32: dtype
 uint64: dtype
 uint8: dtype
+
+def BFloat16Tensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of bfloat16."""
+
+def BoolTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of bool."""
+
+def ByteTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of uint8."""
+
+def CharTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int8."""
+
+def DoubleTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float64."""
+
+def FloatTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float32."""
+
+def HalfTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of float16."""
+
+def IntTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int32."""
+
+def LongTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int64."""
+
+def ShortTensor(*data: Any, device: Any = None) -> Tensor:
+    """Tensors of int16."""
+
+def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: _builtins.float) -> Tensor:
+    """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
+
+def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: Any, values: Tensor) -> Tensor:
+    """A copy of x with values added at indices where mask is True, where they may be out of range elsewhere."""
 
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its gradient at 0 is 0."""
@@ -157,6 +200,9 @@ def adjoint(input: Tensor) -> Tensor:
 def affine_grid_generator(theta: Tensor, size: Sequence[_builtins.int], align_corners: _builtins.bool) -> Tensor:
     """affine_grid under the name of PyTorch's operator."""
 
+def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x."""
+
 def all(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
 
@@ -169,8 +215,8 @@ def amax(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = No
 def amin(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
-def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(smallest, largest) over dims."""
+def aminmax(input: Tensor, *, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
 
 def angle(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of complex numbers in (-pi, pi]; of real ones 0, pi below 0, NaN of NaN. The gradient of a real x is 0."""
@@ -196,7 +242,7 @@ def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse tangent."""
 
-def arctan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, x), in (-pi, pi]."""
 
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -208,11 +254,20 @@ def argmax(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.b
 def argmin(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Index (int64) of the first smallest along dim, or in the flattened tensor."""
 
+def argsort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The indices (int64) that sort x along dim; equal elements keep their order, whatever `stable` says."""
+
 def argwhere(input: Tensor) -> Tensor:
     """Positions of the elements that are not 0: (count, ndim)."""
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
     """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
+
+def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """x.as_strided(size, stride, storage_offset) as a copy."""
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+    """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Data as a tensor, without a copy where it is a tensor, or a numpy array for the CPU, of the type asked for."""
@@ -232,7 +287,7 @@ def astype(input: Tensor, dtype: Any, copy: _builtins.bool = True) -> Tensor:
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse tangent."""
 
-def atan2(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, x), in (-pi, pi]."""
 
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -250,11 +305,20 @@ def atleast_3d(*tensors: Tensor) -> Any:
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
 
+def bartlett_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """1 - |2k / N - 1|."""
+
 def bernoulli(input: Tensor, p: _builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
+    """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Successes among `count` trials of probability `prob` each, which broadcast, of their type. Waits for the device."""
 
 def bitwise_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Bits set in both."""
@@ -277,6 +341,12 @@ def bitwise_right_shift(input: Any, other: Any, *, out: Tensor | None = None) ->
 def bitwise_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Bits set in one only."""
 
+def blackman_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N)."""
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """Matrices along the diagonal of one, zeros elsewhere, of the type they promote to; a vector counts as a row."""
+
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
 
@@ -289,8 +359,20 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 def broadcast_to(input: Tensor, *shape: Any) -> Tensor:
     """numpy's name for expand."""
 
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: _builtins.bool = False, right: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
+
+def can_cast(from_: Any, to: Any) -> _builtins.bool:
+    """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All ways to take one element of each vector, in the order of nested loops: (count, vectors). One vector is returned as it is."""
+
 def cat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+
+def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
+    """p-norm distances (..., points, others) of points x1 (..., points, n) to others x2 (..., others, n); batches broadcast."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below x."""
@@ -322,8 +404,11 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined side by side, vectors as columns."""
 
+def combinations(input: Tensor, r: _builtins.int = 2, with_replacement: _builtins.bool = False) -> Tensor:
+    """All choices of r elements of a vector, as itertools.combinations orders them: (count, r)."""
+
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """real + i imag, of two tensors of float32, or of float64, that broadcast."""
+    """real + i imag, of two tensors of float32, or of float64, that broadcast. Raises DTypeError for other types, and an `out` of another one."""
 
 def concat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
@@ -340,6 +425,12 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def constant_pad_nd(input: Tensor, pad: Sequence[_builtins.int], value: Any = 0) -> Tensor:
     """x with `value` around it: pad is (before, after) of the last dimension, then of the one before it, and so on; negative cuts off."""
 
+def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
+
+def corrcoef(input: Tensor) -> Tensor:
+    """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
+
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x in radians."""
 
@@ -352,14 +443,35 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: _builtins.int = 1, eps: _buil
 def count_nonzero(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
 
+def cov(input: Tensor, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
+
+def cummax(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+    """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
+
+def cummin(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
+    """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
+
+def cumprod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+
 def cumsum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+
+def cumulative_prod(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
 
 def cumulative_sum(input: Tensor, dim: _builtins.int | None = None, *, dtype: Any = None, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
 
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y up to each sample but the first along dim, by the trapezoid rule (see `trapezoid`)."""
+
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
+
+def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
 
 def diag(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
@@ -367,8 +479,23 @@ def diag(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = Non
 def diag_embed(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = -2, dim2: _builtins.int = -1) -> Tensor:
     """Zeros with x's last dimension on the diagonal of dim1 and dim2."""
 
+def diagflat(input: Tensor, offset: _builtins.int = 0) -> Tensor:
+    """A matrix with x's elements, in C order, on a diagonal: `offset` above (positive) or below the main one."""
+
 def diagonal(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
     """The diagonal of two dimensions as the last one; `offset` above (positive) or below the main one."""
+
+def diagonal_copy(input: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """x.diagonal(offset, dim1, dim2) as a copy."""
+
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _builtins.int = 0, dim1: _builtins.int = 0, dim2: _builtins.int = 1) -> Tensor:
+    """A copy of x in which src stands on a diagonal of two dimensions."""
+
+def diff(input: Tensor, n: _builtins.int = 1, dim: _builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The n-th difference along dim, x[i + 1] - x[i] taken n times, of x with what `prepend` and `append` put before and behind it."""
+
+def digamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The derivative of lgamma; NaN at -1, -2, ..."""
 
 def dist(input: Tensor, other: Tensor, p: _builtins.float = 2) -> Tensor:
     """The p-norm of x - other."""
@@ -400,7 +527,13 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: _builti
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Uninitialised memory of x's shape, dtype, device and layout, or in a memory format."""
 
-def eq(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """Uninitialised memory of a shape without gaps, its dimensions from the outermost in memory to the innermost as listed."""
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None, pin_memory: _builtins.bool = False, layout: Any = None, requires_grad: _builtins.bool = False) -> Tensor:
+    """Uninitialised memory of a shape and strides, in elements."""
+
+def eq(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x == other, element by element."""
 
 def equal(input: Tensor, other: Tensor) -> _builtins.bool:
@@ -411,6 +544,9 @@ def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 - erf(x), accurate where erf is near 1."""
+
+def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of erf: infinite at 1 and -1, NaN beyond."""
 
 def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """e to the power x."""
@@ -423,6 +559,9 @@ def expand(input: Tensor, *size: Any, implicit: _builtins.bool = False) -> Tenso
 
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """x.expand(other.shape)."""
+
+def expand_copy(input: Tensor, size: Any, *, implicit: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """x.expand(size) as a copy. `implicit` changes nothing."""
 
 def expand_dims(input: Tensor, dim: Any = 0) -> Tensor:
     """numpy's name for unsqueeze; several dims as a tuple."""
@@ -439,6 +578,15 @@ def exponential_(input: Tensor, lambd: _builtins.float = 1.0, *, generator: Gene
 def eye(n: _builtins.int, m: _builtins.int | None = None, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
 
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
+
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one value, a number or a 0-d tensor, everywhere; returns x."""
+
+def finfo(type: Any = None) -> None:
+    """Limits of a floating type, without one of the default type: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `dtype`."""
+
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
 
@@ -454,23 +602,38 @@ def fliplr(input: Tensor) -> Tensor:
 def flipud(input: Tensor) -> Tensor:
     """Rows in reverse order."""
 
+def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
+
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest whole number not above x."""
 
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
 
-def fmod(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+
+def fmin(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
+
+def fmod(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x - trunc(x / other) * other: it has the sign of x."""
 
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x - trunc(x)."""
+
+def frexp(input: Tensor, *, out: Tensor | None = None) -> Any:
+    """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _builtins.bool | None = None) -> Tensor:
     """A tensor on the memory of anything that speaks DLPack, or of a capsule, on the CPU or a GPU; on `device`, or a copy, where one is asked for."""
 
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a numpy array: writes are seen on both sides."""
+
+def frombuffer(buffer: Any, *, dtype: Any, count: _builtins.int = -1, offset: _builtins.int = 0, requires_grad: _builtins.bool = False) -> Tensor:
+    """A vector on the memory of anything with Python's buffer protocol; writes are seen on both sides."""
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
@@ -481,19 +644,31 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
 def gather(input: Tensor, dim: _builtins.int, index: Tensor, *, sparse_grad: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
     """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
 
-def ge(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor of integers; gcd(0, 0) is 0."""
+
+def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x >= other."""
 
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
+def get_default_device() -> Any:
+    """The device on which tensors are made where none is asked for."""
+
 def get_default_dtype() -> Any:
     """The floating type of `tensor(1.5)` and `rand(3)`; float32 unless set_default_dtype changed it."""
 
-def greater(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def get_device(input: Tensor) -> _builtins.int:
+    """The number of a tensor's GPU, -1 on the CPU."""
+
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: _builtins.int = 1) -> list[Tensor]:
+    """Estimates of dx/dt along dims, a tensor of x's shape for each, from three neighbours (second order; at the edges of `edge_order`)."""
+
+def greater(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
 
-def greater_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def greater_equal(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x >= other."""
 
 def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _builtins.int, padding_mode: _builtins.int, align_corners: _builtins.bool) -> Tensor:
@@ -505,11 +680,26 @@ def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _builtins.i
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _builtins.int, padding_mode: _builtins.int, align_corners: _builtins.bool) -> Tensor:
     """grid_sampler of volumes (batch, c, d, h, w)."""
 
-def gt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def gt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
 
+def hamming_window(window_length: _builtins.int, periodic: _builtins.bool = True, alpha: _builtins.float = 0.54, beta: _builtins.float = 0.46, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """alpha - beta cos(2 pi k / N)."""
+
+def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
+
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """0 below 0, `values` at 0, 1 above."""
+    """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+
+def histc(input: Tensor, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
+
+def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(hist, bin_edges): how many elements, or how much weight, fall between neighbouring edges, in x's type; the last bin is closed."""
+
+def histogramdd(input: Tensor, bins: Any, range: Sequence[_builtins.float] | None = None, weight: Tensor | None = None, density: _builtins.bool = False) -> Any:
+    """(hist, bin_edges) of points x (..., n) in n dimensions: how many points, or how much weight, fall in each cell of the grid."""
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 1, along dim 0 of a vector."""
@@ -517,29 +707,47 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined side by side: along dim 1, vectors along dim 0."""
 
-def hypot(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
+
+def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The modified Bessel function I0."""
+
+def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+
+def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+
+def iinfo(type: Any) -> None:
+    """Limits of an integer type: `bits`, `max`, `min`, `dtype`. Raises TypeError for other types."""
 
 def imag(input: Tensor) -> Tensor:
     """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
 
 def index_add(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """A copy of x with alpha * source's slices added at the indices of a dimension."""
+    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
 
 def index_copy(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """A copy of x with source's slices written at the indices of a dimension."""
+    """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""
 
 def index_fill(input: Tensor, dim: _builtins.int, index: Tensor, value: Any) -> Tensor:
-    """A copy of x with one value written at the indices of a dimension."""
+    """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
-    """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors."""
+    """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+
+def index_reduce(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
 
 def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The slices of a dimension that a vector of indices names."""
+    """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
+
+def is_complex(input: Tensor) -> _builtins.bool:
+    """Whether a tensor's type is a complex one."""
 
 def is_conj(input: Tensor) -> _builtins.bool:
     """Whether x is conjugated lazily: never, here."""
@@ -547,8 +755,23 @@ def is_conj(input: Tensor) -> _builtins.bool:
 def is_floating_point(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type is a floating one."""
 
+def is_inference(input: Tensor) -> _builtins.bool:
+    """False: a tensor made in inference_mode is an ordinary one."""
+
 def is_neg(input: Tensor) -> _builtins.bool:
     """Whether x is negated lazily: never, here."""
+
+def is_nonzero(input: Tensor) -> _builtins.bool:
+    """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
+
+def is_same_size(input: Tensor, other: Tensor) -> _builtins.bool:
+    """Whether two tensors have one shape."""
+
+def is_signed(input: Tensor) -> _builtins.bool:
+    """Whether a tensor's type holds negative numbers."""
+
+def is_storage(obj: Any) -> _builtins.bool:
+    """False: memory is no object of its own here."""
 
 def is_tensor(x: _builtins.object) -> _builtins.bool:
     """Whether x is a Tensor."""
@@ -559,29 +782,59 @@ def isclose(input: Tensor, other: Tensor, rtol: _builtins.float = 1e-05, atol: _
 def isfinite(input: Tensor) -> Tensor:
     """Whether x is neither infinite nor NaN."""
 
+def isin(elements: Any, test_elements: Any, *, assume_unique: _builtins.bool = False, invert: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Whether each element is among test_elements (one of the two may be a number); with `invert` whether it is not. NaN is in nothing."""
+
 def isinf(input: Tensor) -> Tensor:
     """Whether x is infinite."""
 
 def isnan(input: Tensor) -> Tensor:
     """Whether x is NaN."""
 
+def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether x is -inf. Raises DTypeError for complex numbers."""
+
+def isposinf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether x is inf. Raises DTypeError for complex numbers."""
+
+def isreal(input: Tensor) -> Tensor:
+    """Whether the imaginary part is 0: true of every number that is not complex."""
+
 def istft(input: Tensor, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, length: _builtins.int | None = None, return_complex: _builtins.bool = False) -> Tensor:
     """The signal whose spectra are nearest, in the squared error, to those given: the inverse of `stft`, with the same arguments."""
 
-def le(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def kaiser_window(window_length: _builtins.int, periodic: _builtins.bool = True, beta: _builtins.float = 12.0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """I0(beta sqrt(1 - (2k / N - 1)^2)) / I0(beta)."""
+
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
+
+def kthvalue(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
+
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple of integers, 0 where one of them is 0."""
+
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x * 2^other."""
+
+def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """x + weight * (end - x)."""
 
-def less(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def less(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""
 
-def less_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def less_equal(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
+def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """log |gamma(x)|, infinite at 0, -1, -2, ..."""
+
 def linspace(start: Any, end: Any, steps: _builtins.int, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
-    """`steps` numbers from start to end, both included."""
+    """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
 
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
@@ -601,38 +854,44 @@ def log_softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = No
 def logaddexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
 
-def logical_and(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """log2(2^x + 2^other) without overflow."""
+
+def logcumsumexp(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
+
+def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether neither is 0."""
 
 def logical_not(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether x is 0."""
 
-def logical_or(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def logical_or(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether one of them is not 0."""
 
-def logical_xor(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether exactly one of them is 0."""
 
 def logit(input: Tensor, eps: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
 
 def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float = 10.0, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
-    """base ** linspace(start, end, steps)."""
+    """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
 
 def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
 
-def lt(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type."""
+    """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """x with its elements where mask is True replaced by the first elements of source, in order; x and mask broadcast to each other."""
 
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements where mask (which broadcasts with x) is True, as a vector."""
+    """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
 
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
@@ -643,11 +902,14 @@ def matrix_transpose(input: Tensor) -> Tensor:
 def max(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
 
-def maximum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
 def mean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
+
+def median(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """median(x): the middle element, the lower one of two; its gradient is shared evenly among equals. median(x, dim): (value, index)."""
 
 def meshgrid(*tensors: Tensor, indexing: _builtins.str = 'ij') -> tuple[Tensor, ...]:
     """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
@@ -655,17 +917,23 @@ def meshgrid(*tensors: Tensor, indexing: _builtins.str = 'ij') -> tuple[Tensor, 
 def min(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
 
-def minimum(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
 
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
+
+def mode(input: Tensor, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """(value, index) of the most frequent element along dim, of several the smallest; the index is that of its last occurrence."""
 
 def moveaxis(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`; the others keep their order."""
 
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Dimensions `source` moved to `destination`; the others keep their order."""
+
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x in ascending order along its first dim."""
 
 def mul(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * other."""
@@ -679,11 +947,20 @@ def multiply(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(m, k) @ (k,)."""
 
+def mvlgamma(input: Tensor, p: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4)."""
+
 def nan_to_num(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
 
 def nanmean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims of what is not NaN."""
+
+def nanmedian(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """As `median`, of what is not NaN; NaN where there is nothing else."""
+
+def nanquantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """As `quantile`, of what is not NaN; NaN where there is nothing else."""
 
 def nansum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Sum over dims of what is not NaN."""
@@ -691,10 +968,13 @@ def nansum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = 
 def narrow(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int) -> Tensor:
     """Elements start to start + length - 1 of a dimension."""
 
+def narrow_copy(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Elements start to start + length - 1 of a dimension, as a copy."""
+
 def native_channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
     """channel_shuffle under the name of PyTorch's operator."""
 
-def ne(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def ne(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x != other."""
 
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -703,8 +983,14 @@ def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 
+def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The next number after x towards other. Floating types only; it has no gradient."""
+
 def nonzero(input: Tensor, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
+
+def nonzero_static(input: Tensor, *, size: _builtins.int, fill_value: _builtins.int = -1, out: Tensor | None = None) -> Tensor:
+    """The first `size` positions of elements that are not 0, (size, ndim); rows that are left over hold fill_value. Waits for nothing."""
 
 def norm(input: Tensor, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
@@ -715,7 +1001,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Gene
 def normal_(input: Tensor, mean: _builtins.float = 0.0, std: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with normal numbers."""
 
-def not_equal(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+def not_equal(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x != other."""
 
 def numel(input: Tensor) -> _builtins.int:
@@ -733,8 +1019,14 @@ def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, eps: _builtins.float = 1e-06, keepdim: _builtins.bool = False) -> Tensor:
     """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
 
+def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
+    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
+
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+
+def permute_copy(input: Tensor, dims: Any, *, out: Tensor | None = None) -> Tensor:
+    """x.permute(dims) as a copy."""
 
 def permute_dims(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
@@ -745,8 +1037,14 @@ def pixel_shuffle(input: Tensor, upscale_factor: _builtins.int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: _builtins.int) -> Tensor:
     """(..., c, h r, w r) -> (..., c r^2, h, w): pixel_shuffle undone."""
 
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of events where x says how many are expected, of x's type. Waits for the device."""
+
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
+
+def polygamma(n: _builtins.int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The n-th derivative of digamma. Raises ArgumentError for n below 0."""
 
 def positive(input: Tensor) -> Tensor:
     """x itself. Raises DTypeError for bool."""
@@ -756,6 +1054,15 @@ def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
 
 def prod(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The smallest type of the higher kind that holds what both hold. Raises DTypeError where there is none."""
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+    """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+def quantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
 
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
@@ -784,8 +1091,11 @@ def random_(input: Tensor, start: Any = ..., end: Any = ..., *, generator: Gener
 def randperm(n: _builtins.int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """0 to n - 1 in a random order."""
 
+def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """start, start + step, ... up to end, which is included; of the default floating type. Deprecated: arange is what Python's range is."""
+
 def ravel(input: Tensor) -> Tensor:
-    """x in one dimension; copies only where its strides need that."""
+    """x in one dimension; a copy unless x is contiguous."""
 
 def real(input: Tensor) -> Tensor:
     """The real parts: of complex numbers a view, of real ones x itself."""
@@ -799,6 +1109,9 @@ def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x - floor(x / other) * other: it has the sign of other."""
 
+def renorm(input: Tensor, p: _builtins.float, dim: _builtins.int, maxnorm: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """x with each slice along dim whose p-norm is larger than maxnorm scaled down to it. Raises ArgumentError for p <= 0 and maxnorm < 0."""
+
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
 
@@ -811,11 +1124,17 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """x.reshape(other.shape)."""
 
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
+
 def resolve_conj(input: Tensor) -> Tensor:
     """x itself: no tensor here is conjugated lazily."""
 
 def resolve_neg(input: Tensor) -> Tensor:
     """x itself: no tensor here is negated lazily."""
+
+def result_type(tensor: Any, other: Any) -> Any:
+    """The type of an elementwise result of two tensors or numbers: dimensions outrank single values, those outrank Python's numbers."""
 
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
@@ -844,11 +1163,32 @@ def scatter(input: Tensor, dim: _builtins.int, index: Tensor, src: Any = None, *
 def scatter_add(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
 
+def scatter_reduce(input: Tensor, dim: _builtins.int, index: Tensor, src: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which the `reduce` of src[.., j, ..], and of x itself unless include_self is False, stands at [.., index[.., j, ..], ..]."""
+
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: _builtins.bool = False, right: _builtins.bool = False, side: _builtins.str | None = None, sorter: Tensor | None = None, out: Tensor | None = None) -> Tensor:
+    """Where `input` would be put in ascending rows so that they stay so: before equal elements, with right (side="right") behind them."""
+
+def segment_reduce(data: Tensor, reduce: _builtins.str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _builtins.int = 0, unsafe: _builtins.bool = False, initial: _builtins.float | None = None) -> Tensor:
+    """The `reduce` ("sum", "mean", "max", "min", "prod") of each segment of `axis`: data (.., n, ..) becomes (.., segments, ..). Waits for the device."""
+
 def select(input: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
     """x at one index of a dimension, which goes."""
 
+def select_copy(input: Tensor, dim: _builtins.int, index: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.select(dim, index) as a copy."""
+
+def select_scatter(input: Tensor, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
+    """A copy of x in which src stands where x.select(dim, index) is."""
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on `device`, where none is asked for, on this thread; None is the CPU again. `with device(...)` does so for a block."""
+
 def set_default_dtype(dtype: Any) -> None:
     """Make `dtype` (float16, bfloat16, float32 or float64) the floating type of `tensor(1.5)` and `rand(3)`."""
+
+def set_default_tensor_type(t: Any) -> None:
+    """Make a typed class (or its name) say the default floating type, and on which device tensors are made."""
 
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
@@ -859,29 +1199,53 @@ def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
+def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Whether the sign's bit is set: of negative numbers, -0 and -NaN."""
+
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x in radians."""
+
+def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
 
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The hyperbolic sine."""
 
+def slice_copy(input: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
+
+def slice_scatter(input: Tensor, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """A copy of x in which src stands at start:end:step of a dimension."""
+
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
+
+def sort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
+    """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
 
 def split(input: Tensor, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of a size (the last may be smaller), or of the sizes listed."""
 
+def split_copy(input: Tensor, split_size: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of the parts that split gives."""
+
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """Parts of the sizes listed."""
+
+def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of the parts that split_with_sizes gives."""
 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root, correctly rounded; NaN below 0."""
 
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x * x."""
+    """x * x; whole numbers of bools."""
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
+
+def squeeze_copy(input: Tensor, dim: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """x.squeeze(dim) as a copy."""
 
 def stack(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape joined along a new dimension."""
@@ -913,8 +1277,11 @@ def swapdims(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1:
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
 
+def t_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x.t() as a copy."""
+
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Elements of the flattened tensor, in index's shape."""
+    """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
 
 def take_along_axis(input: Tensor, indices: Tensor, axis: _builtins.int | None = -1) -> Tensor:
     """numpy's name for take_along_dim, and numpy's default: the last axis."""
@@ -940,8 +1307,20 @@ def tensordot(a: Tensor, b: Tensor, dims: _builtins.int | Tensor | Sequence[Any]
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
 
+def topk(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+    """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
+
 def transpose(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
+
+def transpose_copy(input: Tensor, dim0: _builtins.int, dim1: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.transpose(dim0, dim1) as a copy."""
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
+
+def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
+    """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
 
 def tril(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of the last two dimensions, zeros elsewhere."""
@@ -961,8 +1340,14 @@ def true_divide(input: Tensor, other: Any, *, rounding_mode: _builtins.str | Non
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
 
+def typename(obj: Any) -> _builtins.str:
+    """The name of a tensor's type, or of an object's class with its module."""
+
 def unbind(input: Tensor, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """All slices along a dimension."""
+
+def unbind_copy(input: Tensor, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """Copies of all slices along a dimension."""
 
 def unflatten(input: Tensor, dim: _builtins.int, sizes: Any) -> Tensor:
     """Dimension `dim` split into `sizes`, one of which may be -1."""
@@ -970,11 +1355,38 @@ def unflatten(input: Tensor, dim: _builtins.int, sizes: Any) -> Tensor:
 def unfold(input: Tensor, dimension: _builtins.int, size: _builtins.int, step: _builtins.int) -> Tensor:
     """All windows of `size` elements along a dimension, `step` apart, in a new last dimension."""
 
+def unfold_copy(input: Tensor, dimension: _builtins.int, size: _builtins.int, step: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.unfold(dimension, size, step) as a copy."""
+
 def uniform_(input: Tensor, a: _builtins.float = 0.0, b: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
 
+def unique(input: Tensor, sorted: _builtins.bool = True, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+    """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own."""
+
+def unique_consecutive(input: Tensor, return_inverse: _builtins.bool = False, return_counts: _builtins.bool = False, dim: _builtins.int | None = None) -> Any:
+    """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing."""
+
+def unravel_index(indices: Tensor, shape: _builtins.int | Sequence[_builtins.int]) -> tuple[Tensor, ...]:
+    """Flat positions as coordinates in a C-ordered tensor of `shape`, a tensor for each dimension (int64); positions beyond it wrap around."""
+
+def unsafe_chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """chunk, whose parts may each be written in place in the graph."""
+
+def unsafe_split(input: Tensor, split_size: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """split, whose parts may each be written in place in the graph."""
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
+    """split_with_sizes, whose parts may each be written in place in the graph."""
+
 def unsqueeze(input: Tensor, dim: _builtins.int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
+
+def unsqueeze_copy(input: Tensor, dim: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x.unsqueeze(dim) as a copy."""
+
+def vander(input: Tensor, N: _builtins.int | None = None, increasing: _builtins.bool = False) -> Tensor:
+    """Powers of a vector's elements, a row for each: N of them (as many as elements), the highest first unless `increasing`. int64 of integers."""
 
 def var(input: Tensor, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
@@ -997,6 +1409,9 @@ def view_as_complex(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers (...) as pairs of real ones (..., 2), a view."""
 
+def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
+    """x.view(size), or of a type x.view(dtype), as a copy."""
+
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 0."""
 
@@ -1008,6 +1423,9 @@ def where(condition: Tensor, input: Any | None = None, other: Any | None = None,
 
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+
+def zero_(input: Tensor) -> Tensor:
+    """Write zeros; returns x."""
 
 def zeros(*size: Any, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""

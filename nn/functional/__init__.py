@@ -49,3 +49,4 @@ from tritensor.tensor.functions.images.shuffling import channel_shuffle as chann
 from tritensor.tensor.functions.images.shuffling import native_channel_shuffle as native_channel_shuffle
 from tritensor.tensor.functions.images.shuffling import pixel_shuffle as pixel_shuffle
 from tritensor.tensor.functions.images.shuffling import pixel_unshuffle as pixel_unshuffle
+from tritensor.tensor.functions.reductions.distances import pdist as pdist

@@ -118,6 +118,9 @@ def pad(input: Tensor, pad: Sequence[_builtins.int], mode: _builtins.str = 'cons
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, eps: _builtins.float = 1e-06, keepdim: _builtins.bool = False) -> Tensor:
     """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
 
+def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
+    """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
+
 def pixel_shuffle(input: Tensor, upscale_factor: _builtins.int) -> Tensor:
     """(..., c r^2, h, w) -> (..., c, h r, w r): r^2 channels become the r x r pixels of one (Shi et al. 2016)."""
 

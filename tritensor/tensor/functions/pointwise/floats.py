@@ -93,6 +93,10 @@ def _double(x: Any) -> Any:
 
 def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
     """float_power over x, which is float64 or complex128 already."""
+    if not isinstance(exponent, Tensor | bool | int | float | complex | np.generic):
+        raise TypeError(
+            f"float_power_: exponent is {'None' if exponent is None else f'a {type(exponent).__name__}'}; give a tensor or a number"
+        )
     if x.array.dtype != np.float64 and x.array.dtype != np.complex128:
         raise DTypeError(f"float_power_: the tensor is {x.dtype.name}, the result float64; use the out-of-place form")
     return x.pow_(_double(exponent))  # type: ignore[attr-defined,no-any-return]
