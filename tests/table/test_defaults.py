@@ -20,6 +20,11 @@ OWN: dict[str, dict[str, Any]] = {
     "max_dim": {"keepdim": False},
     "min_dim": {"keepdim": False},
     "cumsum": {"reverse": False},
+    "linear_scan": {"reverse": False},
+    "cdist": {"fast": False},
+    "uniform_bins": {"low": 0.0, "high": 1.0, "bins": 1.0},
+    "bin_numbers": {"uniform": False},
+    "sum_of_squares": {"keepdim": False},
     "var": {"correction": 1},
     **{name: {"called": ""} for name in ("gather", "scatter", "scatter_add", "scatter_reduce")},  # what messages call the function
     "index_get": {"called": "getitem"},

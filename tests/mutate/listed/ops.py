@@ -97,16 +97,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "tl.store(y + i, tl.load(x + at + k * x_step, mask=good, other=1), mask=mask)",
         ): "what a masked load has where its mask is off is not used: every use has that mask",
         (
-            "_scatter_add",
-            "if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide",
-            "if (not x.ndim and index.shape[dim] == 1):  # one source per line: nothing can collide",
-        ): "the general way adds them as well, only slower",
-        (
-            "_scatter_add",
-            "if not x.ndim or index.shape[dim] == 1:  # one source per line: nothing can collide",
-            "if False:  # one source per line: nothing can collide",
-        ): "the general way adds them as well, only slower",
-        (
             "_scatter_forward",
             "if index.shape[dim] > FEW or x.size == 0:",
             "if (index.shape[dim] >= FEW) or x.size == 0:",

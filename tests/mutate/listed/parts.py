@@ -73,11 +73,6 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/parts/indices/keyed_rows.py": {
         (
-            "check_range",
-            "if not negative and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:",
-            "if (negative) and index.dtype == np.int64 and index.flags.c_contiguous and int(index.view(np.uint64).max()) < size:",
-        ): "a short cut for what the lines below find as well",
-        (
             "put_rows",
             "block_rows = max(256 // block_columns, 1)",
             "block_rows = max((256 * block_columns), 1)",
