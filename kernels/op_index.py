@@ -18,6 +18,16 @@ MODULES = {
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square sin sinh tan tanh xlogy"
     ),
+    "factorizations.cholesky": "cholesky cholesky_solve",
+    "factorizations.determinants": "cofactors det slogdet",
+    "factorizations.eigenvalues": "eig eigh eigvals eigvalsh",
+    "factorizations.exponential": "matrix_exp",
+    "factorizations.ldl": "ldl_factor ldl_solve",
+    "factorizations.lu": "lu_factor pivots_to_matrix pivots_to_order",
+    "factorizations.qr": "geqrf qr",
+    "factorizations.singular_values": "pinv svd svdvals",
+    "factorizations.solve": "inv solve",
+    "factorizations.triangular": "solve_triangular",
     "images.adaptive_max": "adaptive_max_pool",
     "images.constant_padding": "constant_pad",
     "images.edge_padding": "edge_pad edge_pad_adjoint",

@@ -15,6 +15,7 @@ from tritensor import dtypes as _dtypes
 from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
+from tritensor import linalg as linalg
 from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
@@ -40,6 +41,7 @@ from tritensor.errors import DTypeError as DTypeError
 from tritensor.errors import EmptyError as EmptyError
 from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
+from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError

@@ -15,6 +15,7 @@ from tritensor import data as data
 from tritensor import fft as fft
 from tritensor import io as io
 from tritensor import kernels as kernels
+from tritensor import linalg as linalg
 from tritensor import masked as masked
 from tritensor import nn as nn
 from tritensor import optim as optim
@@ -37,6 +38,7 @@ from tritensor.errors import DTypeError as DTypeError
 from tritensor.errors import EmptyError as EmptyError
 from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
+from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
@@ -78,6 +80,7 @@ from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import debug as debug
 from tritensor import fft as fft
+from tritensor import linalg as linalg
 from tritensor import masked as masked
 from tritensor import special as special
 from tritensor import testing as testing
@@ -177,7 +180,7 @@ def add(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tensor | 
     """x + alpha * other."""
 
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """beta * input + alpha * the sum over the batch of bmm(batch1, batch2)."""
+    """beta * input + alpha * the sum over the batch of bmm(batch1, batch2), as one product: of rows of all matrices by columns of all."""
 
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """x + value * tensor1 / tensor2."""
@@ -186,13 +189,13 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: _builtins.float
     """x + value * tensor1 * tensor2."""
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape."""
+    """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
 
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat @ vec)."""
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """beta * input + alpha * outer(vec1, vec2)."""
+    """beta * input + alpha * outer(vec1, vec2); of bools (beta and input) or (alpha and vec1 and vec2). Raises DTypeError for fractions and integers."""
 
 def adjoint(input: Tensor) -> Tensor:
     """The last two dimensions exchanged, complex numbers conjugated."""
@@ -378,10 +381,19 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below x."""
 
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
-    """The product of several matrices, left to right."""
+    """The product of several matrices, in the order that takes the fewest multiplications."""
 
 def channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
     """(batch, c, ...) with its channels, seen as (groups, c / groups), in the order (c / groups, groups) (Zhang et al. 2018)."""
+
+def cholesky(input: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The Cholesky factor of positive definite matrices, the upper one if `upper`; see linalg.cholesky."""
+
+def cholesky_inverse(L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+
+def cholesky_solve(B: Tensor, L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """X with A X = B, for the Cholesky factor L of A (its upper one if `upper`); batches broadcast."""
 
 def chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
     """At most `chunks` parts of equal size, the last smaller where they do not divide."""
@@ -446,6 +458,9 @@ def count_nonzero(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | 
 def cov(input: Tensor, *, correction: _builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
     """Covariance matrix (variables, variables) of x (variables, observations); of one row of observations its variance."""
 
+def cross(input: Tensor, other: Tensor, dim: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The vector product along dim, which has size 3; without dim the first dimension of size 3. Batches broadcast."""
+
 def cummax(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
     """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
 
@@ -469,6 +484,9 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
+
+def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Determinants of square matrices (..., n, n). Its gradient, the cofactors, exists for singular matrices too."""
 
 def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
@@ -650,6 +668,9 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x >= other."""
 
+def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
+    """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
+
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
@@ -745,6 +766,9 @@ def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tenso
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
+
+def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of square matrices, another name of linalg.inv. Raises LinAlgError where there is none."""
 
 def is_complex(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type is a complex one."""
@@ -860,6 +884,9 @@ def logaddexp2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Te
 def logcumsumexp(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
 
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where a real one is negative, -inf where it is 0."""
+
 def logical_and(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether neither is 0."""
 
@@ -884,6 +911,15 @@ def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None
 def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""
 
+def lu(input: Tensor, pivot: _builtins.bool = True, get_infos: _builtins.bool = False, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+    """(LU, pivots), or with info if `get_infos`; see linalg.lu_factor_ex."""
+
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """X with A X = b, A given by its LU; see linalg.lu_solve."""
+
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _builtins.bool = True, unpack_pivots: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+    """(P, L, U) of what lu_factor gave; empty tensors for those that are not unpacked."""
+
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
 
@@ -895,6 +931,12 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential 1 + x + x^2 / 2 + ... of square matrices (..., n, n), by scaling and squaring (Higham 2005)."""
+
+def matrix_power(input: Tensor, n: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
 
 def matrix_transpose(input: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
@@ -1013,11 +1055,20 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, out: Tensor | None =
 def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Ones of x's shape, dtype, device and layout, or in a memory format."""
 
+def orgqr(input: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Another name of linalg.householder_product."""
+
+def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: _builtins.bool = True, transpose: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Q other, or other Q unless `left`, for Q = H_1 ... H_k of geqrf's reflectors; Q^H in its place if `transpose`."""
+
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, eps: _builtins.float = 1e-06, keepdim: _builtins.bool = False) -> Tensor:
     """|x1 - x2 + eps|_p over the last dimension, of inputs that broadcast."""
+
+def pca_lowrank(A: Tensor, q: _builtins.int | None = None, center: _builtins.bool = True, niter: _builtins.int = 2) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, S, V) of the q principal components of A (..., samples, features), columns centred first; by svd_lowrank. q is at most 6 if not given."""
 
 def pdist(input: Tensor, p: _builtins.float = 2.0) -> Tensor:
     """p-norm distances of every pair of rows i < j of x (n, columns): (n (n - 1) / 2,), those of row 0 first. See `cdist`."""
@@ -1030,6 +1081,9 @@ def permute_copy(input: Tensor, dims: Any, *, out: Tensor | None = None) -> Tens
 
 def permute_dims(input: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+
+def pinverse(input: Tensor, rcond: _builtins.float = 1e-15) -> Tensor:
+    """The pseudo-inverse of matrices; singular values at most rcond times the largest count as 0."""
 
 def pixel_shuffle(input: Tensor, upscale_factor: _builtins.int) -> Tensor:
     """(..., c r^2, h, w) -> (..., c, h r, w r): r^2 channels become the r x r pixels of one (Shi et al. 2016)."""
@@ -1060,6 +1114,9 @@ def promote_types(type1: Any, type2: Any) -> Any:
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
     """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+def qr(input: Tensor, some: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+    """(Q, R) with x = Q R; see linalg.qr, whose mode is "reduced" if `some`, else "complete"."""
 
 def quantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
     """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
@@ -1217,6 +1274,9 @@ def slice_copy(input: Tensor, dim: _builtins.int = 0, start: _builtins.int | Non
 def slice_scatter(input: Tensor, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """A copy of x in which src stands at start:end:step of a dimension."""
 
+def slogdet(input: Tensor, *, out: Tensor | None = None) -> Any:
+    """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
+
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
 
@@ -1268,6 +1328,12 @@ def subtract(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tens
 def sum(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
 
+def svd(input: Tensor, some: _builtins.bool = True, compute_uv: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+    """(U, S, V) with x = U diag(S) V^H, V and not V^H; U and V have all columns unless `some`, and are zero unless `compute_uv`."""
+
+def svd_lowrank(A: Tensor, q: _builtins.int | None = 6, niter: _builtins.int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, S, V) with U diag(S) V^H near A (near A - M), of rank q: a random projection, improved by `niter` power steps (Halko et al. 2009)."""
+
 def swapaxes(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1310,6 +1376,9 @@ def tile(input: Tensor, *dims: Any) -> Tensor:
 def topk(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
     """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
 
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal; int64 of integers. Raises ShapeError for what is no matrix, DTypeError for bools."""
+
 def transpose(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1321,6 +1390,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _built
 
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: _builtins.int = -1) -> Tensor:
     """The integral of y over dim by the trapezoid rule, sum of (y[i] + y[i + 1]) / 2 times the width: x[i + 1] - x[i], or dx (1). 0 of no samples."""
+
+def triangular_solve(b: Tensor, A: Tensor, upper: _builtins.bool = True, transpose: _builtins.bool = False, unitriangular: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+    """(solution, cloned_coefficient): X with T X = b, T a triangle of A, T^T in its place if `transpose`; and a copy of A."""
 
 def tril(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of the last two dimensions, zeros elsewhere."""

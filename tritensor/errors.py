@@ -1,5 +1,7 @@
 """The errors tritensor raises: one class per kind of mistake, each also the built-in that PyTorch or numpy users catch."""
 
+import numpy as np
+
 
 class ShapeError(ValueError, RuntimeError):
     """Sizes that do not fit together; the message names the op, what was given and what disagrees."""
@@ -39,6 +41,10 @@ class GradError(RuntimeError):
 
 class RegistrationError(TypeError):
     """An op record that is unfinished or contradicts itself; nothing was registered."""
+
+
+class LinAlgError(np.linalg.LinAlgError, RuntimeError):
+    """Matrices that a factorization cannot take for what their numbers are: singular, or not positive definite."""
 
 
 class LaunchError(RuntimeError):

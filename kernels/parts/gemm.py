@@ -167,13 +167,34 @@ def _blas_ready(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x)
 
 
+_PIECE = (1 << 22) - 1
+
+
 def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Integer product: through float64 BLAS where every partial sum is below 2^53 and so exact, else numpy's own loop."""
     if a.size and b.size and a.size * b.shape[-1] > 4096:
         bound = max(abs(int(a.max())), abs(int(a.min()))) * max(abs(int(b.max())), abs(int(b.min()))) * a.shape[-1]
         if bound < 1 << 53:
             return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
+        if a.dtype.itemsize >= 4 and a.shape[-1] < 512:
+            return _by_pieces(a, b)
     return np.matmul(a, b)
+
+
+def _by_pieces(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b modulo the type's width: of pieces of 22 bits, whose sums of fewer than 512 products are below 2^53, those that reach into the width."""
+    bits = 8 * a.dtype.itemsize
+    pieces = [
+        [((x.astype(np.int64).view(np.uint64) >> np.uint64(s)) & np.uint64(_PIECE)).astype(np.float64) for s in range(0, bits, 22)]
+        for x in (a, b)
+    ]
+    total: np.ndarray | None = None
+    for i, left in enumerate(pieces[0]):
+        for j, right in enumerate(pieces[1][: -(-bits // 22) - i]):
+            part = np.matmul(left, right).astype(np.uint64) << np.uint64(22 * (i + j))
+            total = part if total is None else np.add(total, part, out=total)
+    assert total is not None
+    return total.view(np.int64).astype(a.dtype)
 
 
 def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -18,6 +18,9 @@ from tritensor.tensor.core import Tensor
 
 STEP = 1e-5
 TOLERANCE = 2e-6
+# Not asked here but in tests/kernels/factorizations: of random seeds, which ask for what is not defined, there is no gradient.
+_PHASE = "vectors are given up to a phase"
+ELSEWHERE = {"svd": _PHASE, "eigh": _PHASE, "eig": _PHASE, "cholesky": "imaginary parts of the diagonal are not read"}
 
 
 def complex_samples(op: Op) -> list[Sample]:
@@ -25,7 +28,7 @@ def complex_samples(op: Op) -> list[Sample]:
     rng = np.random.default_rng(3)
     found = []
     for s in samples(op):
-        if not s.smooth or "dtype" in s.attrs or "device" in op.attrs or "seed" in op.attrs or op.mutates:
+        if op.name in ELSEWHERE or not s.smooth or "dtype" in s.attrs or "device" in op.attrs or "seed" in op.attrs or op.mutates:
             continue
         inputs = tuple(_imaginary(x, rng) for x in s.inputs)
         if not any(isinstance(x, np.ndarray) and x.dtype.kind == "c" and 0 < x.size < 200 for x in inputs):

@@ -42,7 +42,7 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.load", "mmap=", PICKLE),
     ("torch.save", "pickle_protocol=", PICKLE),
     ("torch.load", "default of weights_only", PICKLE),
-    ("torch.norm torch.tensordot", "call by place", BY_NAME),
+    ("torch.norm torch.tensordot torch.lu", "call by place", BY_NAME),
     *(("autograd.gradcheck autograd.gradgradcheck", f"{k}=", CHECKS) for k in _BOTH_CHECKS),
     *(("autograd.gradcheck", f"{k}=", CHECKS) for k in ("check_backward_ad", "check_batched_forward_grad", "check_forward_ad")),
     *(("autograd.gradgradcheck", f"{k}=", CHECKS) for k in ("check_fwd_over_rev", "check_rev_over_rev", "gen_non_contig_grad_outputs")),

@@ -58,6 +58,7 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "searchsorted": {"sorted_sequence": lambda: tt.ones(3)},
     "nonzero_static": {"size": lambda: 3},
     **{k: {"p": lambda: 1} for k in ("mvlgamma", "mvlgamma_", "multigammaln")},
+    "ormqr": {"tau": lambda: tt.ones(3)},
     "float_power_": {"self": lambda: m().double()},
 }
 # What is taken where a tensor is meant, and is no mistake: (function, argument).

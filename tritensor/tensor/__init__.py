@@ -5,6 +5,7 @@ from tritensor.tensor import printing as printing
 from tritensor.tensor import values as values
 from tritensor.tensor.aliasing import inplace as inplace
 from tritensor.tensor.functions import creation as creation
+from tritensor.tensor.functions import factorizations as factorizations
 from tritensor.tensor.functions import images as images
 from tritensor.tensor.functions import indexing as indexing
 from tritensor.tensor.functions import linear as linear

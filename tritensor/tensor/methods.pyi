@@ -163,10 +163,10 @@ class Methods:
         """x + alpha * other."""
 
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """beta * input + alpha * the sum over the batch of bmm(batch1, batch2)."""
+        """beta * input + alpha * the sum over the batch of bmm(batch1, batch2), as one product: of rows of all matrices by columns of all."""
 
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
-        """beta * input + alpha * the sum over the batch of bmm(batch1, batch2)."""
+        """addbmm in place; a tensor that no graph remembers, and that is smaller than the sum, gets its shape, as in PyTorch."""
 
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """x + value * tensor1 / tensor2."""
@@ -181,10 +181,10 @@ class Methods:
         """x + value * tensor1 * tensor2."""
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape."""
+        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
 
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
-        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape."""
+        """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
 
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """beta * input + alpha * (mat @ vec)."""
@@ -193,10 +193,10 @@ class Methods:
         """beta * input + alpha * (mat @ vec)."""
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """beta * input + alpha * outer(vec1, vec2)."""
+        """beta * input + alpha * outer(vec1, vec2); of bools (beta and input) or (alpha and vec1 and vec2). Raises DTypeError for fractions and integers."""
 
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
-        """beta * input + alpha * outer(vec1, vec2)."""
+        """beta * input + alpha * outer(vec1, vec2); of bools (beta and input) or (alpha and vec1 and vec2). Raises DTypeError for fractions and integers."""
 
     def adjoint(self) -> Tensor:
         """The last two dimensions exchanged, complex numbers conjugated."""
@@ -405,6 +405,15 @@ class Methods:
     def char(self, memory_format: Any = ...) -> Tensor:
         """x as int8; itself when it is."""
 
+    def cholesky(self, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The Cholesky factor of positive definite matrices, the upper one if `upper`; see linalg.cholesky."""
+
+    def cholesky_inverse(self, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+
+    def cholesky_solve(self, L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """X with A X = B, for the Cholesky factor L of A (its upper one if `upper`); batches broadcast."""
+
     def chunk(self, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """At most `chunks` parts of equal size, the last smaller where they do not divide."""
 
@@ -483,6 +492,9 @@ class Methods:
     def cpu(self, memory_format: Any = ...) -> Tensor:
         """x on the CPU; itself when it is there."""
 
+    def cross(self, other: Tensor, dim: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+        """The vector product along dim, which has size 3; without dim the first dimension of size 3. Batches broadcast."""
+
     def cuda(self, device: Any = None, non_blocking: _builtins.bool = False, memory_format: Any = ...) -> Tensor:
         """x on a GPU; itself when it is there. `non_blocking` as in `to`. Raises DeviceError when there is none."""
 
@@ -521,6 +533,9 @@ class Methods:
 
     def deg2rad_(self) -> Tensor:
         """Degrees as radians."""
+
+    def det(self, *, out: Tensor | None = None) -> Tensor:
+        """Determinants of square matrices (..., n, n). Its gradient, the cofactors, exists for singular matrices too."""
 
     def diag(self, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
         """The diagonal of a matrix (a copy; `diagonal` gives a view), or the matrix with a vector on its diagonal."""
@@ -714,6 +729,9 @@ class Methods:
     def geometric_(self, p: _builtins.float, *, generator: Generator | None = None) -> Tensor:
         """Overwrite x with numbers of trials until the first success of probability p: ceil(log(u) / log(1 - p)), 1 at least."""
 
+    def geqrf(self, *, out: Tensor | None = None) -> Any:
+        """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
+
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
@@ -824,6 +842,9 @@ class Methods:
 
     def int(self, memory_format: Any = ...) -> Tensor:
         """x as int32; itself when it is."""
+
+    def inverse(self, *, out: Tensor | None = None) -> Tensor:
+        """The inverse of square matrices, another name of linalg.inv. Raises LinAlgError where there is none."""
 
     def is_conj(self) -> _builtins.bool:
         """Whether x is conjugated lazily: never, here."""
@@ -964,6 +985,9 @@ class Methods:
     def logcumsumexp(self, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """log of the running sum of e^x along dim, from the largest so far down, so that nothing overflows. DTypeError for types that are not floating."""
 
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant: NaN where a real one is negative, -inf where it is 0."""
+
     def logical_and(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Whether neither is 0."""
 
@@ -1006,6 +1030,12 @@ class Methods:
     def lt_(self, other: Any) -> Tensor:
         """Whether x < other."""
 
+    def lu(self, pivot: _builtins.bool = True, get_infos: _builtins.bool = False, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
+        """(LU, pivots), or with info if `get_infos`; see linalg.lu_factor_ex."""
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """X with A X = b, A given by its LU; see linalg.lu_solve."""
+
     @property
     def mH(self) -> Tensor:
         """The last two dimensions exchanged, complex numbers conjugated."""
@@ -1031,6 +1061,12 @@ class Methods:
 
     def matmul(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column."""
+
+    def matrix_exp(self) -> Tensor:
+        """The exponential 1 + x + x^2 / 2 + ... of square matrices (..., n, n), by scaling and squaring (Higham 2005)."""
+
+    def matrix_power(self, n: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+        """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
 
     def matrix_transpose(self) -> Tensor:
         """The last two dimensions exchanged."""
@@ -1179,6 +1215,12 @@ class Methods:
     def not_equal_(self, other: Any) -> Tensor:
         """Whether x != other."""
 
+    def orgqr(self, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
+        """Another name of linalg.householder_product."""
+
+    def ormqr(self, tau: Tensor, other: Tensor, left: _builtins.bool = True, transpose: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+        """Q other, or other Q unless `left`, for Q = H_1 ... H_k of geqrf's reflectors; Q^H in its place if `transpose`."""
+
     def outer(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
 
@@ -1190,6 +1232,9 @@ class Methods:
 
     def pin_memory(self, device: Any = None) -> Tensor:
         """A copy of x in pinned host memory, from and to which a GPU copies by itself; x itself when it lies there."""
+
+    def pinverse(self, rcond: _builtins.float = 1e-15) -> Tensor:
+        """The pseudo-inverse of matrices; singular values at most rcond times the largest count as 0."""
 
     def polygamma(self, n: _builtins.int) -> Tensor:
         """The n-th derivative of digamma."""
@@ -1214,6 +1259,9 @@ class Methods:
 
     def put_(self, index: Tensor, source: Tensor, accumulate: _builtins.bool = False) -> Tensor:
         """A copy of x with source's elements written, or added, at places of the flattened x; index and source have as many elements."""
+
+    def qr(self, some: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+        """(Q, R) with x = Q R; see linalg.qr, whose mode is "reduced" if `some`, else "complete"."""
 
     def quantile(self, q: Any, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, interpolation: _builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
         """The element at q (n - 1) of the sorted elements over dim (None: all), interpolated between two neighbours; NaN where there is one."""
@@ -1380,6 +1428,9 @@ class Methods:
     def slice_scatter(self, src: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
         """A copy of x in which src stands at start:end:step of a dimension."""
 
+    def slogdet(self, *, out: Tensor | None = None) -> Any:
+        """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
+
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
 
@@ -1440,6 +1491,9 @@ class Methods:
     def sum_to_size(self, *size: Any) -> Tensor:
         """x summed to a shape that broadcasts to its own: the reverse of expand; x itself where nothing is summed."""
 
+    def svd(self, some: _builtins.bool = True, compute_uv: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
+        """(U, S, V) with x = U diag(S) V^H, V and not V^H; U and V have all columns unless `some`, and are zero unless `compute_uv`."""
+
     def swapaxes(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
@@ -1491,11 +1545,17 @@ class Methods:
     def topk(self, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
         """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
 
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal; int64 of integers. Raises ShapeError for what is no matrix, DTypeError for bools."""
+
     def transpose(self, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
         """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
     def transpose_(self, *args: Any, **kwargs: Any) -> Tensor:
         """transpose, in place: the memory stays, this tensor's shape changes."""
+
+    def triangular_solve(self, A: Tensor, upper: _builtins.bool = True, transpose: _builtins.bool = False, unitriangular: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
+        """(solution, cloned_coefficient): X with T X = b, T a triangle of A, T^T in its place if `transpose`; and a copy of A."""
 
     def tril(self, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
         """The lower triangle of the last two dimensions, zeros elsewhere."""

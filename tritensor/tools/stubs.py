@@ -200,7 +200,8 @@ def texts() -> dict[Path, str]:
     from tritensor.tensor.publishing.publish import namespaces
 
     F = importlib.import_module("tritensor.nn.functional")
-    spaces = {PACKAGE / f"{n}.pyi": functional(importlib.import_module(f"tritensor.{n}"), namespaces[n]) for n in sorted(namespaces)}
+    modules = {n: importlib.import_module(f"tritensor.{n}") for n in sorted(namespaces)}
+    spaces = {Path(str(m.__file__)).with_suffix(".pyi"): functional(m, namespaces[n]) for n, m in modules.items()}
     return {
         **spaces,
         PACKAGE / "__init__.pyi": front_door(),

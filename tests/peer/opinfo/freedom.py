@@ -34,7 +34,9 @@ TOLERANCE = {
 }
 
 # Ops whose answers are worse conditioned than that: a factor to both, and why.
-WIDER: dict[str, tuple[float, str]] = {}
+WIDER: dict[str, tuple[float, str]] = {
+    "matrix_exp": (30.0, "a sample of norm 27: PyTorch's float32 is off by 3e-6 of the largest element, ours by 1e-6"),
+}
 
 
 def values_matter(name: str) -> bool:

@@ -9,6 +9,7 @@ CUDA_SOURCE = (
 SPARSE = "sparse tensors are not part of the library"
 
 REASONS: dict[str, str] = {
+    "svd_lowrank": "its random projection is drawn from another stream, and of a matrix that is not of low rank the answer is another approximation",
     "_batch_norm_with_update": PRIVATE,
     "_chunk_cat": PRIVATE,
     "_native_batch_norm_legit": PRIVATE,

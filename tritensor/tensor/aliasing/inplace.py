@@ -233,11 +233,15 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
                 "give an out of the result's shape, or an empty one",
                 stacklevel=3,
             )
-        value = _castable(out, value, name)
-        _resize(out, value)
-        version_of(out).bump(name)
+        resize(out, value, name)
         return out
     return overwrite(out, value, name)
+
+
+def resize(x: Tensor, value: Tensor, name: str) -> None:
+    """Make `value` the contents of x and its shape x's; x keeps its type."""
+    _resize(x, _castable(x, value, name))
+    version_of(x).bump(name)
 
 
 def _castable(out: Tensor, value: Tensor, name: str) -> Tensor:

@@ -12,11 +12,11 @@ from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
-from tritensor.tensor.publishing.publish import checked, function
+from tritensor.tensor.publishing.publish import function
 from tritensor.transfer import from_host
 
 
-@checked
+@function(namespace="linalg", out=True)
 def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """(sum |x|^ord)^(1/ord) over dims, of x seen as vectors, for every number `ord`: 0 counts what is not zero, inf and -inf are the largest and smallest.
 

@@ -1,0 +1,116 @@
+"""Cholesky: a = L L^H of positive definite matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ShapeError
+from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, each_or_all, refuse_matrix, refuse_shape
+from tritensor.kernels.factorizations.triangular import solved_triangular
+from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+
+
+def _failed_minor(a: np.ndarray) -> int:
+    """The order of the first leading minor that is not positive definite, by halving."""
+    good, bad = 0, a.shape[-1]
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            np.linalg.cholesky(a[:middle, :middle])
+            good = middle
+        except np.linalg.LinAlgError:
+            bad = middle
+    return bad
+
+
+# a = y y^H, y lower; with upper a = y^H y
+def _cholesky(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """The factor of one triangle of a (the other is not read), and the order of the first minor that is not positive definite (0: none)."""
+    lower, info = each_or_all(np.linalg.cholesky, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
+    return (np.ascontiguousarray(lower.swapaxes(-1, -2).conj()) if upper else lower), info
+
+
+def _shape(a: Any, *, upper: bool = False) -> tuple[Spec, Spec]:
+    refuse_matrix("cholesky", a, square=True)
+    return Spec(tuple(a.shape), a.dtype), Spec(tuple(a.shape[:-2]), np.dtype(np.int32))
+
+
+def _rule(g: Any, y: Any, upper: bool) -> Any:
+    """L^-H S L^-1 / 2, S of the lower triangle of L^H g and that of its adjoint above. Murray, "Differentiation of the Cholesky decomposition" (2016)."""
+    lower, g = (adjoint(y), adjoint(g[0])) if upper else (y, g[0])
+    inner = ops.matmul(adjoint(lower), g)
+    middle = ops.mul(ops.add(ops.tril(inner, diagonal=0), adjoint(ops.tril(inner, diagonal=-1))), 0.5)
+    half = ops.solve_triangular(adjoint(lower), middle, upper=True)
+    return adjoint(ops.solve_triangular(adjoint(lower), adjoint(half), upper=True))
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    # One triangle is read and the gradient is that among symmetric matrices: single elements have no differences to hold it to;
+    # tests/kernels/factorizations asks of x x^H + 1.
+    def a(*size: int) -> np.ndarray:
+        x = rng.standard_normal(size)
+        return np.asarray(x @ x.swapaxes(-1, -2) + np.eye(size[-1]))
+
+    found = [
+        Sample(a(3, 3)),
+        Sample(a(2, 4, 4), upper=True),
+        Sample(a(2, 1, 2, 2)),
+        Sample(np.zeros((0, 0))),
+        Sample(np.stack([np.eye(3), np.diag([1.0, -1, 1])])),
+    ]
+    one = Sample(rng.uniform(1, 2, (2, 1, 1)), in_c_order=True)
+    return [one] + [Sample(*s.inputs, in_c_order=True, smooth=False, **s.attrs) for s in found]
+
+
+op(
+    "cholesky", _cholesky, shape=_shape, rule=_rule, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    doc="The triangular factor of positive definite matrices.",
+)  # fmt: skip
+
+
+# (l l^H) x = b, l lower; with upper (l^H l) x = b
+def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> np.ndarray:
+    """x by two substitutions; one triangle of l is read."""
+    lower = factor.swapaxes(-1, -2).conj() if upper else factor
+    return solved_triangular(lower.swapaxes(-1, -2).conj(), solved_triangular(lower, b, upper=False), upper=True)
+
+
+def _solve_shape(b: Any, factor: Any, *, upper: bool) -> Spec:
+    refuse_matrix("cholesky_solve", factor, square=True, label="L")
+    refuse_shape("cholesky_solve", b, label="B")
+    refuse_mixed("cholesky_solve", ("B", b), ("L", factor))
+    if factor.shape[:-1] != b.shape[:-1]:
+        raise ShapeError(
+            f"cholesky_solve: B {tuple(b.shape)}, L {tuple(factor.shape)}: B must have L's {factor.shape[-1]} rows, and its batch"
+        )
+    return Spec(tuple(b.shape), b.dtype)
+
+
+def _solve_rule_b(g: Any, factor: Any, upper: bool) -> Any:
+    return ops.cholesky_solve(g, factor, upper=upper)
+
+
+def _solve_rule_l(g: Any, factor: Any, x: Any, upper: bool) -> Any:
+    """-(h + h^H) l, h = (l l^H)^-1 g x^H: that of every element of l, as if the other triangle of zeros were read, which is PyTorch's."""
+    h = ops.matmul(ops.cholesky_solve(g, factor, upper=upper), adjoint(x))
+    both = ops.neg(ops.add(h, adjoint(h)))
+    return ops.matmul(factor, both) if upper else ops.matmul(both, factor)
+
+
+def _solve_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    lower = np.tril(x((2, 4, 4))) + 3 * np.eye(4)
+    return [
+        Sample(x((2, 1, 2)), rng.uniform(1, 2, (2, 1, 1)), upper=False, in_c_order=True),
+        Sample(x((2, 4, 2)), lower, upper=False, in_c_order=True, smooth=False),
+        Sample(x((4, 1)), lower[0].T, upper=True, in_c_order=True, smooth=False),
+        Sample(x((0, 2)), np.zeros((0, 0)), upper=True, in_c_order=True, smooth=False),
+    ]
+
+
+op(
+    "cholesky_solve", _cholesky_solve, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",), samples=_solve_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
+)  # fmt: skip

@@ -1,0 +1,180 @@
+"""LDL: symmetric and Hermitian matrices that need not be positive definite, by diagonal pivoting, and systems with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.kernels.factorizations.matrices import NUMBERS, batched, refuse_matrix, refuse_shape
+from tritensor.table import Sample, Spec, op, refuse_mixed
+
+_GROWTH = (1 + 17**0.5) / 8  # Bunch and Kaufman's bound between pivots of one row and of two
+
+
+def _size(x: Any) -> Any:
+    return np.abs(x.real) + np.abs(x.imag)
+
+
+def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
+    """The row to exchange, how many rows the pivot has, and whether the column is all zero."""
+    n = len(a)
+    here = abs(a[k, k].real) if hermitian else _size(a[k, k])
+    below = _size(a[k + 1 :, k])
+    at = k + 1 + int(below.argmax()) if k + 1 < n else k
+    largest = below[at - k - 1] if k + 1 < n else 0.0
+    if max(here, largest) == 0 or np.isnan(here):
+        return k, 1, True
+    if here >= _GROWTH * largest:
+        return k, 1, False
+    row = np.concatenate([_size(a[at, k:at]), _size(a[at + 1 :, at])]).max()
+    if here >= _GROWTH * largest * (largest / row):
+        return k, 1, False
+    there = abs(a[at, at].real) if hermitian else _size(a[at, at])
+    return (at, 1, False) if there >= _GROWTH * row else (at, 2, False)
+
+
+def _exchange(a: np.ndarray, k: int, kk: int, at: int, hermitian: bool) -> None:
+    """Rows and columns kk and `at` of the lower triangle exchanged."""
+    turn = np.conj if hermitian else np.asarray
+    a[at + 1 :, [kk, at]] = a[at + 1 :, [at, kk]]
+    between = a[kk + 1 : at, kk].copy()
+    a[kk + 1 : at, kk] = turn(a[at, kk + 1 : at])
+    a[at, kk + 1 : at] = turn(between)
+    if hermitian:
+        a[at, kk] = np.conj(a[at, kk])
+    a[kk, kk], a[at, at] = a[at, at], a[kk, kk]
+    if kk > k:
+        a[kk, k], a[at, k] = a[at, k], a[kk, k]
+
+
+def _factor_one(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
+    """a (n, n), lower triangle, in its own memory: the pivots counted from 1, negative for those of two rows, and the first zero pivot.
+
+    Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems" (1977), as LAPACK's sytf2 lays it out.
+    """
+    n = len(a)
+    turn = np.conj if hermitian else np.asarray
+    pivots, info, k = np.zeros(n, np.int32), 0, 0
+    while k < n:
+        at, step, zero = _pivot(a, k, hermitian)
+        kk = k + step - 1
+        if zero:
+            info = info or k + 1
+        else:
+            if at != kk:
+                _exchange(a, k, kk, at, hermitian)
+            rest = slice(k + step, n)
+            if step == 1:
+                column = a[rest, k] / a[k, k]
+                a[rest, rest] -= np.outer(column, turn(a[rest, k]))
+                a[rest, k] = column
+            else:
+                d = np.array([[a[k, k], turn(a[kk, k])], [a[kk, k], a[kk, kk]]])
+                both = a[rest, k : k + 2].copy()
+                solved = both @ np.linalg.inv(d)
+                a[rest, rest] -= solved @ turn(both).T
+                a[rest, k : k + 2] = solved
+        if hermitian:
+            i = np.arange(k, n)
+            a[i, i] = a[i, i].real
+        pivots[k : k + step] = at + 1 if step == 1 else -(at + 1)
+        k += step
+    return pivots, info
+
+
+# a = P L D L^H P^T, or with T for H; D has blocks of one and two rows
+def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """L below the diagonal and D on and below it, the exchanges of rows as LAPACK counts them, and the first zero pivot (0: none)."""
+    ld = np.tril(a)
+    work = batched(ld)
+    pivots, info = np.zeros((len(work), a.shape[-1]), np.int32), np.zeros(len(work), np.int32)
+    with np.errstate(all="ignore"):
+        for i, one in enumerate(work):
+            pivots[i], info[i] = _factor_one(one, hermitian and a.dtype.kind == "c")
+    return np.tril(ld), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
+
+
+def _factor_shape(a: Any, *, hermitian: bool) -> tuple[Spec, Spec, Spec]:
+    refuse_matrix("ldl_factor", a, square=True)
+    return Spec(tuple(a.shape), a.dtype), Spec(tuple(a.shape[:-1]), np.dtype(np.int32)), Spec(tuple(a.shape[:-2]), np.dtype(np.int32))
+
+
+def _steps(pivots: np.ndarray) -> list[tuple[int, int, int]]:
+    """(first row, how many rows, the row that was exchanged with the last of them) of each pivot."""
+    found, k = [], 0
+    while k < len(pivots):
+        step = 1 if pivots[k] > 0 else 2
+        found.append((k, step, abs(int(pivots[k])) - 1))
+        k += step
+    return found
+
+
+def _solve_one(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool) -> None:
+    """x in b's memory: L y = P^T b, D z = y, L^H x = z, pivot by pivot."""
+    turn = np.conj if hermitian else np.asarray
+    steps = _steps(pivots)
+    for k, step, at in steps:
+        last = k + step - 1
+        if at != last:
+            b[[last, at]] = b[[at, last]]
+        b[k + step :] -= a[k + step :, k : k + step] @ b[k : k + step]
+        if step == 1:
+            b[k] /= a[k, k]
+        else:
+            b[k : k + 2] = np.linalg.solve(np.array([[a[k, k], turn(a[last, k])], [a[last, k], a[last, last]]]), b[k : k + 2])
+    for k, step, at in reversed(steps):
+        last = k + step - 1
+        b[k : k + step] -= turn(a[k + step :, k : k + step]).T @ b[k + step :]
+        if at != last:
+            b[[last, at]] = b[[at, last]]
+
+
+def _ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermitian: bool) -> np.ndarray:
+    """x with a x = b, a given by what ldl_factor made of it."""
+    x = np.array(b, order="C")
+    with np.errstate(all="ignore"):
+        for one, exchanged, columns in zip(batched(ld), batched(pivots[..., None, :])[:, 0], batched(x), strict=True):
+            _solve_one(one, exchanged, columns, hermitian and ld.dtype.kind == "c")
+    return x
+
+
+def _solve_shape(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Spec:
+    refuse_matrix("ldl_solve", ld, square=True, label="LD")
+    refuse_shape("ldl_solve", b, label="B")
+    refuse_mixed("ldl_solve", ("LD", ld), ("B", b))
+    if np.dtype(pivots.dtype).kind != "i":
+        raise DTypeError(f"ldl_solve: pivots is {pivots.dtype}; ldl_factor gives int32")
+    if tuple(pivots.shape) != tuple(ld.shape[:-1]) or ld.shape[:-1] != b.shape[:-1]:
+        given = f"LD {tuple(ld.shape)}, pivots {tuple(pivots.shape)}, B {tuple(b.shape)}"
+        raise ShapeError(f"ldl_solve: {given}: pivots must have LD's rows, B too, and all the same batch")
+    return Spec(tuple(b.shape), b.dtype)
+
+
+def _symmetric(rng: np.random.Generator, *size: int) -> np.ndarray:
+    x = rng.standard_normal(size)
+    return np.asarray(x + x.swapaxes(-1, -2))
+
+
+def _factor_samples(rng: np.random.Generator) -> list[Sample]:
+    found = [_symmetric(rng, 3, 3), _symmetric(rng, 2, 5, 5), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2)), np.zeros((0, 0))]
+    return [Sample(x, hermitian=h, in_c_order=True) for x in found for h in (False, True)]
+
+
+def _solve_samples(rng: np.random.Generator) -> list[Sample]:
+    found = []
+    for a in (_symmetric(rng, 4, 4), _symmetric(rng, 2, 3, 3), np.array([[0.0, 1], [1, 0]])):
+        ld, pivots, _ = _ldl_factor(a, hermitian=False)
+        found.append(Sample(ld, pivots, rng.standard_normal((*a.shape[:-1], 2)), hermitian=False, in_c_order=True))
+    return found
+
+
+op(
+    "ldl_factor", _ldl_factor, shape=_factor_shape, outputs=("ld", "pivots", "info"), samples=_factor_samples, host=True, differentiable=False,
+    dtypes=NUMBERS, doc="L and D of symmetric or Hermitian matrices.",
+)  # fmt: skip
+op(
+    "ldl_solve", _ldl_solve, shape=_solve_shape, outputs=("x",), samples=_solve_samples, host=True, differentiable=False, dtypes=NUMBERS,
+    doc="x with a x = b from an LDL factorization.",
+)  # fmt: skip

@@ -1,0 +1,133 @@
+"""What the factorizations share: refusals of shapes and types, transposes for rules, and numpy over a batch of which some matrices fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops, refuse_kind
+
+MANY = 32  # matrices of a batch from which on they are worked side by side
+NUMBERS = ("float64", "float32")  # LAPACK has no 16-bit numbers
+
+_REAL = {"f": "f", "d": "d", "F": "f", "D": "d"}
+
+
+def refuse_type(name: str, x: Any, label: str = "A") -> None:
+    """Raise DTypeError for what LAPACK does not factor: integers and 16-bit floats."""
+    refuse_kind(name, x.dtype, ("float", "complex"), label)
+    if np.dtype(x.dtype).itemsize < 4:
+        raise DTypeError(f"{name}: {label} is {dtypes.of(x.dtype).name}; 16-bit floats are not factored; cast it with .float()")
+
+
+def refuse_shape(name: str, x: Any, square: bool = False, label: str = "A") -> None:
+    """Raise ShapeError for what is no matrix, or no square one."""
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: {label} {tuple(x.shape)} has {len(x.shape)} dimensions; give a matrix, or a batch of them")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name}: {label} {tuple(x.shape)} is {x.shape[-2]} x {x.shape[-1]}; the matrices must be square")
+
+
+def refuse_matrix(name: str, x: Any, square: bool = False, label: str = "A") -> None:
+    """Raise ShapeError or DTypeError for what LAPACK does not factor."""
+    refuse_shape(name, x, square, label)
+    refuse_type(name, x, label)
+
+
+def real_type(dtype: np.dtype) -> np.dtype:
+    """The type of absolute values."""
+    return np.dtype(_REAL.get(np.dtype(dtype).char, dtype))
+
+
+# ---------------------------------------------------------------- for rules, which compute on tensors
+
+
+def transposed(x: Any) -> Any:
+    """x^T of the last two dims."""
+    n = x.ndim
+    return ops.permute(x, dims=(*range(n - 2), n - 1, n - 2))
+
+
+def is_complex(x: Any) -> bool:
+    """Whether a tensor holds complex numbers."""
+    return bool(x.array.dtype.kind == "c")
+
+
+def conjugate(x: Any) -> Any:
+    """conj(x), x itself where it is real."""
+    return ops.conj(x) if is_complex(x) else x
+
+
+def adjoint(x: Any) -> Any:
+    """x^H."""
+    return transposed(conjugate(x))
+
+
+def columns(v: Any) -> Any:
+    """A vector (..., n) as a factor of columns, (..., 1, n)."""
+    return ops.reshape(v, shape=(*v.shape[:-1], 1, v.shape[-1]))
+
+
+def rows(v: Any) -> Any:
+    """A vector (..., n) as a factor of rows, (..., n, 1)."""
+    return ops.reshape(v, shape=(*v.shape, 1))
+
+
+def on_diagonal(v: Any) -> Any:
+    """Square matrices with v (..., n) on the diagonal."""
+    n = v.ndim
+    return ops.pad_diagonal(v, shape=(*v.shape, v.shape[-1]), offset=0, dim1=n - 1, dim2=n)
+
+
+def diagonal_of(x: Any) -> Any:
+    """The main diagonals of the last two dims."""
+    return ops.diagonal(x, offset=0, dim1=x.ndim - 2, dim2=x.ndim - 1)
+
+
+def part(x: Any, rows: slice = slice(None), columns: slice = slice(None)) -> Any:
+    """x[..., rows, columns], a view."""
+    return ops.index_view(x, index=(slice(None),) * (x.ndim - 2) + (rows, columns))
+
+
+def identity(n: int, of: Any) -> Any:
+    """The identity of size n in a tensor's type, on its device."""
+    return ops.eye(rows=n, columns=n, dtype=of.array.dtype, device=of.device)
+
+
+# ---------------------------------------------------------------- for references, which compute on numpy's arrays
+
+
+def batched(a: np.ndarray) -> np.ndarray:
+    """a (..., m, n) as (batch, m, n)."""
+    return a.reshape(math.prod(a.shape[:-2]), *a.shape[-2:])
+
+
+def runs(count: int, elements: int) -> list[slice]:
+    """A batch in runs that fit the cache, `elements` to a matrix."""
+    step = max(MANY, 65536 // max(elements, 1))
+    return [slice(i, min(i + step, count)) for i in range(0, count, step)]
+
+
+def each_or_all(
+    function: Callable[..., np.ndarray], info_of: Callable[[np.ndarray], int], a: np.ndarray, *more: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """function(a, *more) over a batch, and an int32 for each matrix: 0, or info_of(matrix) where numpy finds that it fails; its result is NaN."""
+    info = np.zeros(a.shape[:-2], np.int32)
+    try:
+        return function(a, *more), info
+    except np.linalg.LinAlgError:
+        pass
+    results, told = [], info.reshape(-1)
+    for i, parts in enumerate(zip(batched(a), *map(batched, more), strict=True)):
+        try:
+            results.append(function(*parts))
+        except np.linalg.LinAlgError:
+            told[i] = info_of(parts[0])
+            results.append(np.full((more[0] if more else a).shape[-2:], np.nan, a.dtype))
+    y = np.stack(results)
+    return y.reshape(*a.shape[:-2], *y.shape[1:]), info

@@ -1,0 +1,106 @@
+"""QR: a = Q R with orthonormal columns of Q, and the reflectors that LAPACK keeps it as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ArgumentError, GradError
+from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, diagonal_of, is_complex, on_diagonal, part, refuse_matrix
+from tritensor.table import Sample, Spec, op, ops
+
+_NUMPYS = {"reduced": "reduced", "complete": "complete", "r": "r"}
+
+
+# a = q r
+def _qr(a: np.ndarray, *, mode: str) -> tuple[np.ndarray, np.ndarray]:
+    """q (..., m, k) and r (..., k, n), k the smaller of m and n; "complete": k = m; "r": no q."""
+    if mode == "r":
+        return np.empty((0,), a.dtype), np.asarray(np.linalg.qr(a, "r"))
+    q, r = np.linalg.qr(a, mode)
+    return q, r
+
+
+def _shape(a: Any, *, mode: str) -> tuple[Spec, Spec]:
+    if mode not in _NUMPYS:
+        raise ArgumentError(f"qr: mode {mode!r}; it is 'reduced', 'complete' or 'r'")
+    refuse_matrix("qr", a)
+    *batch, m, n = a.shape
+    k = m if mode == "complete" else min(m, n)
+    return Spec((0,) if mode == "r" else (*batch, m, k), a.dtype), Spec((*batch, k, n), a.dtype)
+
+
+def _rule(g: Any, a: Any, q: Any, r: Any, mode: str) -> Any:
+    """For m >= n: [gQ + Q sym(triu(gR R^H - Q^H gQ))] R^-H, sym the Hermitian matrix with that upper triangle; of a wide a = [a1 | a2] the columns
+    a2 = Q R2 give gQ + a2 gR2^H to a1's. Walter and Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
+    experimental design" (2010); Roberts and Roberts, "QR and LQ decomposition matrix backpropagation algorithms" (2020)."""
+    m, n = a.shape[-2:]
+    if mode == "r":
+        raise GradError("qr: mode 'r' has no gradient, for want of Q; use mode 'reduced'")
+    if mode == "complete" and m > n:
+        raise GradError(
+            f"qr: a {tuple(a.shape)}: mode 'complete' has no gradient where there are more rows than columns; use mode 'reduced'"
+        )
+    gq, gr = (ops.mul(y, 0.0) if x is None else x for x, y in zip(g, (q, r), strict=True))
+    if m >= n:
+        return _tall(gq, gr, q, r)
+    first, rest = slice(0, m), slice(m, None)
+    right = part(gr, slice(None), rest)
+    left = _tall(
+        ops.add(gq, ops.matmul(part(a, slice(None), rest), adjoint(right))), part(gr, slice(None), first), q, part(r, slice(None), first)
+    )
+    return ops.cat(left, ops.matmul(q, right), dim=a.ndim - 1)
+
+
+def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
+    upper = ops.triu(ops.sub(ops.matmul(gr, adjoint(r)), ops.matmul(adjoint(q), gq)), diagonal=0)
+    diagonal = diagonal_of(upper)
+    if is_complex(diagonal):  # the diagonal of R is real
+        diagonal = ops.cast(ops.real(diagonal), dtype=diagonal.array.dtype)
+        upper = ops.add(ops.triu(upper, diagonal=1), on_diagonal(diagonal))
+    symmetric = ops.sub(ops.add(upper, adjoint(upper)), on_diagonal(diagonal))
+    total = ops.add(gq, ops.matmul(q, symmetric))
+    return adjoint(ops.solve_triangular(r, adjoint(total), upper=True))
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    return [
+        Sample(x((4, 3)), mode="reduced", in_c_order=True),
+        Sample(x((3, 3)), mode="complete", in_c_order=True),
+        Sample(x((2, 2, 4)), mode="reduced", in_c_order=True),
+        Sample(x((2, 4)), mode="complete", in_c_order=True),
+        Sample(np.zeros((3, 0)), mode="reduced", in_c_order=True, smooth=False),
+        Sample(np.zeros((2, 0, 3)), mode="reduced", in_c_order=True, smooth=False),
+    ]
+
+
+op(
+    "qr", _qr, shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    doc="a = q r.",
+)  # fmt: skip
+
+
+# a = H_1 ... H_k R, H_i = 1 - tau_i v_i v_i^H, v_i below the diagonal of y, R above it
+def _geqrf(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """LAPACK's compact QR: R with the reflectors below it, and their factors."""
+    h, tau = np.linalg.qr(a, "raw")
+    return np.ascontiguousarray(h.swapaxes(-1, -2)), tau
+
+
+def _geqrf_shape(a: Any) -> tuple[Spec, Spec]:
+    refuse_matrix("geqrf", a)
+    *batch, m, n = a.shape
+    return Spec(tuple(a.shape), a.dtype), Spec((*batch, min(m, n)), a.dtype)
+
+
+def _geqrf_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    return [Sample(x(shape), in_c_order=True) for shape in ((4, 3), (2, 3, 5), (3, 3))]
+
+
+op(
+    "geqrf", _geqrf, shape=_geqrf_shape, outputs=("y", "tau"), samples=_geqrf_samples, host=True, differentiable=False, dtypes=NUMBERS,
+    doc="QR as reflectors.",
+)  # fmt: skip

@@ -1,0 +1,107 @@
+"""Square systems and inverses, by LAPACK's LU, with a word for each matrix that is singular."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ShapeError
+from tritensor.kernels.factorizations.lu import factored, first_zero_pivot, order_of
+from tritensor.kernels.factorizations.matrices import NUMBERS, each_or_all, refuse_matrix, refuse_shape, transposed
+from tritensor.kernels.factorizations.triangular import solved_triangular
+from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+
+_INT = np.dtype(np.int32)
+LARGE = 300
+
+
+def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x with a x = b: LAPACK's gesv of small matrices; of large ones our LU and substitutions, which are more of matrix products."""
+    if a.shape[-1] < LARGE:
+        return np.linalg.solve(a, b)
+    lu, pivots, info = factored(a)
+    if info.any():
+        raise np.linalg.LinAlgError("a pivot is zero")
+    y = np.take_along_axis(b, order_of(pivots, a.shape[-1])[..., None], axis=-2)
+    return solved_triangular(lu, solved_triangular(lu, y, upper=False, unitriangular=True), upper=True)
+
+
+def _inverted(a: np.ndarray) -> np.ndarray:
+    return np.linalg.inv(a) if a.shape[-1] < LARGE else _solved(a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+# x = a^-1 b
+def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x with a x = b, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
+    return each_or_all(_solved, first_zero_pivot, a, b)
+
+
+def _solve_shape(a: Any, b: Any) -> tuple[Spec, Spec]:
+    refuse_matrix("solve", a, square=True)
+    refuse_shape("solve", b, label="B")
+    refuse_mixed("solve", ("A", a), ("B", b))
+    if a.shape[:-1] != b.shape[:-1]:
+        raise ShapeError(f"solve: A {tuple(a.shape)}, B {tuple(b.shape)}: B must have A's {a.shape[-1]} rows, and its batch")
+    return Spec(tuple(b.shape), b.dtype), Spec(tuple(a.shape[:-2]), _INT)
+
+
+def _solve_rule_a(g: Any, a: Any, x: Any) -> Any:
+    return ops.neg(ops.matmul(_solve_rule_b(g, a), transposed(x)))
+
+
+def _solve_rule_b(g: Any, a: Any) -> Any:
+    return ops.solve(transposed(a), g[0])[0]
+
+
+def _matrix(rng: np.random.Generator, *size: int) -> np.ndarray:
+    return rng.standard_normal(size) / size[-1] + 2 * np.eye(size[-1])
+
+
+def _solve_samples(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    return [
+        Sample(_matrix(rng, 3, 3), x((3, 2)), in_c_order=True),
+        Sample(_matrix(rng, 2, 4, 4), x((2, 4, 1)), in_c_order=True),
+        Sample(_matrix(rng, 2, 1, 2, 2), x((2, 1, 2, 3)), in_c_order=True),
+        Sample(np.zeros((0, 0)), np.zeros((0, 2)), in_c_order=True),
+        Sample(np.zeros((0, 3, 3)), np.zeros((0, 3, 2)), in_c_order=True),
+        Sample(np.stack([np.eye(2), np.ones((2, 2))]), x((2, 2, 1)), in_c_order=True, smooth=False),
+    ]
+
+
+op(
+    "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
+    dtypes=NUMBERS, doc="x with a x = b.",
+)  # fmt: skip
+
+
+# y = a^-1
+def inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inverses, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
+    return each_or_all(_inverted, first_zero_pivot, a)
+
+
+def _inv_shape(a: Any) -> tuple[Spec, Spec]:
+    refuse_matrix("inv", a, square=True)
+    return Spec(tuple(a.shape), a.dtype), Spec(tuple(a.shape[:-2]), _INT)
+
+
+def _inv_rule(g: Any, y: Any) -> Any:
+    t = transposed(y)
+    return ops.neg(ops.matmul(t, ops.matmul(g[0], t)))
+
+
+def _inv_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(_matrix(rng, 3, 3), in_c_order=True),
+        Sample(_matrix(rng, 2, 2, 2), in_c_order=True),
+        Sample(np.zeros((2, 0, 0)), in_c_order=True),
+        Sample(np.zeros((3, 3)), in_c_order=True, smooth=False),
+    ]
+
+
+op(
+    "inv", lambda a: inverse(a), shape=_inv_shape, rule=_inv_rule, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
+    doc="Inverses of square matrices.",
+)  # fmt: skip

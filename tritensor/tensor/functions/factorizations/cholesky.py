@@ -1,0 +1,57 @@
+"""Cholesky factors and systems that they solve."""
+
+from __future__ import annotations
+
+from tritensor.errors import ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.factorizations.matrices import identity, refuse_batches, refuse_failed, together
+from tritensor.tensor.functions.factorizations.results import CholeskyEx
+from tritensor.tensor.publishing.publish import function
+
+_FAILED = "not positive definite: its leading minor of order {0} is not; add a multiple of the identity, or use ldl_factor"
+
+
+@function(namespace="linalg", out=True, also={"input": "A"})
+def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
+    """(L, info): the Cholesky factor, and for each matrix the order of the first leading minor that is not positive definite, 0 where all are.
+
+    One triangle of A is read. Where info is not 0 the factor is NaN. Raises LinAlgError then, if check_errors.
+    """
+    y, info = ops.cholesky(A, upper=bool(upper))
+    if check_errors:
+        refuse_failed("cholesky_ex", info, _FAILED)
+    return CholeskyEx(y, info)
+
+
+@function(namespace="linalg", out=True, also={"input": "A"})
+def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
+    """L, lower triangular, with A = L L^H for positive definite A (..., n, n), or U with A = U^H U. One triangle of A is read.
+
+    Raises LinAlgError for what is not positive definite, ShapeError for what is not square, DTypeError for integers and 16-bit floats.
+    """
+    y, info = ops.cholesky(A, upper=bool(upper))
+    refuse_failed("cholesky", info, _FAILED)
+    return y
+
+
+def _systems(name: str, B: Tensor, L: Tensor) -> tuple[Tensor, Tensor]:
+    refuse_batches(name, B, "B")
+    refuse_batches(name, L, "L", square=True)
+    if L.shape[-1] != B.shape[-2]:
+        raise ShapeError(f"{name}: B {tuple(B.shape)}, L {tuple(L.shape)}: B must have L's {L.shape[-1]} rows")
+    return together(name, B, L, ("B", "L"))
+
+
+@function(out=True, also={"input": "B", "input2": "L"})
+def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """X with A X = B, for the Cholesky factor L of A (its upper one if `upper`); batches broadcast."""
+    B, L = _systems("cholesky_solve", B, L)
+    return ops.cholesky_solve(B, L, upper=bool(upper))
+
+
+@function(out=True, also={"input": "L"})
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+    refuse_batches("cholesky_inverse", L, "L", square=True)
+    return cholesky_solve(identity(L, L.shape[-1]), L, upper)

@@ -1,0 +1,34 @@
+"""Determinants and their logarithms."""
+
+from __future__ import annotations
+
+import math
+
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.factorizations.results import SignLog
+from tritensor.tensor.publishing.publish import function, namespaces
+
+
+@function(out=True, also={"A": "x"})
+def det(x: Tensor) -> Tensor:
+    """Determinants of square matrices (..., n, n). Its gradient, the cofactors, exists for singular matrices too."""
+    return ops.det(x)
+
+
+@function(out=True, also={"A": "x"})
+def slogdet(x: Tensor) -> SignLog:
+    """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
+    return SignLog(*ops.slogdet(x))
+
+
+@function
+def logdet(x: Tensor) -> Tensor:
+    """The logarithm of the determinant: NaN where a real one is negative, -inf where it is 0."""
+    sign, log = ops.slogdet(x)
+    if x.is_complex():
+        return ops.add(log, ops.log(sign))
+    return ops.where(ops.eq(sign, -1.0), math.nan, log)
+
+
+namespaces.setdefault("linalg", {}).update(det=det, slogdet=slogdet)

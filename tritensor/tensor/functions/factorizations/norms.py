@@ -1,0 +1,142 @@
+"""Norms of vectors and of matrices, and the condition numbers that they give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
+from tritensor.table import normal_dim, normal_dims, ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.factorizations.matrices import is_floating, refuse_batches, refuse_whole
+from tritensor.tensor.functions.factorizations.spectra import singular_values
+from tritensor.tensor.functions.reductions.distances import vector_norm
+from tritensor.tensor.functions.reductions.reductions import p_norm
+from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.publishing.publish import function
+
+Dims = int | Sequence[int] | None
+
+
+def _cast(name: str, x: Tensor, dtype: Any) -> Tensor:
+    """x in the type that is asked for, which must not be narrower, and in a floating one."""
+    if dtype is not None:
+        wanted = dtypes.as_dtype(dtype)
+        if wanted.kind not in ("float", "complex"):
+            raise DTypeError(f"{name}: dtype is {wanted.name}; give a floating type")
+        if is_floating(x) and (dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy or x.is_complex() != (wanted.kind == "complex")):
+            raise DTypeError(f"{name}: dtype {wanted.name} does not hold x's {x.dtype.name}; give a wider type of its kind")
+        x = ops.cast(x, dtype=wanted.numpy)
+    refuse_whole(name, x, "x")
+    return x
+
+
+_ORDERS = ("fro", "nuc")
+
+
+def _two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) != 2:
+        raise ShapeError(f"{name}: dim {dim}; a matrix has two dims, give a tuple of two")
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {x.ndim} dimensions; give a matrix, or a batch of them")
+    first, second = (normal_dim(name, d, x.ndim) for d in dims)
+    if first == second:
+        raise ShapeError(f"{name}: dim {dim} names a dimension twice")
+    return first, second
+
+
+def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
+    """A norm of the matrices along two dims."""
+    if isinstance(ord, str) and ord not in _ORDERS:
+        raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
+    if not isinstance(ord, str) and (isinstance(ord, bool) or ord not in (1, -1, 2, -2, math.inf, -math.inf)):
+        raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
+    first, second = _two_dims(name, x, dim)
+    x = _cast(name, x, dtype)
+    if ord == "fro":
+        return p_norm(x, 2.0, tuple(sorted((first, second))), keepdim)
+    if ord in ("nuc", 2, -2):
+        return _of_singular_values(name, x, ord, first, second, keepdim)
+    number = float(ord)
+    summed, chosen = (first, second) if abs(number) == 1 else (second, first)
+    if x.shape[chosen] == 0 and number < 0:
+        raise EmptyError(f"{name}: x {tuple(x.shape)} has no element along dim {chosen}, and ord {ord} chooses one")
+    sums = ops.sum(ops.abs(x), dim=(summed,), keepdim=True)
+    if x.shape[chosen] == 0:  # the largest of no sums, none of which is negative
+        y = ops.sum(sums, dim=(chosen,), keepdim=True)
+        return y if keepdim else _without(y, first, second)
+    y = (ops.amax if number > 0 else ops.amin)(sums, dim=(chosen,), keepdim=True)
+    return y if keepdim else _without(y, first, second)
+
+
+def _of_singular_values(name: str, x: Tensor, ord: Any, first: int, second: int, keepdim: bool) -> Tensor:
+    others = [d for d in range(x.ndim) if d not in (first, second)]
+    values = singular_values(ops.permute(x, dims=(*others, first, second)))
+    last = (values.ndim - 1,)
+    if ord == -2 and values.shape[-1] == 0:
+        raise EmptyError(f"{name}: x {tuple(x.shape)} has no singular value, and ord {ord} chooses one")
+    y = (ops.sum if ord == "nuc" or values.shape[-1] == 0 else ops.amax if ord > 0 else ops.amin)(values, dim=last, keepdim=False)
+    if not keepdim:
+        return y
+    return no_view(ops.reshape(y, shape=tuple(1 if d in (first, second) else n for d, n in enumerate(x.shape))))
+
+
+def _without(y: Tensor, first: int, second: int) -> Tensor:
+    return no_view(ops.reshape(y, shape=tuple(n for d, n in enumerate(y.shape) if d not in (first, second))))
+
+
+@function(namespace="linalg", out=True, also={"input": "A"})
+def matrix_norm(A: Tensor, ord: float | str = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """A norm of the matrices along two dims: "fro" the root of the sum of squares, "nuc" the sum of singular values, inf and -inf the largest and
+    smallest sum of a row's absolute values, 1 and -1 of a column's, 2 and -2 the largest and smallest singular value."""
+    return _matrix_norm("matrix_norm", A, ord, dim, bool(keepdim), dtype)
+
+
+@function(namespace="linalg", out=True, also={"input": "x", "A": "x"})
+def norm(x: Tensor, ord: float | str | None = None, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """A norm of vectors (dim is an int, or x has one dimension) or of matrices (dim is two, or x has two dimensions), by `ord`.
+
+    Without ord the 2-norm over dim, or of all elements; see vector_norm and matrix_norm.
+    """
+    if ord is None:
+        x = _cast("norm", x, dtype)
+        return p_norm(x, 2.0, normal_dims("norm", None if isinstance(dim, list | tuple) and not dim else dim, x.ndim), bool(keepdim))
+    if dim is None:
+        if x.ndim not in (1, 2):
+            raise ShapeError(f"norm: x {tuple(x.shape)} with ord {ord!r} and no dim: it must have one dimension or two; give dim")
+        dim = tuple(range(x.ndim))
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if isinstance(ord, str) or len(dims) == 2:
+        return _matrix_norm("norm", x, ord, dims, bool(keepdim), dtype)
+    if len(dims) != 1:
+        raise ShapeError(f"norm: dim {dim} with ord {ord!r}; give one dim for norms of vectors, two for norms of matrices")
+    return vector_norm(x, ord, dims, keepdim, dtype=dtype)
+
+
+@function(namespace="linalg", out=True, also={"input": "A"})
+def cond(A: Tensor, p: float | str | None = None) -> Tensor:
+    """The condition number |A| |A^-1| in the matrix norm p: None and 2 the ratio of the largest singular value to the smallest, -2 its inverse,
+    "fro", "nuc", inf, -inf, 1, -1 of square matrices, inf where A is singular."""
+    refuse_batches("cond", A)
+    refuse_whole("cond", A)
+    if p is None or p in (2, -2):
+        values = singular_values(A)
+        if values.shape[-1] == 0:
+            if A.array.size == 0 and A.ndim > 2 and 0 in A.shape[:-2]:
+                return ops.sum(values, dim=(values.ndim - 1,), keepdim=False)
+            return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=values.array.dtype, device=A.device)
+        last = (values.ndim - 1,)
+        large, small = ops.amax(values, dim=last, keepdim=False), ops.amin(values, dim=last, keepdim=False)
+        return ops.div(small, large) if p == -2 else ops.div(large, small)
+    refuse_batches("cond", A, square=True)
+    if A.shape[-1] == 0:
+        _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A.array.dtype, device=A.device), p, (-2, -1), False, None)
+        return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A.array.real.dtype), device=A.device)
+    inverse, info = ops.inv(A)
+    product = ops.mul(_matrix_norm("cond", A, p, (-2, -1), False, None), _matrix_norm("cond", inverse, p, (-2, -1), False, None))
+    return ops.where(ops.ne(info, 0), math.inf, product)

@@ -1,0 +1,67 @@
+"""Powers and the exponential of matrices, and of vectors by Vandermonde."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.factorizations.matrices import identity, part, refuse_batches, spread
+from tritensor.tensor.functions.factorizations.solving import inverted
+from tritensor.tensor.functions.shaping.reshaping import reshape_to
+from tritensor.tensor.publishing.publish import function, namespaces
+
+
+@function(out=True, also={"A": "x"})
+def matrix_power(x: Tensor, n: int) -> Tensor:
+    """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
+    refuse_batches("matrix_power", x, "input", square=True)
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise TypeError(f"matrix_power: n is {n!r}; it must be an int")
+    if n == 0:
+        eye = ops.copy(spread(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
+        return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if x.requires_grad else eye
+    square, left = (x, int(n)) if n > 0 else (inverted("matrix_power", x), -int(n))
+    if left == 1:
+        return ops.copy(square) if n > 0 else square
+    y: Any = None
+    while True:
+        if left & 1:
+            y = square if y is None else ops.matmul(y, square)
+        left >>= 1
+        if not left:
+            return y
+        square = ops.matmul(square, square)
+
+
+@function(also={"A": "x"})
+def matrix_exp(x: Tensor) -> Tensor:
+    """The exponential 1 + x + x^2 / 2 + ... of square matrices (..., n, n), by scaling and squaring (Higham 2005)."""
+    return ops.matrix_exp(x)
+
+
+@function(namespace="linalg", also={"input": "x"})
+def vander(x: Tensor, *, N: int | None = None) -> Tensor:
+    """Powers 0 to N - 1 (N: x's last size) of the elements of x (..., n) along a new last dim. int64 of integers."""
+    if x.dtype.kind == "bool":
+        raise DTypeError("vander: x is bool; cast it with .to(int64)")
+    if x.ndim < 1:
+        x = reshape_to(x, (1,))
+    n = x.shape[-1] if N is None else int(N)
+    if n <= 1:
+        raise ShapeError(f"vander: N is {n}; it must be 2 or more")
+    if x.dtype.kind in ("int", "uint") and x.array.dtype != np.int64:
+        x = ops.cast(x, dtype=np.dtype(np.int64))
+    column = reshape_to(x, (*x.shape, 1))
+    y = ops.full(shape=tuple(column.shape), value=1, dtype=x.array.dtype, device=x.device)
+    factor = column  # x to the power of how many columns there are: each round doubles them
+    while (have := y.shape[-1]) < n:
+        y = ops.cat(y, ops.mul(part(y, columns=slice(0, min(have, n - have))) if y.ndim > 1 else y, factor), dim=y.ndim - 1)
+        factor = ops.mul(factor, factor)
+    return y
+
+
+namespaces.setdefault("linalg", {}).update(matrix_power=matrix_power, matrix_exp=matrix_exp)

@@ -1,0 +1,90 @@
+"""Sums of products: addmm and its kin, beta * input + alpha * product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.tensor.aliasing.inplace import broadcasts_to, overwrite, resize
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.linear.products import bmm, outer, refuse_ndim
+from tritensor.tensor.functions.shaping.reshaping import reshape_to
+from tritensor.tensor.publishing.publish import checked, function
+
+_FLOATING = ("float", "complex")
+
+
+def _scaled(x: Tensor, factor: Any) -> Tensor:
+    return x if factor == 1 else ops.mul(x, factor)
+
+
+def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta * input + alpha * product; with beta 0 input is not read, so its NaN does not spread. Numbers for integers are cut to whole ones."""
+    if not broadcasts_to(tuple(input.shape), tuple(product.shape)):
+        raise ShapeError(f"{name}: input {tuple(input.shape)} does not broadcast to the product's shape {tuple(product.shape)}")
+    if product.dtype.kind not in _FLOATING and input.dtype.kind not in _FLOATING:
+        beta, alpha = int(beta), int(alpha)
+    product = _scaled(product, alpha)
+    return product if beta == 0 else ops.add(_scaled(input, beta), product)
+
+
+@function(inplace=True, out=True)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
+    refuse_ndim("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
+    return _added("addmm", input, ops.matmul(mat1, mat2), beta, alpha)
+
+
+@function(inplace=True, out=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec)."""
+    refuse_ndim("addmv", mat=(mat, 2), vec=(vec, 1))
+    return _added("addmv", input, ops.matmul(mat, vec), beta, alpha)
+
+
+@function(inplace=True, out=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2); of bools (beta and input) or (alpha and vec1 and vec2). Raises DTypeError for fractions and integers."""
+    kinds = {x.dtype.kind for x in (input, vec1, vec2)}
+    if not kinds & set(_FLOATING):
+        for label, number in (("beta", beta), ("alpha", alpha)):
+            if isinstance(number, float):
+                raise DTypeError(f"addr: {label} is {number!r}, and the tensors hold integers; give an int")
+    if kinds != {"bool"}:
+        return _added("addr", input, outer(_scaled(vec1, alpha), vec2), beta, 1)
+    product = outer(vec1, vec2)
+    if not broadcasts_to(tuple(input.shape), tuple(product.shape)):
+        raise ShapeError(f"addr: input {tuple(input.shape)} does not broadcast to the product's shape {tuple(product.shape)}")
+    return ops.logical_or(ops.logical_and(input, bool(beta)), ops.logical_and(product, bool(alpha)))
+
+
+@function(inplace=True, out=True)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * bmm(batch1, batch2)."""
+    return _added("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+
+
+@function(out=True)
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * the sum over the batch of bmm(batch1, batch2), as one product: of rows of all matrices by columns of all."""
+    refuse_ndim("addbmm", batch1=(batch1, 3), batch2=(batch2, 3))
+    (b1, m, k1), (b2, k2, n) = batch1.shape, batch2.shape
+    if b1 != b2 or k1 != k2:
+        raise ShapeError(f"addbmm: batch1 {tuple(batch1.shape)}, batch2 {tuple(batch2.shape)}: batches and inner sizes must be equal")
+    wide = reshape_to(ops.permute(batch1, dims=(1, 0, 2)), (m, b1 * k1))
+    return _added("addbmm", input, ops.matmul(wide, reshape_to(batch2, (b1 * k1, n))), beta, alpha)
+
+
+@checked
+def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """addbmm in place; a tensor that no graph remembers, and that is smaller than the sum, gets its shape, as in PyTorch."""
+    value = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    if tuple(value.shape) == tuple(input.shape) or (state.enabled and (input.tracked or value.tracked)):
+        return overwrite(input, value, "addbmm_")
+    resize(input, value, "addbmm_")
+    return input
+
+
+Tensor.addbmm_ = addbmm_  # type: ignore[method-assign]
