@@ -139,6 +139,8 @@ def function(f: Any) -> Any:
     if not module.startswith("torch"):
         return f
     name = getattr(f, "__qualname__", getattr(f, "__name__", ""))
+    if not name:  # an object that can be called, such as a sample's own entry of the database
+        raise Untranslatable(f"{module}'s {type(f).__name__}")
     for home in (module.removeprefix("torch").lstrip("."), "nn.functional", ""):
         found = named(f"{home}.{name}".lstrip("."))
         if found is not None:

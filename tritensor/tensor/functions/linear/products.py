@@ -149,11 +149,15 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     normal = normal_dims("norm", dims, x.ndim)
     others = tuple(a for a in range(x.ndim) if a not in normal)
     given = x.array.dtype
+    kept = tuple(1 if a in normal else n for a, n in enumerate(x.shape))
+    if x.is_complex():  # which live where LAPACK is
+        y = ops.sum(ops.svdvals(ops.permute(x, dims=(*others, *normal))), dim=(x.ndim - 2,), keepdim=False)
+        return no_view(ops.reshape(y, shape=kept)) if keepdim else y
     m = ops.permute(ops.cast(x, dtype=dtypes.accumulator(given)), dims=(*others, *normal))
     if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x
         m = m.transpose(-2, -1)
     y = ops.cast(ops.sum(ops.mul(m, _orthogonal_factor(m)), dim=(m.ndim - 2, m.ndim - 1), keepdim=False), dtype=given)
-    return no_view(ops.reshape(y, shape=tuple(1 if a in normal else n for a, n in enumerate(x.shape)))) if keepdim else y
+    return no_view(ops.reshape(y, shape=kept)) if keepdim else y
 
 
 def _orthogonal_factor(m: Tensor) -> Tensor:
