@@ -127,6 +127,7 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     ),
     "narrow_copy": (lambda T: _gradient(T, lambda x: T.narrow_copy(x, 0, -1, 1), [1.0, 2.0])[1], 0.0, 1.0),
     "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),
+    "linalg.inv(a)": (lambda T: float(T.linalg.inv(T.eye(2)).stride()[-1]), 2.0, 1.0),
     "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
