@@ -7,7 +7,7 @@ from typing import Any
 
 import tritensor as tt
 from tritensor.table import Op, registry
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.publishing.publish import namespaces, public
 
 # Of ops without a public function of their name, and of attributes that such a function does not have or computes.
 OWN: dict[str, dict[str, Any]] = {
@@ -25,6 +25,7 @@ OWN: dict[str, dict[str, Any]] = {
     "uniform_bins": {"low": 0.0, "high": 1.0, "bins": 1.0},
     "bin_numbers": {"uniform": False},
     "sum_of_squares": {"keepdim": False},
+    "pivots_to_order": {"inverse": False},
     "var": {"correction": 1},
     **{name: {"called": ""} for name in ("gather", "scatter", "scatter_add", "scatter_reduce")},  # what messages call the function
     "index_get": {"called": "getitem"},
@@ -36,7 +37,7 @@ OWN: dict[str, dict[str, Any]] = {
 def expected(op: Op, name: str) -> Any:
     if name in OWN.get(op.name, {}):
         return OWN[op.name][name]
-    f = public.get(op.name) or getattr(tt.nn.functional, op.name)
+    f = public.get(op.name) or namespaces["linalg"].get(op.name) or getattr(tt.nn.functional, op.name)
     return inspect.signature(f).parameters[name].default
 
 
