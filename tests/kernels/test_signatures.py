@@ -9,7 +9,7 @@ import pytest
 
 KERNELS = Path(__file__).resolve().parent.parent.parent / "kernels"
 # Functions that a kernel is handed all take the same: what one of them leaves unused, another needs.
-HANDED = {"index", "value", "n", "mean"}
+HANDED = {"index", "value", "n", "mean", "here", "there", "place"}
 
 
 def jitted(tree: ast.Module) -> list[ast.FunctionDef]:

@@ -129,10 +129,16 @@ def is_here(path: str) -> bool:
 
 
 def _has_file(path: str) -> bool:
-    """Whether a file of ours has this very path. Asked of the parent's folder alone, so that nothing is imported."""
-    above = path.rpartition(".")[0]
-    parent = sys.modules.get("tritensor" + ("." + above if above else ""))
-    return importlib.machinery.PathFinder.find_spec("tritensor." + path, list(getattr(parent, "__path__", ()))) is not None
+    """Whether a file of ours has this very path. Folders are asked, one in the other, so that nothing is imported."""
+    name, places = "tritensor", list(sys.modules["tritensor"].__path__)
+    spec = None
+    for part in path.split("."):
+        name = f"{name}.{part}"
+        spec = importlib.machinery.PathFinder.find_spec(name, places)
+        if spec is None:
+            return False
+        places = list(spec.submodule_search_locations or ())
+    return spec is not None
 
 
 class Finder:
