@@ -91,7 +91,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("debug", "signal"):
+    if name in ("array_api", "debug", "signal"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
@@ -148,6 +148,7 @@ _LAZY = (
     "GradScaler",
     "accelerator",
     "amp",
+    "array_api",
     "autocast",
     "backends",
     "compiler",

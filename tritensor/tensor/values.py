@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
 from tritensor.cuda.runtime.serving import emulated
 from tritensor.cuda.streams.stream import current_stream
+from tritensor.cuda.streams.stream import stream as use_stream
 from tritensor.errors import ArgumentError, DeviceError, GradError, ShapeError
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import packed, unpacked, with_storage
@@ -63,6 +65,17 @@ class Values:
                 raise ArgumentError(f"numpy: {array.dtype} cannot become {np.dtype(dtype)} without a copy")
             return array.astype(dtype)
         return array.copy() if copy else array
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """`tritensor.array_api`: the functions of the Python array API standard. Raises ValueError for a version that it is not."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ArgumentError(f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask")
+        return importlib.import_module("tritensor.array_api")  # a floor above, which few programs need
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """The tensor on a device, as the array API standard spells `to(device)`; on the current stream, or on the one given."""
+        with use_stream(stream):
+            return self.to(device)  # type: ignore[attr-defined]
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return dlpack.device_of(self.array)

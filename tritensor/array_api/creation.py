@@ -1,0 +1,153 @@
+"""Making arrays by the array API standard."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array_api.operands import Number, met, need_array, ours
+from tritensor.dtypes import DType
+from tritensor.errors import ArgumentError
+from tritensor.tensor.core import Tensor
+
+Shape = int | tuple[int, ...]
+
+
+def _sizes(shape: Shape) -> tuple[int, ...]:
+    return tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+
+
+def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Tensor:
+    """An array of a number, nested sequences (of numbers or arrays), an array, or an object with a buffer or DLPack.
+
+    Raises ValueError where copy=False and it cannot be had without one.
+    """
+    if isinstance(obj, Tensor) and copy is not True:
+        found = obj if dtype is None and device is None else obj.to(device=device, dtype=dtype)
+        if copy is False and found is not obj:
+            raise ArgumentError("asarray: another type or device takes a copy; leave copy=False out")
+        return found
+    return ours.asarray(_readable(obj), dtype=dtype, device=device, copy=copy)
+
+
+def _readable(obj: Any) -> Any:
+    """What asarray reads as it is; objects with DLPack, an array interface or a buffer as an array on their memory."""
+    if isinstance(obj, Tensor | np.ndarray | np.generic | bool | int | float | complex | list | tuple | range):
+        return obj
+    if hasattr(obj, "__dlpack__"):
+        return ours.from_dlpack(obj)
+    if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
+        return np.asarray(obj)
+    try:
+        return np.asarray(memoryview(obj))
+    except TypeError:  # no buffer: asarray says what it takes
+        return obj
+
+
+def arange(
+    start: int | float, /, stop: int | float | None = None, step: int | float = 1, *, dtype: DType | None = None, device: Any = None
+) -> Tensor:
+    """Numbers from start (0 where stop is not given) up to but not including stop; none where the step leads away from it."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if step == 0:
+        raise ArgumentError("arange: step is 0; give the distance between the numbers")
+    if dtype is None:
+        dtype = dtypes.int64 if all([isinstance(v, int) for v in (first, last, step)]) else dtypes.default_float()
+    if (last - first) * (1 if step > 0 else -1) <= 0:
+        return ours.empty((0,), dtype=dtype, device=device)
+    return ours.arange(first, last, step, dtype=dtype, device=device)
+
+
+def empty(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Uninitialised memory of a shape."""
+    return ours.empty(_sizes(shape), dtype=dtype, device=device)
+
+
+def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Uninitialised memory of x's shape and type."""
+    return ours.empty_like(x, dtype=dtype, device=device)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    rows = ours.arange(n_rows, device=device).reshape(n_rows, 1)
+    columns = ours.arange(n_rows if n_cols is None else n_cols, device=device)
+    return (columns - rows == k).to(dtypes.default_float() if dtype is None else dtype)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """An array on another library's memory, through DLPack; a copy where copy=True or another device asks for one."""
+    return ours.from_dlpack(x, device=device, copy=copy)
+
+
+def full(shape: Shape, fill_value: Number, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """One value in a shape; without dtype bool, int64 or the default floating or complex type, as the value is."""
+    return ours.full(_sizes(shape), fill_value, dtype=dtype, device=device)
+
+
+def full_like(x: Tensor, /, fill_value: Number, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """One value in x's shape and type."""
+    return ours.full_like(x, fill_value, dtype=dtype, device=device)
+
+
+def linspace(
+    start: int | float | complex, stop: int | float | complex, /, num: int, *, dtype: DType | None = None, device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:  # fmt: skip
+    """`num` numbers at equal distances from start to stop, without stop where endpoint=False."""
+    if num < 0:
+        raise ArgumentError(f"linspace: num is {num}; it counts numbers")
+    if isinstance(start, complex) or isinstance(stop, complex) or (dtype is not None and dtype.is_complex):
+        kind = dtypes.default_complex() if dtype is None else dtype
+        part = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
+        a, b = complex(start), complex(stop)
+        real, imag = (_spaced(p, q, num, part, device, endpoint) for p, q in ((a.real, b.real), (a.imag, b.imag)))
+        return ours.complex(real, imag)
+    return _spaced(start, stop, num, dtypes.default_float() if dtype is None else dtype, device, endpoint)
+
+
+def _spaced(start: Any, stop: Any, num: int, dtype: DType, device: Any, endpoint: bool) -> Tensor:
+    return ours.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+    """Coordinates of a grid: an array for each vector, over all of them; "xy" has the first along columns."""
+    return list(ours.meshgrid(*met("meshgrid", *arrays), indexing=indexing)) if arrays else []
+
+
+def ones(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Ones of a shape."""
+    return ours.ones(_sizes(shape), dtype=dtype, device=device)
+
+
+def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Ones of x's shape and type."""
+    return ours.ones_like(x, dtype=dtype, device=device)
+
+
+def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The part of matrices on and below the k-th diagonal, zeros above."""
+    return ours.tril(need_array("tril", x), k)
+
+
+def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+    """The part of matrices on and above the k-th diagonal, zeros below."""
+    return ours.triu(need_array("triu", x), k)
+
+
+def zeros(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Zeros of a shape."""
+    return ours.zeros(_sizes(shape), dtype=dtype, device=device)
+
+
+def zeros_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+    """Zeros of x's shape and type."""
+    return ours.zeros_like(x, dtype=dtype, device=device)
+
+
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like",
+    "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip

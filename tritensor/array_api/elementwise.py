@@ -1,0 +1,134 @@
+"""Elementwise functions of the array API standard, over the same ops; only names and promotion are the standard's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.array_api.operands import as_type, common_type, met, need_array, ours
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import named
+
+# What a name of the standard is called among our functions, and what it gives.
+_UNARY = {
+    "abs": ("abs", "The absolute value; of complex numbers the modulus."),
+    "acos": ("acos", "The inverse cosine."),
+    "acosh": ("acosh", "The inverse hyperbolic cosine."),
+    "asin": ("asin", "The inverse sine."),
+    "asinh": ("asinh", "The inverse hyperbolic sine."),
+    "atan": ("atan", "The inverse tangent."),
+    "atanh": ("atanh", "The inverse hyperbolic tangent."),
+    "bitwise_invert": ("bitwise_not", "Every bit flipped."),
+    "ceil": ("ceil", "The smallest whole number not below x."),
+    "conj": ("conj", "The complex conjugate."),
+    "cos": ("cos", "The cosine of x in radians."),
+    "cosh": ("cosh", "The hyperbolic cosine."),
+    "exp": ("exp", "e to the power x."),
+    "expm1": ("expm1", "exp(x) - 1, accurate near 0."),
+    "floor": ("floor", "The largest whole number not above x."),
+    "isfinite": ("isfinite", "Whether x is neither infinite nor NaN."),
+    "isinf": ("isinf", "Whether x is infinite."),
+    "isnan": ("isnan", "Whether x is NaN."),
+    "log": ("log", "The natural logarithm."),
+    "log1p": ("log1p", "log(1 + x), accurate near 0."),
+    "log2": ("log2", "The logarithm to base 2."),
+    "log10": ("log10", "The logarithm to base 10."),
+    "logical_not": ("logical_not", "Whether x is false."),
+    "negative": ("neg", "-x."),
+    "positive": ("positive", "x."),
+    "real": ("real", "The real part."),
+    "reciprocal": ("reciprocal", "1 / x."),
+    "signbit": ("signbit", "Whether the sign bit is set, that of -0 and of NaN too."),
+    "sin": ("sin", "The sine of x in radians."),
+    "sinh": ("sinh", "The hyperbolic sine."),
+    "square": ("square", "x * x."),
+    "sqrt": ("sqrt", "The square root."),
+    "tan": ("tan", "The tangent of x in radians."),
+    "tanh": ("tanh", "The hyperbolic tangent."),
+    "trunc": ("trunc", "x without its fraction."),
+}
+_BINARY = {
+    "add": ("add", "x1 + x2."),
+    "atan2": ("atan2", "The angle of the point (x2, x1), in [-pi, pi]."),
+    "bitwise_and": ("bitwise_and", "Bits set in both."),
+    "bitwise_left_shift": ("bitwise_left_shift", "Bits shifted up by x2."),
+    "bitwise_or": ("bitwise_or", "Bits set in one or both."),
+    "bitwise_right_shift": ("bitwise_right_shift", "Bits shifted down by x2."),
+    "bitwise_xor": ("bitwise_xor", "Bits set in one only."),
+    "copysign": ("copysign", "The size of x1 with the sign of x2."),
+    "divide": ("div", "x1 / x2."),
+    "equal": ("eq", "Whether x1 == x2."),
+    "floor_divide": ("floor_divide", "floor(x1 / x2)."),
+    "greater": ("gt", "Whether x1 > x2."),
+    "greater_equal": ("ge", "Whether x1 >= x2."),
+    "hypot": ("hypot", "The square root of x1^2 + x2^2."),
+    "less": ("lt", "Whether x1 < x2."),
+    "less_equal": ("le", "Whether x1 <= x2."),
+    "logaddexp": ("logaddexp", "log(exp(x1) + exp(x2))."),
+    "logical_and": ("logical_and", "Whether both are true."),
+    "logical_or": ("logical_or", "Whether one or both are true."),
+    "logical_xor": ("logical_xor", "Whether exactly one is true."),
+    "maximum": ("maximum", "The larger one, NaN where either is."),
+    "minimum": ("minimum", "The smaller one, NaN where either is."),
+    "multiply": ("mul", "x1 * x2."),
+    "nextafter": ("nextafter", "The next number after x1 towards x2."),
+    "not_equal": ("ne", "Whether x1 != x2."),
+    "pow": ("pow", "x1 to the power x2."),
+    "remainder": ("remainder", "x1 - floor(x1 / x2) * x2, which has the sign of x2."),
+    "subtract": ("sub", "x1 - x2."),
+}
+
+
+def _unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
+    def call(x: Tensor, /) -> Tensor:
+        return getattr(ours, function)(need_array(name, x))
+
+    return named(call, name, doc)
+
+
+def _binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
+    def call(x1: Any, x2: Any, /) -> Tensor:
+        a, b = met(name, x1, x2)
+        return getattr(ops, op)(a, b)
+
+    return named(call, name, doc)
+
+
+made: dict[str, Callable[..., Tensor]] = {n: _unary(n, *given) for n, given in _UNARY.items()} | {
+    n: _binary(n, *given) for n, given in _BINARY.items()
+}
+globals().update(made)
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary part; zeros for real numbers."""
+    return ours.imag(x) if need_array("imag", x).is_complex() else ours.zeros_like(x)
+
+
+def sign(x: Tensor, /) -> Tensor:
+    """1, 0 or -1 by the sign of x; x / |x| for complex numbers, and NaN for NaN."""
+    if need_array("sign", x).is_complex():
+        return ours.sgn(x)
+    return ours.where(ours.isnan(x), x, ours.sign(x)) if x.is_floating_point() else ours.sign(x)
+
+
+def round(x: Tensor, /) -> Tensor:
+    """The nearest whole number, halves to the even neighbour; of complex numbers both parts."""
+    if need_array("round", x).is_complex():
+        return ours.complex(ours.round(ours.real(x)), ours.round(ours.imag(x)))
+    return ours.round(x)
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """x, but at least min and at most max (arrays that broadcast, numbers, or None), in x's type."""
+    given = [v for v in (min, max) if v is not None]
+    kind = need_array("clip", x).array.dtype
+    if not given:
+        return ours.clone(x)
+    common = common_type("clip", x, *given)
+    low, high = (as_type(v, common) if isinstance(v, Tensor) else v for v in (min, max))
+    return as_type(ours.clamp(as_type(x, common), low, high), kind)
+
+
+__all__ = sorted([*made, "clip", "imag", "round", "sign"])

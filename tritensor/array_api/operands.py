@@ -1,0 +1,84 @@
+"""Operands as the standard takes them: arrays promote as equals, those without dimensions too; Python's numbers take the arrays' type."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import namespaces, public
+
+# The functions that the tensor floor has published, under PyTorch's names and with PyTorch's meaning: what this room is made of.
+ours: Any = SimpleNamespace(**public)
+matrices: Any = SimpleNamespace(**namespaces.get("linalg", {}))
+spectra: Any = SimpleNamespace(**namespaces["fft"])
+
+Number = bool | int | float | complex
+Axes = int | tuple[int, ...] | None
+
+
+class _Equal:
+    """A type that counts in full: what promotion sees of an array, whatever its shape."""
+
+    __slots__ = ("dtype",)
+    shape = (1,)
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self.dtype = dtype
+
+
+def common_type(name: str, *values: Any) -> np.dtype:
+    """The type that arrays and types promote to, all as equals; Python's numbers count only where their kind is higher.
+
+    Raises DTypeError where no type holds all, TypeError for what is no operand.
+    """
+    seen: list[Any] = []
+    for v in values:
+        if isinstance(v, Tensor):
+            seen.append(_Equal(v.array.dtype))
+        elif isinstance(v, dtypes.DType):
+            seen.append(_Equal(v.numpy))
+        elif isinstance(v, np.generic):
+            seen.append(v.item())
+        elif isinstance(v, bool | int | float | complex):
+            seen.append(v)
+        else:
+            raise TypeError(f"{name}: {type(v).__name__} {str(v)[:40]!r} is neither an array nor a number; use asarray(...)")
+    return dtypes.result_type(seen, name)
+
+
+def as_type(x: Tensor, dtype: np.dtype) -> Tensor:
+    """x in a type; x itself where it has it."""
+    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
+
+
+def met(name: str, *values: Any) -> list[Any]:
+    """Operands whose arrays have the type that all promote to; numbers stay numbers. Raises TypeError where there is no array."""
+    if not any([isinstance(v, Tensor) for v in values]):
+        raise TypeError(f"{name}: none of the arguments is an array; wrap one with asarray(...)")
+    common = common_type(name, *values)
+    return [as_type(v, common) if isinstance(v, Tensor) else v for v in values]
+
+
+def need_array(name: str, x: Any) -> Tensor:
+    """x, which must be an array. Raises TypeError for others."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name}: x is a {type(x).__name__}, no array; wrap it with asarray(...)")
+    return x
+
+
+def axes_of(name: str, x: Tensor, axis: Axes) -> tuple[int, ...]:
+    """Axes counted from the front, all of them for None. Raises IndexError for one that x has not, ValueError for one given twice."""
+    rank = len(x.array.shape)
+    given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)
+    for a in given:
+        if not -rank <= a < rank:
+            raise IndexError(f"{name}: axis {a} is out of range for shape {tuple(x.array.shape)}")
+    found = tuple([int(a) % rank for a in given])
+    if len(set(found)) != len(found):
+        raise ValueError(f"{name}: axis {axis} names one axis twice")
+    return found
