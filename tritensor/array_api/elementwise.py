@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -59,7 +60,6 @@ _BINARY = {
     "copysign": ("copysign", "The size of x1 with the sign of x2."),
     "divide": ("div", "x1 / x2."),
     "equal": ("eq", "Whether x1 == x2."),
-    "floor_divide": ("floor_divide", "floor(x1 / x2)."),
     "greater": ("gt", "Whether x1 > x2."),
     "greater_equal": ("ge", "Whether x1 >= x2."),
     "hypot": ("hypot", "The square root of x1^2 + x2^2."),
@@ -75,7 +75,6 @@ _BINARY = {
     "nextafter": ("nextafter", "The next number after x1 towards x2."),
     "not_equal": ("ne", "Whether x1 != x2."),
     "pow": ("pow", "x1 to the power x2."),
-    "remainder": ("remainder", "x1 - floor(x1 / x2) * x2, which has the sign of x2."),
     "subtract": ("sub", "x1 - x2."),
 }
 
@@ -120,6 +119,30 @@ def round(x: Tensor, /) -> Tensor:
     return ours.round(x)
 
 
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """floor(x1 / x2), of infinities too, which PyTorch makes NaN or -1 of."""
+    a, b = met("floor_divide", x1, x2)
+    found = ops.floor_divide(a, b)
+    if not found.is_floating_point():
+        return found
+    quotient = ops.div(a, b)
+    # Where one is infinite the quotient is exact: infinite, 0 with its sign, or NaN.
+    return ops.where(_infinite(a, b), ops.floor(quotient), found)
+
+
+def _infinite(*values: Any) -> Any:
+    """Where one of the values, arrays or numbers, is infinite."""
+    found = [ops.isinf(v) if isinstance(v, Tensor) else math.isinf(v) for v in values]
+    return ops.logical_or(*found)
+
+
+def remainder(x1: Any, x2: Any, /) -> Tensor:
+    """x1 - floor(x1 / x2) * x2, which has the sign of x2, where it is 0 too."""
+    a, b = met("remainder", x1, x2)
+    found = ops.remainder(a, b)
+    return ops.where(ops.eq(found, 0), ops.copysign(found, b), found) if found.is_floating_point() else found
+
+
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x, but at least min and at most max (arrays that broadcast, numbers, or None), in x's type."""
     given = [v for v in (min, max) if v is not None]
@@ -131,4 +154,4 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return as_type(ours.clamp(as_type(x, common), low, high), kind)
 
 
-__all__ = sorted([*made, "clip", "imag", "round", "sign"])
+__all__ = sorted([*made, "clip", "floor_divide", "imag", "remainder", "round", "sign"])

@@ -39,8 +39,12 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross products of vectors of three along an axis."""
-    return matrices.cross(*met("cross", x1, x2), dim=axis)
+    """The cross products of vectors of three along an axis; the other axes broadcast."""
+    a, b = met("cross", x1, x2)
+    sizes = [x.array.shape[axes_of("cross", x, axis)[0]] for x in (a, b)]
+    if sizes != [3, 3]:
+        raise ShapeError(f"cross: axis {axis} of {tuple(a.array.shape)} and of {tuple(b.array.shape)} has sizes {sizes}; both must be 3")
+    return matrices.cross(*ours.broadcast_tensors(a, b), dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
