@@ -37,7 +37,7 @@ FLOORS = [
     ("autograd",),
     ("dispatch",),
     ("tensor",),
-    ("fft", "linalg", "masked", "special"),  # namespaces over the functions of the tensor floor
+    ("array_api", "fft", "linalg", "masked", "special"),  # namespaces over the functions of the tensor floor
     ("kernels/parts",),
     ("kernels",),
     ("nn",),

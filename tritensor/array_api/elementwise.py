@@ -26,7 +26,6 @@ _UNARY = {
     "cos": ("cos", "The cosine of x in radians."),
     "cosh": ("cosh", "The hyperbolic cosine."),
     "exp": ("exp", "e to the power x."),
-    "expm1": ("expm1", "exp(x) - 1, accurate near 0."),
     "floor": ("floor", "The largest whole number not above x."),
     "isfinite": ("isfinite", "Whether x is neither infinite nor NaN."),
     "isinf": ("isinf", "Whether x is infinite."),
@@ -119,6 +118,14 @@ def round(x: Tensor, /) -> Tensor:
     return ours.round(x)
 
 
+def expm1(x: Tensor, /) -> Tensor:
+    """exp(x) - 1, accurate near 0; of complex infinities as exp has them."""
+    if not need_array("expm1", x).is_complex():
+        return ours.expm1(x)
+    far = ours.logical_or(~ours.isfinite(x), x == 0)  # the formula for finite numbers makes NaN of infinities, -0 of 0
+    return ours.where(far, ours.exp(x) - 1, ours.expm1(x))
+
+
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """floor(x1 / x2), of infinities too, which PyTorch makes NaN or -1 of."""
     a, b = met("floor_divide", x1, x2)
@@ -154,4 +161,4 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return as_type(ours.clamp(as_type(x, common), low, high), kind)
 
 
-__all__ = sorted([*made, "clip", "floor_divide", "imag", "remainder", "round", "sign"])
+__all__ = sorted([*made, "clip", "expm1", "floor_divide", "imag", "remainder", "round", "sign"])

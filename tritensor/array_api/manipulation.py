@@ -71,7 +71,9 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
     found = ours.reshape(need_array("reshape", x), tuple(shape))
     viewed = found is x or found._base is not None
     if copy is False and not viewed and x.array.size:
-        raise ArgumentError(f"reshape: shape {tuple(x.array.shape)} with these strides becomes {tuple(shape)} by a copy only; leave copy=False out")
+        raise ArgumentError(
+            f"reshape: shape {tuple(x.array.shape)} with these strides becomes {tuple(shape)} by a copy only; leave copy=False out"
+        )
     return found.clone() if copy and viewed else found
 
 

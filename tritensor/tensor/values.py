@@ -69,7 +69,9 @@ class Values:
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """`tritensor.array_api`: the functions of the Python array API standard. Raises ValueError for a version that it is not."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ArgumentError(f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask")
+            raise ArgumentError(
+                f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask"
+            )
         return importlib.import_module("tritensor.array_api")  # a floor above, which few programs need
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
