@@ -10,7 +10,7 @@ WORKERS := -n auto --maxprocesses 8
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint wheel bench interop clean
+.PHONY: help demo test lint wheel bench interop array-api clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
 	@echo "make interop run other projects' released tests with our tensors"
+	@echo "make array-api run the array API standard's suite, scikit-learn and scipy on our tensors"
 	@echo "make clean   remove $(VENV) and everything built"
 
 demo: $(VENV)/.examples
@@ -47,8 +48,18 @@ interop: $(VENV)/.interop
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.opt_einsum_suite
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.pandas_columns
 
+# An environment of its own: the suite's versions of pytest and hypothesis are its affair, and scipy reads its switch when imported.
+array-api: $(VENV)-array-api/.ready
+	OPENBLAS_NUM_THREADS=1 $(VENV)-array-api/bin/python -m tests.array_api.suite $(ARGS)
+	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(VENV)-array-api/bin/python -m tests.array_api.libraries
+
+$(VENV)-array-api/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)-array-api
+	$(VENV)-array-api/bin/python -m pip install --editable '.[array-api]'
+	@touch $@
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-array-api build dist *.egg-info
 
 # One stamp per extra: what is installed stays installed until pyproject.toml changes. The install is editable, so an
 # edited file needs no second one.

@@ -30,7 +30,7 @@ def test_tensors_name_the_namespace() -> None:
     assert x.__array_namespace__() is xp
     assert x.__array_namespace__(api_version="2023.12") is xp
     assert xp.__array_api_version__ == "2024.12"
-    with pytest.raises(ValueError, match="2030.12"):
+    with pytest.raises(ValueError, match="2030"):
         x.__array_namespace__(api_version="2030.12")
     assert x.to_device("cuda").device.type == "cuda"
     assert x.to_device(tt.device("cpu"), stream=None) is x
@@ -39,7 +39,9 @@ def test_tensors_name_the_namespace() -> None:
 def test_importing_the_library_leaves_it_alone() -> None:
     code = "import sys, tritensor; assert 'tritensor.array_api' not in sys.modules; assert tritensor.array_api.e > 2; tritensor.ones(1).__array_namespace__()"
     root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, env=os.environ | {"PYTHONPATH": str(root)}, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 

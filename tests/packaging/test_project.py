@@ -20,7 +20,7 @@ def test_what_is_needed_at_run_time() -> None:
 
 
 def test_extras() -> None:
-    assert PROJECT["project"]["optional-dependencies"].keys() == {"examples", "nvtx", "test", "bench", "interop", "dev"}
+    assert PROJECT["project"]["optional-dependencies"].keys() == {"examples", "nvtx", "test", "bench", "interop", "array-api", "dev"}
 
 
 def test_the_oldest_versions_are_within_the_pins() -> None:
@@ -47,7 +47,7 @@ def test_the_licence_is_whole() -> None:
 
 def test_make_lists_its_targets() -> None:
     shown = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "lint", "wheel", "bench", "interop"):
+    for target in ("demo", "test", "lint", "wheel", "bench", "interop", "array-api"):
         assert f"make {target}" in shown
 
 
