@@ -93,6 +93,7 @@ memory_format = _MemoryFormat
 GradScaler: Any
 accelerator: Any
 amp: Any
+array_api: Any
 autocast: Any
 backends: Any
 compiler: Any
