@@ -22,8 +22,10 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
 def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array of a number, nested sequences (of numbers or arrays), an array, or an object with a buffer or DLPack.
 
-    Raises ValueError where copy=False and it cannot be had without one.
+    Raises ValueError where copy=False and it cannot be had without one, OverflowError for an integer that no type holds.
     """
+    if isinstance(obj, int) and not -(2**63) <= obj < 2**64:
+        raise OverflowError(f"asarray: {obj} does not fit int64 or uint64; give a float")
     if isinstance(obj, Tensor) and copy is not True:
         found = obj if dtype is None and device is None else obj.to(device=device, dtype=dtype)
         if copy is False and found is not obj:
