@@ -78,6 +78,7 @@ from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
+from tritensor import array_api as array_api
 from tritensor import debug as debug
 from tritensor import fft as fft
 from tritensor import linalg as linalg
@@ -93,7 +94,6 @@ memory_format = _MemoryFormat
 GradScaler: Any
 accelerator: Any
 amp: Any
-array_api: Any
 autocast: Any
 backends: Any
 compiler: Any

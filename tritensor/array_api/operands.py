@@ -14,7 +14,7 @@ from tritensor.tensor.publishing.publish import namespaces, public
 
 # The functions that the tensor floor has published, under PyTorch's names and with PyTorch's meaning: what this room is made of.
 ours: Any = SimpleNamespace(**public)
-matrices: Any = SimpleNamespace(**namespaces.get("linalg", {}))
+matrices: Any = SimpleNamespace(**namespaces["linalg"])
 spectra: Any = SimpleNamespace(**namespaces["fft"])
 
 Number = bool | int | float | complex

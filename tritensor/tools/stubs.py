@@ -127,10 +127,10 @@ def front_door() -> str:
             and n.module != "tritensor.dtypes"
         ):
             lines.append(ast.unparse(n))
-    lines += [f"from tritensor import {m} as {m}" for m in sorted({"debug", "testing", *namespaces})]
+    lines += [f"from tritensor import {m} as {m}" for m in sorted({"array_api", "debug", "testing", *namespaces})]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
-    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("debug", "testing")]
+    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("array_api", "debug", "testing")]
     types_named = {n: v for n, v in vars(ours).items() if isinstance(v, dtypes.DType)}
     lines += [f"{n}: dtype" for n in sorted(types_named)]
     written = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
@@ -202,8 +202,13 @@ def texts() -> dict[Path, str]:
     F = importlib.import_module("tritensor.nn.functional")
     modules = {n: importlib.import_module(f"tritensor.{n}") for n in sorted(namespaces)}
     spaces = {Path(str(m.__file__)).with_suffix(".pyi"): functional(m, namespaces[n]) for n, m in modules.items()}
+    standard = importlib.import_module("tritensor.array_api")
+    rooms = {name: importlib.import_module(f"tritensor.array_api.{name}") for name in ("fft", "linalg")}
+    listed = functional(standard, {n: getattr(standard, n) for n in standard.__all__ if n not in rooms})
     return {
         **spaces,
+        PACKAGE / "array_api" / "__init__.pyi": listed + "".join(f"\nfrom tritensor.array_api import {n} as {n}" for n in rooms) + "\n",
+        PACKAGE / "array_api" / "fft.pyi": functional(rooms["fft"], {n: getattr(rooms["fft"], n) for n in rooms["fft"].__all__}),
         PACKAGE / "__init__.pyi": front_door(),
         PACKAGE / "tensor" / "methods.pyi": methods(),
         Path(str(F.__file__)).with_suffix(".pyi"): functional(F),
