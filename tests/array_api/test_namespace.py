@@ -202,6 +202,9 @@ def test_making() -> None:
     assert xp.arange(3, 1).shape == (0,)
     assert xp.arange(2.5).dtype is xp.float32
     assert xp.eye(2, 3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert xp.eye(2, k=-(2**70)).tolist() == [[0, 0], [0, 0]]
+    assert xp.tril(xp.ones((2, 2)), k=2**70).tolist() == [[1, 1], [1, 1]]
+    assert xp.triu(xp.ones((1, 2, 2)), k=1).tolist() == [[[0, 1], [0, 0]]]
     assert xp.linspace(0, 1, 4, endpoint=False).tolist() == [0.0, 0.25, 0.5, 0.75]
     assert xp.linspace(0, 1j, 3).tolist() == [0, 0.5j, 1j]
     assert xp.full(2, True).dtype is xp.bool

@@ -74,9 +74,14 @@ def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
-    rows = ours.arange(n_rows, device=device).reshape(n_rows, 1)
-    columns = ours.arange(n_rows if n_cols is None else n_cols, device=device)
-    return (columns - rows == k).to(dtypes.default_float() if dtype is None else dtype)
+    width = n_rows if n_cols is None else n_cols
+    distance = ours.arange(width, device=device) - ours.arange(n_rows, device=device).reshape(n_rows, 1)
+    return (distance == _within(k, n_rows, width)).to(dtypes.default_float() if dtype is None else dtype)
+
+
+def _within(k: int, rows: int, columns: int) -> int:
+    """The number of a diagonal, those beyond a matrix's corners all as the first one beyond: k may be any integer."""
+    return max(-rows, min(k, columns))
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -131,12 +136,12 @@ def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal, zeros above."""
-    return ours.tril(need_array("tril", x), k)
+    return ours.tril(need_array("tril", x), _within(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal, zeros below."""
-    return ours.triu(need_array("triu", x), k)
+    return ours.triu(need_array("triu", x), _within(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
