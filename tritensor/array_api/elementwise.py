@@ -87,7 +87,8 @@ def _unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
 
 def _binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
     def call(x1: Any, x2: Any, /) -> Tensor:
-        a, b = met(name, x1, x2)
+        alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.array.dtype is x2.array.dtype
+        a, b = (x1, x2) if alike else met(name, x1, x2)
         return getattr(ops, op)(a, b)
 
     return named(call, name, doc)

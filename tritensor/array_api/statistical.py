@@ -12,29 +12,34 @@ from tritensor.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
 
-def _reduced(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, tuple[int, ...], bool], Tensor]) -> Tensor:
+def _reduced(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
     """x reduced along axes; along an axis of one element where axis is (), which PyTorch takes for all."""
+    if axis is None and need_array(name, x).array.shape:
+        return reduce(x, None, keepdims)
     dims = axes_of(name, need_array(name, x), axis)
     return reduce(x, dims, keepdims) if dims else reduce(x.unsqueeze(-1), (-1,), False)
 
 
-def _summed_type(x: Tensor, dtype: DType | None) -> DType:
-    """The type of a sum or product: of integers the default one, with or without a sign, unless theirs is wider."""
-    if dtype is not None:
-        return dtypes.as_dtype(dtype)
-    return {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}.get(x.dtype.kind, x.dtype)
+_WHOLE = {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}
+
+
+def _summed(x: Tensor, dtype: DType | None) -> dict[str, DType]:
+    """`dtype=` of a sum or product: of integers the default type, with or without a sign; their own of others."""
+    kind = x.dtype
+    wanted = _WHOLE.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
+    return {} if wanted is kind else {"dtype": wanted}
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The sum along axes."""
-    kind = _summed_type(need_array("sum", x), dtype)
-    return _reduced("sum", x, axis, keepdims, lambda x, dims, keep: ours.sum(x, dims, keep, dtype=kind))
+    given = _summed(need_array("sum", x), dtype)
+    return _reduced("sum", x, axis, keepdims, lambda x, dims, keep: ours.sum(x, dims, keep, **given))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product along axes."""
-    kind = _summed_type(need_array("prod", x), dtype)
-    return _reduced("prod", x, axis, keepdims, lambda x, dims, keep: ours.prod(x, dims, keep, dtype=kind))
+    given = _summed(need_array("prod", x), dtype)
+    return _reduced("prod", x, axis, keepdims, lambda x, dims, keep: ours.prod(x, dims, keep, **given))
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -82,7 +87,7 @@ def _running(name: str, x: Tensor, axis: int | None, dtype: DType | None, includ
     if axis is None and rank != 1:
         raise ShapeError(f"{name}: x has shape {tuple(x.array.shape)}; name the axis, which only a vector goes without")
     (d,) = axes_of(name, x, 0 if axis is None else axis)
-    found = scan(x, d, dtype=_summed_type(x, dtype))
+    found = scan(x, d, **_summed(x, dtype))
     if not include_initial:
         return found
     size = list(found.shape)
