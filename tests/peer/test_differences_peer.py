@@ -75,6 +75,8 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
     "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
     "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
+    "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
+    "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
 }
 

@@ -20,10 +20,10 @@ def add(x1: Any, x2: Any, /) -> Tensor:
     """x1 + x2."""
 
 def all(x: Tensor, /, *, axis: _builtins.int | tuple[_builtins.int, ...] | None = None, keepdims: _builtins.bool = False) -> Tensor:
-    """Whether all along axes are true."""
+    """Whether all along axes are true; bool, where PyTorch's of uint8 is uint8."""
 
 def any(x: Tensor, /, *, axis: _builtins.int | tuple[_builtins.int, ...] | None = None, keepdims: _builtins.bool = False) -> Tensor:
-    """Whether one along axes is true."""
+    """Whether one along axes is true; bool, where PyTorch's of uint8 is uint8."""
 
 def arange(start: _builtins.int | _builtins.float, /, stop: _builtins.int | _builtins.float | None = None, step: _builtins.int | _builtins.float = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Numbers from start (0 where stop is not given) up to but not including stop; none where the step leads away from it."""

@@ -17,7 +17,9 @@ def _reduced(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[
     if axis is None and need_array(name, x).array.shape:
         return reduce(x, None, keepdims)
     dims = axes_of(name, need_array(name, x), axis)
-    return reduce(x, dims, keepdims) if dims else reduce(x.unsqueeze(-1), (-1,), False)
+    if not dims:
+        return reduce(x.unsqueeze(-1), -1, False)
+    return reduce(x, dims if len(dims) > 1 else dims[0], keepdims)
 
 
 _WHOLE = {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}
@@ -68,13 +70,13 @@ def std(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepd
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all along axes are true."""
-    return _reduced("all", x, axis, keepdims, lambda x, dims, keep: ours.all(x.to(dtypes.bool_), dims, keep))
+    """Whether all along axes are true; bool, where PyTorch's of uint8 is uint8."""
+    return _reduced("all", x, axis, keepdims, lambda x, dims, keep: ours.all(x, dims, keep)).to(dtypes.bool_)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether one along axes is true."""
-    return _reduced("any", x, axis, keepdims, lambda x, dims, keep: ours.any(x.to(dtypes.bool_), dims, keep))
+    """Whether one along axes is true; bool, where PyTorch's of uint8 is uint8."""
+    return _reduced("any", x, axis, keepdims, lambda x, dims, keep: ours.any(x, dims, keep)).to(dtypes.bool_)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
