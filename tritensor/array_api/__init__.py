@@ -29,9 +29,10 @@ newaxis = None
 
 _ROOMS = (_creation, _data_types, _elementwise, _manipulation, _searching, _statistical)
 globals().update({n: getattr(room, n) for room in _ROOMS for n in room.__all__})
-globals().update({n: _dtypes.as_dtype(n) for n in _data_types.NAMES})
+_TYPES = (*_data_types.NAMES, "bfloat16", "float16")  # the standard's, and two more that tensors have
+globals().update({n: _dtypes.as_dtype(n) for n in _TYPES})
 
 __all__ = sorted([
-    *(n for room in _ROOMS for n in room.__all__), *_data_types.NAMES, "__array_api_version__", "__array_namespace_info__", "e", "fft", "inf",
+    *(n for room in _ROOMS for n in room.__all__), *_TYPES, "__array_api_version__", "__array_namespace_info__", "e", "fft", "inf",
     "linalg", "matmul", "nan", "newaxis", "pi", "tensordot", "vecdot",
 ])  # fmt: skip

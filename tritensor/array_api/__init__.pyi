@@ -58,6 +58,8 @@ def atan2(x1: Any, x2: Any, /) -> Tensor:
 def atanh(x: Tensor, /) -> Tensor:
     """The inverse hyperbolic tangent."""
 
+bfloat16: Any
+
 def bitwise_and(x1: Any, x2: Any, /) -> Tensor:
     """Bits set in both."""
 
@@ -155,6 +157,8 @@ def finfo(type: Any, /) -> Any:
 
 def flip(x: Tensor, /, *, axis: _builtins.int | tuple[_builtins.int, ...] | None = None) -> Tensor:
     """x backwards along axes, all of them for None."""
+
+float16: Any
 
 float32: Any
 
