@@ -128,6 +128,8 @@ def test_reductions(device: str) -> None:
     x = array([[1, 2], [3, 250]], "uint8", device)
     assert (xp.sum(x).dtype, int(xp.sum(x))) == (xp.uint64, 256)
     assert xp.prod(array([2, 3], "int8", device)).dtype is xp.int64
+    assert (xp.sum(x, dtype=xp.uint8).dtype, int(xp.sum(x, dtype=xp.uint8))) == (xp.uint8, 0)
+    assert xp.sum(array([2**63], "uint64", device)).dtype is xp.uint64
     assert xp.sum(x, axis=()).tolist() == x.tolist()
     assert xp.max(x, axis=(0, 1), keepdims=True).tolist() == [[250]]
     assert float(xp.var(array([1.0, 3.0], device=device))) == 1.0

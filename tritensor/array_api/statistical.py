@@ -29,7 +29,7 @@ def _summed(x: Tensor, dtype: DType | None) -> dict[str, DType]:
     """`dtype=` of a sum or product: of integers the default type, with or without a sign; their own of others."""
     kind = x.dtype
     wanted = _WHOLE.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
-    return {} if wanted is kind else {"dtype": wanted}
+    return {} if wanted is kind and kind.kind not in _WHOLE else {"dtype": wanted}
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
