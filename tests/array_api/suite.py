@@ -39,7 +39,20 @@ def main(arguments: list[str] | None = None) -> int:
         "ARRAY_API_TESTS_VERSION": "2024.12",
     }
     asked = further if any(a.startswith("array_api_tests") for a in further) else ["array_api_tests", *further]
-    command = [sys.executable, "-m", "pytest", "-q", "-c", "pytest.ini", "--rootdir", ".", "-p", "no:cacheprovider", "--disable-deadline", "--disable-warnings"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-c",
+        "pytest.ini",
+        "--rootdir",
+        ".",
+        "-p",
+        "no:cacheprovider",
+        "--disable-deadline",
+        "--disable-warnings",
+    ]
     return subprocess.run(
         [*command, f"--xfails-file={XFAILS}", "--max-examples", EXAMPLES, *asked], cwd=suite, env=env, check=False
     ).returncode
