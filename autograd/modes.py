@@ -130,6 +130,8 @@ class set_grad_enabled(_Mode):
     """Set the mode at once; as a context manager, restore at the end the one that was on when it was made."""
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool | int):
+            raise TypeError(f"set_grad_enabled: mode is a {type(mode).__name__}; give True or False")
         self._enabled = bool(mode)
         self._found = state.enabled
         state.enabled = self._enabled

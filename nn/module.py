@@ -16,6 +16,8 @@ from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.strides import as_format, preserve_format
 from tritensor.tensor.core import Tensor
 
+_REGISTERS = {"parameter": "register_parameter", "buffer": "register_buffer", "module": "add_module"}  # what refuses such a name
+
 
 class Module:
     """Base class of neural networks: subclass it, make parts in `__init__`, compute in `forward`.
@@ -33,7 +35,7 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
-            f'Module [{type(self).__name__}] is missing the required "forward" function: define forward(self, ...) in it'
+            f'{type(self).__name__}: Module [{type(self).__name__}] is missing the required "forward" function: define forward(self, ...) in it'
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -47,16 +49,16 @@ class Module:
         table = self._claim("parameter", "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required)")
+                raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it with nn.Parameter(...)")
             if param.grad_fn is not None:
-                raise ValueError(f"cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()")
+                raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()")
         table[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
         table = self._claim("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required)")
+            raise TypeError(f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required); wrap it with tensor(...)")
         table[name] = tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
@@ -64,7 +66,7 @@ class Module:
         """Add a child module under `name`."""
         table = self._claim("module", "_modules", name)
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"add_module: {type(module).__name__} is not a Module subclass; give a Module")
         table[name] = module
 
     register_module = add_module
@@ -73,13 +75,13 @@ class Module:
         """The table for `kind`, once `name` has been found fit and free."""
         table: dict[str, Any] | None = self.__dict__.get(kind)
         if table is None:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call: call super().__init__() first")
+            raise AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
         if not isinstance(name, str):
-            raise TypeError(f"{what} name should be a string, not {type(name).__name__}")
+            raise TypeError(f"{_REGISTERS[what]}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
-            raise KeyError(f'{what} name "{name}" must not be empty or contain "."')
+            raise KeyError(f'{_REGISTERS[what]}: {what} name "{name}" must not be empty or contain "."')
         if name not in table and hasattr(self, name):
-            raise KeyError(f"attribute '{name}' already exists")
+            raise KeyError(f"{_REGISTERS[what]}: attribute '{name}' already exists; give another name")
         return table
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -87,7 +89,7 @@ class Module:
         for kind, base, what in _KINDS:
             if isinstance(value, base):
                 if kind not in fields:
-                    raise AttributeError(f"cannot assign {what} before Module.__init__() call: call super().__init__() first")
+                    raise AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
                 for other in ("_parameters", "_buffers", "_modules"):
                     if other != kind:
                         fields[other].pop(name, None)
@@ -104,7 +106,7 @@ class Module:
                     table[name] = value
                     return
                 expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
-                raise TypeError(f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)")
+                raise TypeError(f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected); wrap it, or del it first")
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -338,7 +340,7 @@ class Module:
         target = None if device is None else as_device(device)
         kind = None if dtype is None else as_dtype(dtype)
         if kind is not None and kind.kind not in ("float", "complex"):
-            raise DTypeError(f"Module.to: {kind} is not a floating type; modules are cast to float16, bfloat16, float32 or float64")
+            raise DTypeError(f"to: {kind} is not a floating type; cast modules to float16, bfloat16, float32 or float64")
 
         def convert(t: Tensor) -> Tensor:
             cast = kind if kind is not None and t.is_floating_point() else None

@@ -44,6 +44,8 @@ class Buffer(Tensor):
 
 def _share(leaf: Tensor, data: Any) -> None:
     """Put `leaf` on the memory, and under the write counter, of `data`."""
+    if data is not None and not isinstance(data, Tensor):
+        raise TypeError(f"{type(leaf).__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
     source = as_tensor([] if data is None else data).detach()
     leaf.array = source.array
     leaf.version = source.version

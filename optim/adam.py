@@ -40,12 +40,12 @@ class Adam(Optimizer):
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         if not group["eps"] >= 0:
-            raise ValueError(f"Invalid epsilon value: {group['eps']}; it must be 0 or more")
+            raise ValueError(f"{type(self).__name__}: Invalid epsilon value: {group['eps']}; it must be 0 or more")
         if len(group["betas"]) != 2:
-            raise ValueError(f"Invalid betas: {group['betas']}; give two numbers")
+            raise ValueError(f"{type(self).__name__}: Invalid betas: {group['betas']}; give two numbers")
         for i, beta in enumerate(group["betas"]):
             if not 0 <= beta < 1:
-                raise ValueError(f"Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")
+                raise ValueError(f"{type(self).__name__}: Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")
 
     def _update(self, group: dict[str, Any]) -> None:
         step, state, amsgrad = ops.adam_step, self.state, group["amsgrad"]

@@ -24,7 +24,7 @@ class LRScheduler:
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+            raise TypeError(f"{type(self).__name__}: {type(optimizer).__name__} is not an Optimizer; give the optimizer itself")
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", read_rate(group))
@@ -240,7 +240,7 @@ class ReduceLROnPlateau(LRScheduler):
                 f"ReduceLROnPlateau: mode is 'min' or 'max' and threshold_mode 'rel' or 'abs', not {mode!r} and {threshold_mode!r}"
             )
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+            raise TypeError(f"{type(self).__name__}: {type(optimizer).__name__} is not an Optimizer; give the optimizer itself")
         groups = len(optimizer.param_groups)
         self.optimizer = optimizer
         self.default_min_lr = None if isinstance(min_lr, Sequence) else min_lr

@@ -38,12 +38,12 @@ class Optimizer(Hooked):
         self.param_groups: list[dict[str, Any]] = []
         if isinstance(params, Tensor):
             raise TypeError(
-                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor; give [tensor]"
+                f"{type(self).__name__}: params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor; give [tensor]"
             )
         given = list(params)
         if not given:
             raise ValueError(
-                "optimizer got an empty parameter list; did model.parameters() come from a model without parameters, or a used-up generator?"
+                f"{type(self).__name__}: optimizer got an empty parameter list; did model.parameters() come from a model without parameters, or a used-up generator? give at least one"
             )
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
@@ -51,27 +51,27 @@ class Optimizer(Hooked):
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a dict with "params" and settings; those it does not give are filled in."""
         if not isinstance(param_group, dict):
-            raise TypeError(f"param_group must be a dict, but got {type(param_group).__name__}")
+            raise TypeError(f"{type(self).__name__}.add_param_group: param_group must be a dict, but got {type(param_group).__name__}")
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError("optimizer parameters need an order that is the same every time, and a set has none; give a list")
+            raise TypeError(f"{type(self).__name__}: optimizer parameters need an order that is the same every time, and a set has none; give a list")
         params, names = _named([params] if isinstance(params, Tensor) else list(params))
         seen = {p for group in self.param_groups for p in group["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
-                raise TypeError(f"optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}")
+                raise TypeError(f"{type(self).__name__}: optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}; give tensors")
             if not p.is_leaf and not p.retains_grad:
                 raise ValueError(
-                    f"can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
+                    f"{type(self).__name__}: can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
                 )
             if p in seen:
                 raise ValueError(
-                    f"some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
+                    f"{type(self).__name__}: some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
                 )
             seen.add(p)
         named = {} if names is None else {"param_names": names}
         if any(("param_names" in group) != (names is not None or "param_names" in param_group) for group in self.param_groups):
-            raise ValueError("all optimizer param groups should be with/without names; give (name, parameter) in all groups or in none")
+            raise ValueError(f"{type(self).__name__}: all optimizer param groups should be with/without names; give (name, parameter) in all groups or in none")
         self._check({**self.defaults, **param_group})
         param_group.update(params=params, **named)  # the caller's dict is the group, as in PyTorch
         for key, default in self.defaults.items():
@@ -81,9 +81,9 @@ class Optimizer(Hooked):
     def _check(self, group: dict[str, Any]) -> None:
         """Refuse settings that make no sense; subclasses add theirs."""
         if "lr" in group and not float(group["lr"]) >= 0:
-            raise ValueError(f"Invalid learning rate: {group['lr']}; it must be 0 or more")
+            raise ValueError(f"{type(self).__name__}: Invalid learning rate: {group['lr']}; it must be 0 or more")
         if "weight_decay" in group and not group["weight_decay"] >= 0:
-            raise ValueError(f"Invalid weight_decay value: {group['weight_decay']}; it must be 0 or more")
+            raise ValueError(f"{type(self).__name__}: Invalid weight_decay value: {group['weight_decay']}; it must be 0 or more")
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -137,7 +137,7 @@ class Optimizer(Hooked):
         have, given = ([len(g["params"]) for g in groups_] for groups_ in (self.param_groups, groups))
         if have != given:
             raise CheckpointError(
-                f"{type(self).__name__}.load_state_dict: it has parameter groups of {given} parameters, this optimizer of {have}"
+                f"{type(self).__name__}.load_state_dict: it has parameter groups of {given} parameters, this optimizer of {have}; give it the same groups"
             )
         numbers = [n for g in groups for n in g["params"]]
         params = dict(zip(numbers, (p for g in self.param_groups for p in g["params"]), strict=True))

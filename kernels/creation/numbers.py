@@ -159,7 +159,7 @@ def _linspace_forward(*, start: float, end: float, steps: int, dtype: np.dtype, 
 
 def _linspace_shape(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> Spec:
     if steps < 0:
-        raise ShapeError(f"linspace: steps {steps} is negative")
+        raise ShapeError(f"linspace: steps {steps} is negative; give 0 or more")
     if isinstance(start, complex) and device.type != "cpu":
         raise DTypeError("linspace: complex numbers live on the CPU only; make them there")
     return Spec((steps,), dtype)
@@ -234,7 +234,7 @@ def _triangle(x: CudaArray, diagonal: int, upper: bool) -> CudaArray:
 
 def _triangle_shape(x: Any, *, diagonal: int) -> Spec:
     if len(x.shape) < 2:
-        raise ShapeError(f"tril/triu: x {tuple(x.shape)} has fewer than two dimensions")
+        raise ShapeError(f"tril/triu: x {tuple(x.shape)} has fewer than two dimensions; give a matrix, or a batch of them")
     return Spec(x.shape, x.dtype)
 
 

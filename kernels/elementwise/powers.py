@@ -336,7 +336,7 @@ def _checked(name: str, ufunc: Callable[..., Any]) -> Callable[..., Any]:
     def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
         array = a if isinstance(a, np.ndarray) else b
         if array.dtype.kind in "iu" and not np.all(b):
-            raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0")
+            raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0; divide floats, or take the zeros out")
         return compute(a, b, out=out)
 
     return reference

@@ -59,7 +59,7 @@ def broadcast_indices(name: str, indices: Sequence[Any]) -> tuple[int, ...]:
         return np.broadcast_shapes(*(tuple(i.shape) for i in indices))
     except ValueError:
         given = ", ".join(str(tuple(i.shape)) for i in indices)
-        raise IndexError(f"{name}: indices of shapes {given} do not broadcast together") from None
+        raise IndexError(f"{name}: indices of shapes {given} do not broadcast together; their sizes must be equal or 1") from None
 
 
 def got_shape(name: str, x: Any, indices: Sequence[Any], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:

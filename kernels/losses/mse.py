@@ -34,7 +34,7 @@ def _slope(x, t, g, index, n):
 
 def _shape(x: Any, target: Any, *, reduction: str = "mean") -> Spec:
     if reduction not in REDUCTIONS:
-        raise ArgumentError(f"mse_loss: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+        raise ArgumentError(f"mse_loss: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}; give one of these")
     refuse_kind("mse_loss", x.dtype, ("float",))
     if x.shape != target.shape:
         raise ShapeError(

@@ -47,4 +47,4 @@ def refuse_negative_size(name: str, shape: tuple[int, ...]) -> None:
     """Refuse negative sizes of a new tensor."""
     for n in shape:
         if n < 0:
-            raise ShapeError(f"{name}: shape {shape} has a negative size")
+            raise ShapeError(f"{name}: shape {shape} has a negative size; give sizes of 0 or more")

@@ -247,7 +247,7 @@ def _float_shape(name: str) -> Callable[..., Spec]:
 def _randint_shape(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
     refuse_negative_size("randint", shape)
     if low >= high:
-        raise ArgumentError(f"randint: low {low} is not below high {high}")
+        raise ArgumentError(f"randint: low {low} is not below high {high}; give a range that is not empty")
     kind = dtypes.of(dtype).kind
     if kind in ("int", "uint") and not (np.iinfo(dtype).min <= low and high - 1 <= np.iinfo(dtype).max):
         raise ArgumentError(f"randint: {low} to {high - 1} does not fit {dtypes.of(dtype).name}; choose a wider dtype")

@@ -40,7 +40,7 @@ def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
 
 def _reshape_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != math.prod(x.shape):
-        raise ShapeError(f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}")
+        raise ShapeError(f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}; give sizes whose product is {math.prod(x.shape)}")
     return Spec(shape, x.dtype)
 
 
@@ -160,7 +160,7 @@ def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...
         low, high = offset + sum(r for r in reach if r < 0), offset + sum(r for r in reach if r > 0)
         if low < 0 or high >= x.shape[0]:
             raise ShapeError(
-                f"as_strided: shape {shape}, strides {strides}, offset {offset} read elements {low} to {high} of x's {x.shape[0]}"
+                f"as_strided: shape {shape}, strides {strides}, offset {offset} read elements {low} to {high} of x's {x.shape[0]}; give smaller ones"
             )
     elif not 0 <= offset <= x.shape[0]:
         raise ShapeError(f"as_strided: offset {offset} lies outside x's {x.shape[0]} elements")
@@ -298,7 +298,7 @@ def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, 
             continue
         if d >= len(shape):
             used = sum(k is not None for k in index)
-            raise IndexError(f"getitem: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}")
+            raise IndexError(f"getitem: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}; give at most {len(shape)}")
         n = shape[d]
         if isinstance(i, slice):
             out.append(len(range(*i.indices(n))))

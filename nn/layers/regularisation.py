@@ -18,7 +18,7 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
         if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: dropout probability has to be between 0 and 1, but got {p}")
+            raise ValueError(f"Dropout: dropout probability has to be between 0 and 1, but got {p}; give such a p")
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -108,11 +108,11 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "embedding, negative": (lambda t: F.embedding(t([-1]), t(GRID)), "embedding: index -1 at position 0 is out of range for dim 0 of size 3"),
     "cross_entropy": (
         lambda t: F.cross_entropy(t(GRID), t([1, 0, 4])),
-        "cross_entropy: label 4 at position 2 is no class; there are 4, 0 to 3 (ignore_index is -100)",
+        "cross_entropy: label 4 at position 2 is no class; there are 4, 0 to 3 (ignore_index is -100); give labels among these",
     ),
     "cross_entropy, pixels": (
         lambda t: F.cross_entropy(t(GRID.reshape(1, 3, 4)), t([[1, -7, 0, -2]]), ignore_index=-7, reduction="none"),
-        "cross_entropy: label -2 at position (0, 3) is no class; there are 3, 0 to 2 (ignore_index is -7)",
+        "cross_entropy: label -2 at position (0, 3) is no class; there are 3, 0 to 2 (ignore_index is -7); give labels among these",
     ),
 }  # fmt: skip
 

@@ -101,9 +101,9 @@ def test_lists_and_arrays_are_written_in_place(device: str) -> None:
 def test_a_slice_makes_steps(device: str, zero: int) -> None:
     x = tt.ones(3, 2, device=device)
     for index in (slice(None, None, zero), (0, slice(None, None, zero)), (slice(None, None, zero), [0, 1])):
-        with pytest.raises(ValueError, match=r"^getitem: a slice's step cannot be 0$"):
+        with pytest.raises(ValueError, match=r"^getitem: a slice's step cannot be 0"):
             x[index]
-        with pytest.raises(ValueError, match=r"a slice's step cannot be 0$"):
+        with pytest.raises(ValueError, match=r"a slice's step cannot be 0"):
             x[index] = 2.0
     assert x.sum().item() == 6
 

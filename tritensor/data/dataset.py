@@ -153,12 +153,12 @@ def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generato
     sizes = [math.floor(s) for s in lengths]
     if any(isinstance(s, float) for s in lengths):
         if not math.isclose(sum(lengths), 1):
-            raise ValueError(f"random_split: fractions {list(lengths)} sum to {sum(lengths):g}, not to 1")
+            raise ValueError(f"random_split: fractions {list(lengths)} sum to {sum(lengths):g}, not to 1; give fractions that do")
         sizes = [math.floor(n * s) for s in lengths]
         for i in range(n - sum(sizes)):
             sizes[i % len(sizes)] += 1
     if sum(sizes) != n:
-        raise ValueError(f"random_split: lengths {sizes} sum to {sum(sizes)}, the dataset holds {n}")
+        raise ValueError(f"random_split: lengths {sizes} sum to {sum(sizes)}, the dataset holds {n}; give lengths that sum to that")
     order = permutation(n, generator)
     ends = itertools.accumulate(sizes)
     return [Subset(dataset, order[end - size : end]) for size, end in zip(sizes, ends, strict=True)]

@@ -30,7 +30,7 @@ def normal_dim(name: str, dim: int, ndim: int) -> int:
     """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
     span = max(ndim, 1)
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
-        raise TypeError(f"{name}: dim {dim!r} is not an integer")
+        raise TypeError(f"{name}: dim {dim!r} is not an integer; give an int")
     if not -span <= dim < span:
         raise IndexError(f"{name}: dim {dim} is out of range for a {ndim}-dimensional tensor; it has dims {-span} to {span - 1}")
     return int(dim) % span
@@ -52,7 +52,7 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
         return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
     dims = sorted(normal_dim(name, d, ndim) for d in dim)
     if len(set(dims)) != len(dims):
-        raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice")
+        raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice; name each once")
     return tuple(dims) if ndim else ()
 
 

@@ -17,7 +17,7 @@ from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_
 from tritensor.autograd.node import Node, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
-from tritensor.errors import GradError
+from tritensor.errors import DTypeError, GradError, ShapeError
 from tritensor.strides import as_format, contiguous_format, matches
 from tritensor.table import Op
 from tritensor.tensor.size import Size, size_of
@@ -222,7 +222,7 @@ class Tensor(Values, Methods):
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
                 raise GradError(
                     f"grad: {value.dtype.name} {tuple(a.shape)} on {value.device} for a tensor of {self.dtype.name} {tuple(b.shape)} "
-                    f"on {self.device}; a gradient has its tensor's shape, dtype and device"
+                    f"on {self.device}; a gradient has its tensor's shape, dtype and device, make it so"
                 )
         self._grad = value
 
@@ -290,7 +290,7 @@ class Tensor(Values, Methods):
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
         if not self.tracked:
-            raise GradError("register_hook: the tensor does not require grad, so no gradient will come")
+            raise GradError("register_hook: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
         owner = self.node if self.node is not None else extra_of(self)
         return Handle(hooks_of(owner).tensor, hook)
 
@@ -306,7 +306,7 @@ class Tensor(Values, Methods):
     def retain_grad(self) -> None:
         """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""
         if not self.tracked:
-            raise GradError("retain_grad: the tensor does not require grad, so no gradient will come")
+            raise GradError("retain_grad: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
         if self.node is None or extra_of(self).retains:
             return
         extra_of(self).retains = True
@@ -387,11 +387,17 @@ def _kin_of(root: Tensor) -> Kin:
         return extra.kin
 
 
-def as_tensor(x: Any, like: Tensor | None = None) -> Tensor:
-    """A tensor from a tensor, numpy array, number or nested list; on `like`'s device where one is given."""
+def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tensor:
+    """A tensor from a tensor, numpy array, number or nested list; on `like`'s device where one is given. Errors begin with `name`."""
     if isinstance(x, Tensor):
         return x
-    array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    try:
+        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
+    if array.dtype.kind in "OUSmM":
+        given = f"a {type(x).__name__} of {array.dtype}" if isinstance(x, np.ndarray) else repr(x)[:40]
+        raise DTypeError(f"{name}: {given} is no number; tensors cannot hold {array.dtype}; they hold {', '.join(d.name for d in dtypes.ALL)}")
     if not isinstance(x, np.ndarray | np.generic) and array.dtype == np.float64:
         array = array.astype(dtypes.default_float().numpy)
     dtypes.of(array.dtype)

@@ -88,7 +88,7 @@ class Values:
         Raises BufferError for a tensor that requires grad, one on an emulated device, and for a device that cannot be had.
         """
         if self.tracked:
-            raise BufferError("dlpack: the tensor requires grad; export .detach()")
+            raise BufferError("dlpack: the tensor requires grad; export .detach(), or call it on that")
         given: Any = self
         if dl_device is not None and tuple(int(i) for i in dl_device) != self.__dlpack_device__():
             if tuple(int(i) for i in dl_device) != (dlpack.CPU, 0) or copy is False:

@@ -70,7 +70,7 @@ def _bounds(
     if math.isnan(a) or math.isnan(b):
         raise ArgumentError(f"make_tensor: low {low} and high {high} must be numbers")
     if a > b or (a == b and kind.kind not in ("float", "complex")):
-        raise ArgumentError(f"make_tensor: low {a} is not below high {b}")
+        raise ArgumentError(f"make_tensor: low {a} is not below high {b}; give a range that is not empty")
     if a > most or b < least:
         raise ArgumentError(f"make_tensor: [{a}, {b}) lies outside of what {kind.name} holds")
     return min(max(a, least), most), min(max(b, least), most)

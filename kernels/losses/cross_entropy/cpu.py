@@ -33,7 +33,7 @@ def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
 def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
     """What is said of a bad label on both devices."""
     known = f"there are {classes}, 0 to {classes - 1}" if classes else "there are none"
-    known = f"{known} (ignore_index is {ignore_index})"
+    known = f"{known} (ignore_index is {ignore_index}); give labels among these"
     return f"cross_entropy: label {value} at position {where} is no class; {known}"
 
 

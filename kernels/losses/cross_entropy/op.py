@@ -183,7 +183,7 @@ def _shape(
     name = "cross_entropy"
     refuse_kind(name, x.dtype, ("float",))
     if reduction not in REDUCTIONS:
-        raise ArgumentError(f"{name}: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}")
+        raise ArgumentError(f"{name}: reduction {reduction!r} is none of {', '.join(REDUCTIONS)}; give one of these")
     if not 0 <= label_smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing {label_smoothing} is not between 0 and 1")
     if not x.shape:

@@ -102,6 +102,37 @@ def refuse_overlap(x: Tensor, name: str) -> None:
         )
 
 
+def refuse_shared(out: Any, given: Any, name: str) -> None:
+    """Raise ShapeError where `out` shares some of its elements with a tensor that is read: it would be overwritten as it is read.
+
+    The same elements in the same order are no mistake. As in PyTorch only tensors without gaps are compared.
+    """
+    for o in out if isinstance(out, list | tuple) else (out,):
+        for x in given:
+            if isinstance(x, list | tuple):
+                refuse_shared(o, x, name)
+            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x.array is not o.array and _meet_in_part(o.array, x.array):
+                raise ShapeError(
+                    f"{name}: out {tuple(o.array.shape)} shares some of its memory with an input {tuple(x.array.shape)}, which would be "
+                    "overwritten as it is read; give another out, or clone() the input"
+                )
+
+
+def _meet_in_part(a: Array, b: Array) -> bool:
+    """Whether two arrays without gaps have elements in common, but not all in the same order."""
+    if type(a) is not type(b) or not same_memory(a, b):
+        return False
+    spans = []
+    for x in (a, b):
+        strides = element_strides(x)
+        if min(strides, default=0) < 0 or sum([(n - 1) * k for n, k in zip(x.shape, strides, strict=True)]) + 1 != x.size:
+            return False
+        start = x.pointer if isinstance(x, CudaArray) else x.__array_interface__["data"][0]
+        spans.append((start, start + x.size * x.dtype.itemsize, strides))
+    (begin, end, order), (first, last, other) = spans
+    return begin < last and first < end and not (begin == first and end == last and order == other)
+
+
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` broadcasts to exactly `target`."""
     return len(shape) <= len(target) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(target), strict=False))
@@ -192,8 +223,8 @@ def _fitted(x: Tensor, value: Any, name: str) -> Tensor:
     if not isinstance(value, Tensor):
         value = (
             ops.full(shape=tuple(x.array.shape), value=value, dtype=x.array.dtype, device=x.device)
-            if np.isscalar(value)
-            else as_tensor(value, x)
+            if isinstance(value, bool | int | float | complex | np.generic) and not isinstance(value, np.character)
+            else as_tensor(value, x, name)
         )
     if value.device != x.device:
         raise DeviceError(f"{name}: the tensor is on {x.device}, the value on {value.device}; move the value with .to({str(x.device)!r})")
@@ -223,7 +254,7 @@ def _fitted(x: Tensor, value: Any, name: str) -> Tensor:
 def write_out(out: Tensor, value: Any, name: str) -> Tensor:
     """Store a result in `out=`: resized with a warning when its shape differs. Raises GradError inside a graph."""
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor")
+        raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor; give a tensor to write to")
     if state.enabled and (out.tracked or value.tracked):
         raise GradError(f"{name}: out= does not record gradients; call it under no_grad(), or use the result that {name} returns")
     if out.array.shape != value.array.shape:

@@ -15,8 +15,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tritensor import errors
 from tritensor.errors import ArgumentError
 from tritensor.random import Generator
+from tritensor.table import registry
 from tritensor.tensor.core import Tensor
 
 # What annotations say to `explain`; to a type checker both are anything, because arrays and lists are taken in many places.
@@ -100,8 +102,31 @@ def mended(
         return found if found is not None else _misfit(f, name, args, kwargs)
     wrong = explained(f, name, args, kwargs, error)
     if wrong is None:
+        if type(error).__module__ == errors.__name__ and not any(map(inspect.isroutine, args)):  # whose errors are not about this call
+            _in_the_callers_words(f, name, error)
         raise error
     raise wrong from None
+
+
+def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
+    """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
+    own, _, text = str(error.args[0]).partition(": ")
+    if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own.startswith(name + ".") or own.endswith("." + name):
+        return
+    if own == "cuda":  # which says where
+        error.args = (f"{name}: {own}: {text}",)
+        return
+    tensors = [public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand"}]
+    op = registry.known(own)
+    letters = op.inputs if op is not None and own == name.removesuffix("_") else ("x",)
+    for letter, public in zip(letters, tensors, strict=False):
+        if letter in ("a", "b", "x") and letter not in tensors:
+            text = re.sub(_LABEL.format(letter), public, text)
+    error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
+
+
+# A letter where it stands for an array: before its shape, type or place. (`a` is a word, too.)
+_LABEL = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))\b{}\b(?= \((?:\d|\))|'s | is | has | holds | on |$)"
 
 
 def _renamed(

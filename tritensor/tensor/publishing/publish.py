@@ -13,7 +13,7 @@ from tritensor.call_site import wrapper
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype
 from tritensor.errors import DeviceError, DTypeError, ShapeError
-from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, write_out, write_over
+from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, refuse_shared, write_out, write_over
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import PublicSignature, mended
 from tritensor.tensor.publishing.layout import check_layout
@@ -132,6 +132,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bo
             if out is None:
                 made = quick(*args, **kwargs) if quick is not None else None
                 return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
+            refuse_shared(out, (*args, *kwargs.values()), name)
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
                 return out
             value = f(*args, **kwargs)

@@ -38,7 +38,7 @@ def _checked(x: Tensor, used: int, name: str) -> int:
     """How many dimensions of x the index leaves to an Ellipsis."""
     shape = x.array.shape
     if used > len(shape):
-        raise IndexError(f"{name}: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}")
+        raise IndexError(f"{name}: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}; give at most {len(shape)}")
     return len(shape) - used
 
 
@@ -90,7 +90,7 @@ def _plain_slice(s: slice) -> slice:
             raise TypeError(f"getitem: a slice's bound is a {type(v).__name__}; give ints, or None")
         bounds.append(None if v is None else v.__index__())
     if bounds[2] == 0:
-        raise ArgumentError("getitem: a slice's step cannot be 0")
+        raise ArgumentError("getitem: a slice's step cannot be 0; give one that leads somewhere")
     return slice(*bounds)
 
 
@@ -113,7 +113,10 @@ def _as_entry(x: Tensor, i: Any, name: str) -> Any:
     elif isinstance(i, bool | np.bool_):
         found = new_tensor(np.asarray(bool(i)))
     elif isinstance(i, list | tuple | range | np.ndarray):
-        values = np.asarray(_numbers(i) if isinstance(i, list | tuple) else i)
+        try:
+            values = np.asarray(_numbers(i) if isinstance(i, list | tuple) else i)
+        except ValueError:
+            raise IndexError(f"{name}: the index {str(i)[:40]} is ragged; all lists of one level must have one length") from None
         found = new_tensor(values.astype(np.int64) if values.size == 0 and values.dtype == np.float64 else values)
     else:
         raise IndexError(f"{name}: {type(i).__name__} is no index; use ints, slices, None, ..., boolean or integer tensors")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 def _shaped(name: str, shape: Any) -> tuple[int, ...]:
     found = sizes(name, shape) if shape else ()
     if min(found, default=0) < 0:
-        raise ShapeError(f"{name}: shape {found} has a negative size")
+        raise ShapeError(f"{name}: shape {found} has a negative size; give sizes of 0 or more")
     return found
 
 
@@ -150,6 +151,8 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
     value = _number("full", fill_value)
     _refuse_no_number("full", value, dtype)
+    if type(value) is int and dtype is not None and numpy_type(dtype).kind in "iu":
+        value = dtypes.as_element(numpy_type(dtype), value, "full")
     return _filled(_shaped("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
 
 
@@ -217,7 +220,7 @@ for _name, _make in {"zeros": zeros, "ones": ones, "empty": empty, "full": full,
 @function(method=False, maker=True, out=True)
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
-    return ops.eye(rows=int(n), columns=int(n if m is None else m), dtype=numpy_type(dtype), device=as_device(device))
+    return ops.eye(rows=as_index(n), columns=as_index(n if m is None else m), dtype=numpy_type(dtype), device=as_device(device))
 
 
 @function(inplace=True, out=True)
@@ -245,7 +248,7 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [1] * len(given)
     for axis, x in zip(axes, given, strict=True):
         if len(x.array.shape) > 1:
-            raise ShapeError(f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector")
+            raise ShapeError(f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector; give tensors of one dimension, such as x.flatten()")
         shape[axis] = x.array.size
     out = []
     for axis, x in zip(axes, given, strict=True):

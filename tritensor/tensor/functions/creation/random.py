@@ -109,7 +109,7 @@ def _whole(name: str, *numbers: Any) -> list[int]:
 def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
     """Refuse bounds in the wrong order, and integers of [low, high) that dtype cannot hold."""
     if low >= high:
-        raise ArgumentError(f"{name}: low {low} is not below high {high}")
+        raise ArgumentError(f"{name}: low {low} is not below high {high}; give a range that is not empty")
     kind = dtypes.of(dtype)
     if kind.kind not in ("bool", "int", "uint", "float"):
         raise DTypeError(f"{name}: {kind.name} is not drawn; use an integer or floating type")

@@ -90,7 +90,7 @@ def _count(name: str, steps: Any) -> int:
         raise TypeError(f"{name}: steps is a {type(steps).__name__}; give an int")
     n = int(steps.__index__())
     if n < 0:
-        raise ShapeError(f"{name}: steps {n} is negative")
+        raise ShapeError(f"{name}: steps {n} is negative; give 0 or more")
     return n
 
 

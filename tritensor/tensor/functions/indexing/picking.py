@@ -109,7 +109,7 @@ def fitting(x: Tensor, value: Any) -> Any:
     """A value to be written into x: numbers as they are, the rest a tensor of x's type on its device."""
     if isinstance(value, bool | int | float | complex):
         return dtypes.as_element(x.array.dtype, value, "setitem")
-    v = as_tensor(value, x) if not isinstance(value, Tensor) else value
+    v = as_tensor(value, x, "setitem") if not isinstance(value, Tensor) else value
     if v.device != x.device:
         if v.array.size > 1 and isinstance(value, Tensor):
             raise DeviceError(f"setitem: x is on {x.device}, the value on {v.device}; move it with .to({str(x.device)!r})")
@@ -135,7 +135,7 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
     if extra > 0 and all(n == 1 for n in v.array.shape[:extra]):
         v = ops.reshape(v, shape=tuple(v.array.shape[extra:]))
     if any(n not in (1, m) for n, m in zip(reversed(v.array.shape), reversed(want), strict=False)) or len(v.array.shape) > len(want):
-        raise ShapeError(f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}")
+        raise ShapeError(f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does")
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
     if remembered(x) or (state.enabled and v.tracked):
@@ -177,7 +177,7 @@ def _spread(values: Tensor, want: tuple[int, ...]) -> Tensor:
     """Values in the shape of the indexed elements."""
     shape = tuple(values.array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
-        raise ShapeError(f"index_put: values {shape} does not broadcast to the indexed elements, {want}")
+        raise ShapeError(f"index_put: values {shape} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does")
     return values if shape == want else ops.expand(values, shape=want)
 
 

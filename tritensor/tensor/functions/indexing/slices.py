@@ -19,7 +19,7 @@ from tritensor.tensor.publishing.publish import function
 def _vector(name: str, index: Tensor) -> Tensor:
     """An index as a vector; the op that is given it as `called` refuses values below 0 and beyond the end."""
     if len(index.array.shape) > 1:
-        raise IndexShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector")
+        raise IndexShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
     return lined(index)
 
 
@@ -103,7 +103,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
     d = normal_dim("index_fill", dim, len(x.array.shape))
     if len(index.array.shape) > 1:
-        raise IndexShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector")
+        raise IndexShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
     whole, places = lined(x), lined(index)
     shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)

@@ -15,7 +15,7 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
-from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.data import values_of
@@ -31,9 +31,10 @@ def _forwards(python: str, name: str) -> Any:
     """The operator as it is until its first call, which puts dispatch's fast lane in its place where the op has one."""
 
     def operator(self: Tensor, other: Any) -> Any:
-        if _known(other) or (other := _operand(self, other)) is not None:
+        given = other
+        if _known(other) or (other := _operand(self, other, name)) is not None:
             return getattr(ops, name)(self, other)
-        return NotImplemented
+        return _unanswered(name, python, given)
 
     def first(self: Tensor, other: Any) -> Any:
         record = registry[name]
@@ -44,21 +45,23 @@ def _forwards(python: str, name: str) -> Any:
     return first
 
 
-def _reflected(name: str) -> Any:
+def _reflected(name: str, python: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(self, Tensor):
             raise TypeError(f"{name}: the reflected operator was asked of a {type(self).__name__}; it is a tensor's")
-        if _known(other) or (other := _operand(self, other)) is not None:
+        given = other
+        if _known(other) or (other := _operand(self, other, name)) is not None:
             return getattr(ops, name)(other, self)
-        return NotImplemented
+        return _unanswered(name, python, given)
 
     return operator
 
 
-def _in_place(name: str) -> Any:
+def _in_place(name: str, python: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
-        if not _known(other) and (other := _operand(self, other)) is None:
-            return NotImplemented
+        given = other
+        if not _known(other) and (other := _operand(self, other, name)) is None:
+            return _unanswered(name + "_", python, given)
         if write_over(name, self, (self, other), name + "_"):
             return self
         since = next_sequence()
@@ -67,13 +70,22 @@ def _in_place(name: str) -> Any:
     return operator
 
 
-def _operand(x: Tensor, other: Any) -> Tensor | None:
+def _unanswered(name: str, python: str, other: Any) -> Any:
+    """NotImplemented, so that Python asks the other operand's class. Raises TypeError where that has no answer either; == and != always have one."""
+    if python in ("eq", "ne") or type(other).__module__ != "builtins":
+        return NotImplemented
+    shown = "None" if other is None else f"{'an' if type(other).__name__[0] in 'aeiou' else 'a'} {type(other).__name__}"
+    raise TypeError(f"{name}: other is {shown}; give a tensor or a number (tritensor.tensor(...))")
+
+
+def _operand(x: Tensor, other: Any, name: str) -> Tensor | None:
     """A numpy array (its memory shared on the CPU) or a list of numbers as a tensor on x's device; None for anything else."""
     if isinstance(other, np.ndarray):
-        dtypes.of(other.dtype)
+        if other.dtype.kind in "OUSmM":
+            return as_tensor(other, x, name)  # which refuses it
         return new_tensor(other if not x.is_cuda else from_host(other, x.device))
     if isinstance(other, list | tuple):
-        return new_tensor(from_host(values_of("tensor", other, None), x.device))
+        return new_tensor(from_host(values_of(name, other, None), x.device))
     return None
 
 
@@ -83,8 +95,8 @@ _BINARY = {
 }  # fmt: skip
 for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
-    setattr(Tensor, f"__r{_python}__", _reflected(_name))
-    setattr(Tensor, f"__i{_python}__", _in_place(_name))
+    setattr(Tensor, f"__r{_python}__", _reflected(_name, f"r{_python}"))
+    setattr(Tensor, f"__i{_python}__", _in_place(_name, _python))
 Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _forwards(_python, _python))

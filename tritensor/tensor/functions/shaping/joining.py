@@ -56,7 +56,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     n = x.array.shape[d]
     first = start + n if start < 0 else start
     if not 0 <= first <= first + length <= n:
-        raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}")
+        raise OutOfRangeError(f"narrow: start {start}, length {length} do not lie in dim {d} of size {n}; give a range inside")
     return ops.index_view(x, index=(*(slice(None),) * d, slice(first, first + int(length))))
 
 
@@ -92,7 +92,7 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
         return as_parts(_cuts(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
     parts = [int(k) for k in split_size_or_sections]
     if sum(parts) != n or min(parts, default=0) < 0:
-        raise ShapeError(f"split: sizes {parts} do not add up to {n}, the size of dim {d}")
+        raise ShapeError(f"split: sizes {parts} do not add up to {n}, the size of dim {d}; give sizes that do")
     edges = [0]
     for k in parts:
         edges.append(edges[-1] + k)

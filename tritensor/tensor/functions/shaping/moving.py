@@ -120,7 +120,7 @@ def pin_memory(x: Tensor, device: Any = None) -> Tensor:
     Raises DeviceError for a tensor on a GPU, and where there is no GPU; OutOfMemoryError where no more memory can be pinned.
     """
     if x.is_cuda:
-        raise DeviceError(f"pin_memory: the tensor is on {x.device}; only memory of the host can be pinned")
+        raise DeviceError(f"pin_memory: the tensor is on {x.device}; only memory of the host can be pinned; call it on .cpu()")
     return x if pinned.block_of(x.array) is not None else _Pinned.apply(x)
 
 

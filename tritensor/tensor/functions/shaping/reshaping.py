@@ -23,11 +23,11 @@ def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     """Integers given one by one or as one sequence: `view(2, 3)`, `view((2, 3))`."""
     if len(given) == 1 and not isinstance(given[0], int):
         one = given[0]
-        given = one if isinstance(one, tuple | list) else tuple(one) if hasattr(one, "__len__") else given
+        given = one if isinstance(one, tuple | list) else tuple(one) if hasattr(one, "__len__") and not isinstance(one, str) else given
     try:
         return tuple([as_index(n) for n in given])
     except TypeError:
-        raise TypeError(f"{name}: {tuple(given)} are not integers") from None
+        raise TypeError(f"{name}: {tuple(given)} are not integers; give ints") from None
 
 
 def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[int, ...]:
@@ -37,9 +37,9 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
     total = math.prod(have)
     known = math.prod([n for n in shape if n != -1])
     if shape.count(-1) > 1 or min(shape) < -1:
-        raise ShapeError(f"{name}: shape {shape} may hold one -1, and no other negative size")
+        raise ShapeError(f"{name}: shape {shape} may hold one -1, and no other negative size; give the others")
     if known == 0 or total % known:
-        raise ShapeError(f"{name}: shape {have} has {total} elements, {shape} cannot hold them whatever -1 stands for")
+        raise ShapeError(f"{name}: shape {have} has {total} elements, {shape} cannot hold them whatever -1 stands for; give sizes whose product divides {total}")
     return tuple([total // known if n == -1 else n for n in shape])
 
 
@@ -112,7 +112,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     if not shape:
         return ops.reshape(x, shape=(1,))
     if first > last:
-        raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}; exchange them")
     return reshape_to(x, (*shape[:first], math.prod(shape[first : last + 1]), *shape[last + 1 :])) if first < last else x
 
 
@@ -123,7 +123,7 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     d = normal_dim("unflatten", dim, len(shape))
     parts = inferred("unflatten", tuple(int(n) for n in sizes), (shape[d],))
     if math.prod(parts) != shape[d]:
-        raise ShapeError(f"unflatten: sizes {parts} do not multiply to {shape[d]}, the size of dim {d}")
+        raise ShapeError(f"unflatten: sizes {parts} do not multiply to {shape[d]}, the size of dim {d}; give sizes that do")
     return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
 
 
@@ -267,7 +267,7 @@ def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     lead = len(want) - len(have)
     if min(want, default=0) < 0:
         if any(n < -1 for n in want) or any(n == -1 for n in want[: max(lead, 0)]):
-            raise ShapeError(f"expand: {want} for x {tuple(have)}: -1 keeps the size of a dimension that x has")
+            raise ShapeError(f"expand: {want} for x {tuple(have)}: -1 keeps the size of a dimension that x has; give sizes of 0 or more elsewhere")
         want = tuple([have[i - lead] if n == -1 else n for i, n in enumerate(want)])
     return ops.expand(x, shape=want)
 
