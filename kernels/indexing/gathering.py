@@ -149,7 +149,7 @@ def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> Non
         raise ShapeError(f"{name}: x {tuple(x.shape)} and index {tuple(index.shape)} differ in their number of dimensions")
     for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)):
         if d != dim and m > n:
-            raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}")
+            raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}; give a smaller index")
 
 
 def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
@@ -274,7 +274,7 @@ def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, 
 def scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
     check(name, x, index, dim)
     if len(source.shape) != len(index.shape) or any(m > n for m, n in zip(index.shape, source.shape, strict=True)):
-        raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than source {tuple(source.shape)}")
+        raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than source {tuple(source.shape)}; give a smaller one")
     if source.dtype != x.dtype:
         raise DTypeError(f"{name}: source is {dtypes.of(source.dtype).name}, x is {dtypes.of(x.dtype).name}; cast one of them")
     if name == "scatter_add" and is_float8(x.dtype):

@@ -34,6 +34,9 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
+        for what, n in (("in_features", in_features), ("out_features", out_features)):
+            if not hasattr(n, "__index__"):
+                raise TypeError(f"Linear: {what} is a {type(n).__name__}; give an int")
         if in_features < 0 or out_features < 0:
             raise ShapeError(f"Linear: in_features {in_features} and out_features {out_features} must not be negative")
         self.in_features, self.out_features = in_features, out_features

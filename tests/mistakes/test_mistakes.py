@@ -22,12 +22,12 @@ OTHER_FORM = {
 # How to mend it: something that is to be done, or what would be right.
 TO_DO = (
     "give|use|cast|move|call|make|leave|reshape|compare|exchange|convert|wrap|pad|name|detach|choose|write|clone|set|pass|put|add|take|drop|"
-    "do it|assign|ask|reduce|export|divide|transpose|define|pad them|did you mean|at least one|expand"
+    "do it|assign|ask|reduce|export|divide|transpose|define|pad them|did you mean|at least one|expand|multiply"
 )
-MENDS = re.compile(rf"(?:[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are|.* are|.* need) ")
+MENDS = re.compile(rf"(?:^|[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are|.* are|.* need) |of size \d+|holds tensors")
 BARE = re.compile(
     r"unsupported operand|object has no attribute|not supported between|positional argument|could not convert|inhomogeneous|setting an array element"
-    r"|object is not|invalid literal|out of bounds for|list index|cannot be interpreted|ufunc|NoneType|<class|<function|<object"
+    r"|object is not|invalid literal|out of bounds for|list index|cannot be interpreted|ufunc|NoneType|<class|<function"
 )
 INTERNAL = re.compile(r"\bops\.|_kernel\b|\bkernels\.|tritensor\.\w+\.\w+\.|\blambda\b|\.py\b(?!:\d+, found)")
 

@@ -185,7 +185,7 @@ class Tensor(Values, Methods):
 
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
-            raise TypeError("iteration over a 0-d tensor; use .item() for its value")
+            raise TypeError("iter: iteration over a 0-d tensor; use .item() for its value")
         return iter(self.unbind(0))
 
     __hash__ = object.__hash__

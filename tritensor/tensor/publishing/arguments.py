@@ -111,22 +111,23 @@ def mended(
 def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
     own, _, text = str(error.args[0]).partition(": ")
-    if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own.startswith(name + ".") or own.endswith("." + name):
-        return
-    if own == "cuda":  # which says where
+    if re.fullmatch(r"cuda(:\d+)?", own):  # which says where
         error.args = (f"{name}: {own}: {text}",)
+    if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own == "cuda" or own.startswith(name + ".") or own.endswith("." + name):
         return
-    tensors = [public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand"}]
+    tensors = [public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand", "Tensors"}]
     op = registry.known(own)
     letters = op.inputs if op is not None and own == name.removesuffix("_") else ("x",)
+    if own == "matmul":  # of mm, bmm, mv, addmm, ...: the last two
+        letters, tensors = ("a", "b"), tensors[-2:]
     for letter, public in zip(letters, tensors, strict=False):
-        if letter in ("a", "b", "x") and letter not in tensors:
+        if letter in ("a", "b", "x", "xs") and letter not in tensors:
             text = re.sub(_LABEL.format(letter), public, text)
     error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
 
 
 # A letter where it stands for an array: before its shape, type or place. (`a` is a word, too.)
-_LABEL = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))\b{}\b(?= \((?:\d|\))|'s | is | has | holds | on |$)"
+_LABEL = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))\b{}\b(?= \((?:\d|\))|'s | is | has | holds | on |\[\d+\] on |$)"
 
 
 def _renamed(
@@ -201,7 +202,10 @@ def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: M
 
 def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
     """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
-    return explained(f, f.__name__, args, {}, error) or error
+    better = explained(f, f.__name__, args, {}, error)
+    if better is None and type(error).__module__ == errors.__name__:
+        _in_the_callers_words(f, f.__name__, error)
+    return better or error
 
 
 def _wrong(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any, str] | None:

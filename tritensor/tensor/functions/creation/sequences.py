@@ -35,6 +35,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     if end is None:
         start, end = 0, start
     low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
+    if isinstance(low, str) or isinstance(high, str) or isinstance(by, str):
+        raise TypeError(f"arange: start {low!r}, end {high!r}, step {by!r}: a str is no number; give numbers")
     if (high - low) * by < 0:
         raise ArgumentError(f"arange: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
     inexact = any(isinstance(v, float) for v in (low, high, by))

@@ -322,7 +322,7 @@ def norm(
     if p is None or p == "fro":
         p = 2
     if isinstance(p, str):
-        raise ArgumentError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'")
+        raise ArgumentError(f"norm: p {p!r} is no number, and neither 'fro' nor 'nuc'; give one of these")
     return p_norm(x, p, dims, kept)
 
 

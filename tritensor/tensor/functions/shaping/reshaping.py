@@ -237,7 +237,7 @@ def _adjoint(x: Tensor) -> Tensor:
 
 
 Tensor.T = property(_reversed)  # type: ignore[assignment, method-assign]
-Tensor.mT = property(matrix_transpose)  # type: ignore[assignment, method-assign]
+Tensor.mT = property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
 Tensor.H = property(_adjoint)  # type: ignore[assignment, method-assign]
 Tensor.mH = property(adjoint)  # type: ignore[assignment, method-assign]
 
