@@ -18,7 +18,7 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape`; var without Bessel's correction."""
     over = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not over or tuple(input.shape[-len(over) :]) != over:
-        raise ShapeError(f"layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.shape)}")
+        raise ShapeError(f"layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.shape)}; give its last sizes")
     return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
 
 

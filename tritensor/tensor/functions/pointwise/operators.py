@@ -83,6 +83,7 @@ def _operand(x: Tensor, other: Any, name: str) -> Tensor | None:
     if isinstance(other, np.ndarray):
         if other.dtype.kind in "OUSmM":
             return as_tensor(other, x, name)  # which refuses it
+        dtypes.of(other.dtype)
         return new_tensor(other if not x.is_cuda else from_host(other, x.device))
     if isinstance(other, list | tuple):
         return new_tensor(from_host(values_of(name, other, None), x.device))
