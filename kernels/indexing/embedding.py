@@ -26,7 +26,7 @@ def reference(weight: np.ndarray, index: np.ndarray, *, padding_idx: int | None 
 def shape(weight: Any, index: Any, *, padding_idx: int | None = None) -> Spec:
     check_integers("embedding", index)
     if len(weight.shape) != 2:
-        raise ShapeError(f"embedding: weight {tuple(weight.shape)} is not (number of rows, width)")
+        raise ShapeError(f"embedding: weight {tuple(weight.shape)} is not (number of rows, width); give two dimensions")
     if padding_idx is not None and not 0 <= padding_idx < weight.shape[0]:
         raise IndexError(f"embedding: padding_idx {padding_idx} is out of range for {weight.shape[0]} rows")
     return Spec((*index.shape, weight.shape[1]), weight.dtype)

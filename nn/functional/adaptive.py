@@ -32,7 +32,7 @@ def _sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tenso
     if not all(isinstance(s, int) and not isinstance(s, bool) for s in size):
         raise TypeError(f"{name}: output_size is {output_size!r}; give an integer, or one for each of {axes} axes")
     if min(size) < 0:
-        raise ShapeError(f"{name}: output_size {output_size!r}: sizes cannot be negative")
+        raise ShapeError(f"{name}: output_size {output_size!r}: sizes cannot be negative; give 1 or more")
     if input.dtype.kind != "float":
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
     single = input.ndim == axes + 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ArgumentError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.padding import pad
 from tritensor.nn.functional.windows import batched, pair
 from tritensor.table import ops
@@ -34,6 +34,8 @@ def conv2d(
 def _named_padding(
     x: Tensor, weight: Tensor, padding: str, stride: tuple[int, int], dilation: tuple[int, int]
 ) -> tuple[Tensor, tuple[int, int]]:
+    if weight.ndim != 4:
+        raise ShapeError(f"conv2d: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, height, width)")
     if padding == "valid":
         return x, (0, 0)
     if padding != "same":

@@ -17,8 +17,8 @@ def embedding(
     """Rows of weight (rows, features) picked by the integers in `input`; row padding_idx gets no gradient."""
     if max_norm is not None or scale_grad_by_freq or sparse:
         raise ArgumentError("embedding: max_norm, scale_grad_by_freq and sparse are not supported; gradients are dense and unscaled")
-    rows = weight.shape[0]
-    if padding_idx is not None:
+    if padding_idx is not None and weight.shape:
+        rows = weight.shape[0]
         if not -rows <= padding_idx < rows:
             raise ArgumentError(f"embedding: padding_idx {padding_idx} is out of range for {rows} rows")
         padding_idx %= rows
@@ -29,7 +29,7 @@ def embedding(
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 (..., num_classes), 1 at the class and 0 elsewhere; num_classes=-1 is one more than the largest class."""
     if tensor.dtype.kind not in ("int", "uint"):
-        raise DTypeError(f"one_hot: tensor is {tensor.dtype.name}; class labels are integers")
+        raise DTypeError(f"one_hot: tensor is {tensor.dtype.name}; class labels are integers, cast it with .long()")
     if tensor.numel() == 0 and num_classes <= 0:
         raise ShapeError("one_hot: an empty tensor needs num_classes")
     low, high = (int(tensor.min().item()), int(tensor.max().item())) if tensor.numel() else (0, -1)

@@ -80,7 +80,7 @@ def test_optimizer_state_follows_the_parameters():
 
 
 def test_mixed_devices_are_named():
-    with pytest.raises(DeviceError, match=r"linear: x on cpu, weight on cuda:0, bias on cuda:0: all tensors must be on one device"):
+    with pytest.raises(DeviceError, match=r"linear: input on cpu, weight on cuda:0, bias on cuda:0: all tensors must be on one device"):
         nn.Linear(2, 2, device="cuda")(tt.ones(1, 2))
 
 

@@ -130,7 +130,7 @@ def test_nuclear_norm_of_deficient_and_wrong_matrices() -> None:
     big = tt.tensor([[3e30, 0.0], [0.0, 4e30]])
     assert tt.norm(big, "nuc").item() == pytest.approx(7e30, rel=1e-6)
     assert tt.norm(tt.zeros(0, 3), "nuc").item() == 0
-    with pytest.raises(ShapeError, match=r"p='nuc' of x \(3,\)"):
+    with pytest.raises(ShapeError, match=r"p='nuc' of input \(3,\)"):
         tt.norm(tt.ones(3), "nuc")
     with pytest.raises(ValueError, match="neither 'fro' nor 'nuc'"):
         tt.norm(tt.ones(3), "two")

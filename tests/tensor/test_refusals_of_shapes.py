@@ -16,10 +16,10 @@ ROWS = [
         "cat: out shares memory with tensor 0, which would be overwritten as it is read; give another out",
     ),
     ("T.narrow(T.tensor(1.0), 0, 0, 1)", "ShapeError", "narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)"),
-    ("T.narrow(T.ones(3), 0, 1, 4)", "OutOfRangeError", "narrow: start 1, length 4 do not lie in dim 0 of size 3"),
+    ("T.narrow(T.ones(3), 0, 1, 4)", "OutOfRangeError", "narrow: start 1, length 4 do not lie in dim 0 of size 3; give a range inside"),
     ("T.cartesian_prod(T.ones(2), T.ones(2, 2))", "ShapeError", "cartesian_prod: tensor 1 has shape (2, 2); give vectors"),
     ("T.cartesian_prod()", "ShapeError", "cartesian_prod: no tensors were given; it needs at least one"),
-    ("T.combinations(T.ones(2, 2))", "ShapeError", "combinations: x has shape (2, 2); give a vector"),
+    ("T.combinations(T.ones(2, 2))", "ShapeError", "combinations: input has shape (2, 2); give a vector"),
     ("T.combinations(T.ones(2), -1)", "ShapeError", "combinations: r is -1; choose 0 elements or more"),
     (
         "T.block_diag(T.ones(2), T.ones(1, 2, 3))",
@@ -29,7 +29,7 @@ ROWS = [
     (
         "T.ones(2, 3).sum_to_size(2)",
         "ShapeError",
-        "sum_to_size: (2,) does not broadcast to x's shape (2, 3); each of its sizes must be x's, or 1",
+        "sum_to_size: (2,) does not broadcast to input's shape (2, 3); each of its sizes must be input's, or 1",
     ),
     ("T.diag_embed(T.ones(2), 0, 1, 1)", "ShapeError", "diag_embed: dim1 1 and dim2 1 are one dimension; name two"),
     ("T.ones(2).resize_(-1)", "ShapeError", "resize_: shape (-1,) has a negative size"),
@@ -43,7 +43,7 @@ ROWS = [
         "ArgumentError",
         "resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last",
     ),
-    ("T.ones(2).set_(T.ones(2).double())", "DTypeError", "set_: x is float32, source float64; give a source of x's type"),
+    ("T.ones(2).set_(T.ones(2).double())", "DTypeError", "set_: input is float32, source float64; give a source of input's type"),
     ("T.repeat_interleave(T.ones(3), T.tensor([1.0, 2.0, 1.0]))", "DTypeError", "repeat_interleave: repeats are float32; give integers"),
     (
         "T.repeat_interleave(T.ones(3), T.tensor([1, 2, 1]), output_size=5)",
@@ -69,10 +69,10 @@ ROWS = [
     ("T.linspace(0, 1, 2.0)", "TypeError", "linspace: steps is a float; give an int"),
     ("T.linspace(0, 1j, 3, dtype=T.float32)", "ArgumentError", "linspace: an end is complex, float32 is not; give dtype=complex64"),
     ('T.linspace(0, 1j, 3, device="cuda")', "DTypeError", "linspace: complex numbers live on the CPU only; make them there"),
-    ("T.logspace(0, 1, -1)", "ShapeError", "logspace: steps -1 is negative"),
+    ("T.logspace(0, 1, -1)", "ShapeError", "logspace: steps -1 is negative; give 0 or more"),
     ("T.arange(0, 3, 0.5, dtype=T.int64)", "ArgumentError", "arange: step 0.5 is 0 in int64; give 1 or more, or a floating dtype"),
     ('T.arange(0, float("inf"), 0.5, dtype=T.int64)', "ArgumentError", "arange: from 0 to inf by 0.5: all three must be finite"),
-    ("T.vander(T.ones(2, 2))", "ShapeError", "vander: x has shape (2, 2); give a vector"),
+    ("T.vander(T.ones(2, 2))", "ShapeError", "vander: input has shape (2, 2); give a vector"),
     ("T.vander(T.ones(2), -1)", "ShapeError", "vander: N is -1; it must be 0 or more"),
     ("T.tril_indices(-1, 2)", "ShapeError", "tril_indices: row -1, col 2; they must be 0 or more"),
     (
@@ -123,7 +123,7 @@ ROWS = [
         "complex: out is complex128, the result complex64; give an out of that type",
     ),
     ("T.polar(T.ones(2), T.ones(2).double())", "DTypeError", "polar: abs is float32, angle float64; both must be float32, or both float64"),
-    ('T.set_default_device("tpu")', "DeviceError", "device: 'tpu' is not a device; give 'cpu', 'cuda' or 'cuda:N'"),
+    ('T.set_default_device("tpu")', "DeviceError", "set_default_device: 'tpu' is not a device; give 'cpu', 'cuda' or 'cuda:N'"),
 ]
 
 

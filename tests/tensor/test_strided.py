@@ -40,7 +40,7 @@ def test_offsets_and_bounds() -> None:
     x = tt.arange(9.0)
     assert x[3:].storage_offset() == x.view(3, 3)[1:].storage_offset() == 3
     assert x[3:].as_strided((1,), (1,), 2).storage_offset() == 2
-    with pytest.raises(RuntimeError, match="read elements 5 to 9 of x's 9"):
+    with pytest.raises(RuntimeError, match="read elements 5 to 9 of input's 9"):
         x[5:].as_strided((5,), (1,))
     with pytest.raises(RuntimeError, match="read elements -1"):
         x[5:].as_strided((1,), (1,), -1)

@@ -102,7 +102,7 @@ def mended(
         return found if found is not None else _misfit(f, name, args, kwargs)
     wrong = explained(f, name, args, kwargs, error)
     if wrong is None:
-        if type(error).__module__ == errors.__name__ and not any(map(inspect.isroutine, args)):  # whose errors are not about this call
+        if not any(map(inspect.isroutine, args)):  # whose errors are not about this call
             _in_the_callers_words(f, name, error)
         raise error
     raise wrong from None
@@ -110,7 +110,9 @@ def mended(
 
 def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
-    own, _, text = str(error.args[0]).partition(": ")
+    if type(error).__module__ != errors.__name__ and type(error) is not IndexError:
+        return
+    own, _, text = str(error).partition(": ")
     if re.fullmatch(r"cuda(:\d+)?", own):  # which says where
         error.args = (f"{name}: {own}: {text}",)
     if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own == "cuda" or own.startswith(name + ".") or own.endswith("." + name):
@@ -122,12 +124,13 @@ def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) ->
         letters, tensors = ("a", "b"), tensors[-2:]
     for letter, public in zip(letters, tensors, strict=False):
         if letter in ("a", "b", "x", "xs") and letter not in tensors:
-            text = re.sub(_LABEL.format(letter), public, text)
+            text = re.sub((_BEHIND if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
     error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
 
 
-# A letter where it stands for an array: before its shape, type or place. (`a` is a word, too.)
-_LABEL = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))\b{}\b(?= \((?:\d|\))|'s | is | has | holds | on |\[\d+\] on |$)"
+# A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.
+_LABEL = r"\b{}\b(?= \((?:\d|\))|'s\b| is | has | holds | on |\[\d+\] on |$)"
+_BEHIND = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))"
 
 
 def _renamed(
@@ -203,7 +206,7 @@ def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: M
 def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
     """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
     better = explained(f, f.__name__, args, {}, error)
-    if better is None and type(error).__module__ == errors.__name__:
+    if better is None:
         _in_the_callers_words(f, f.__name__, error)
     return better or error
 

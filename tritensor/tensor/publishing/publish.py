@@ -102,7 +102,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 return f(*args, **kwargs)
-            except (TypeError, AttributeError, ValueError) as error:
+            except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
             return call(*args, **kwargs)
 
@@ -114,7 +114,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
             try:
                 made = quick(*args, **kwargs) if kwargs else quick(*args)
                 return made if made is not None else f(*args, **kwargs)
-            except (TypeError, AttributeError, ValueError) as error:
+            except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
             return call(*args, **kwargs)
 
@@ -136,7 +136,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bo
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
                 return out
             value = f(*args, **kwargs)
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, kwargs = mended(f, name, args, kwargs, error)
         else:
             if exact:
@@ -170,7 +170,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
             options["pin_memory"] = True
         try:
             made = f(*args, **options)
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, options = mended(f, name, args, options, error)
         else:
             if out is not None:
@@ -229,7 +229,7 @@ def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., 
                 return self
             since = next_sequence() if state.enabled else None
             value = f(self, *args, **kwargs)
-        except (TypeError, AttributeError, ValueError) as error:
+        except (TypeError, AttributeError, ValueError, IndexError) as error:
             (self, *args), kwargs = mended(f, name, (self, *args), kwargs, error)  # type: ignore[assignment]
         else:
             return overwrite(self, value, name, since)

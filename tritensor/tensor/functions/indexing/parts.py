@@ -71,5 +71,5 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_o
 def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """Elements start to start + length - 1 of a dimension, as a copy."""
     if not -len(x.array.shape) <= dim < len(x.array.shape):
-        raise OutOfRangeError(f"narrow_copy: dim {dim} is out of range for a {len(x.array.shape)}-dimensional tensor")
+        raise OutOfRangeError(f"narrow_copy: dim {dim} is out of range for a {len(x.array.shape)}-dimensional tensor; give one of its dims")
     return ops.copy(narrow(x, dim, start, length))

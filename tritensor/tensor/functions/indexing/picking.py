@@ -219,7 +219,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
         raise IndexError(f"take_along_dim: dim {dim} of a tensor that has no dimensions; leave dim out")
     if len(indices.array.shape) != len(x.array.shape):
         raise ShapeError(
-            f"take_along_dim: x {tuple(x.array.shape)} and indices {tuple(indices.array.shape)} differ in their number of dimensions"
+            f"take_along_dim: x {tuple(x.array.shape)} and indices {tuple(indices.array.shape)} differ in their number of dimensions; reshape one of them"
         )
     outer = [list(s) for s in (x.array.shape, indices.array.shape)]
     for s in outer:

@@ -383,7 +383,7 @@ def rad2deg(x: Tensor) -> Tensor:
 def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
     if rtol < 0 or atol < 0:
-        raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative")
+        raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative; give numbers of 0 or more")
     a, b = _common("isclose", x, other)
     close = ops.eq(a, b)
     if a.dtype.is_floating_point or a.dtype.is_complex:

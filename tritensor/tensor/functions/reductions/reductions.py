@@ -250,7 +250,7 @@ def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
     return ops.amin(x, dim=dims_of("amin", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
-@function(out=True)
+@function(out="exact")
 def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
     """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
     return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))

@@ -64,6 +64,8 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along a dimension."""
     d = normal_dim("unbind", dim, len(x.array.shape))
+    if not x.array.shape:
+        raise IndexError("unbind: a 0-d tensor has no dimension to take apart; reshape it to (1,)")
     return as_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
 
 
@@ -357,6 +359,8 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees from the first of two dimensions towards the second."""
     ndim = len(x.array.shape)
+    if isinstance(dims, list | tuple) and len(dims) != 2:
+        raise ShapeError(f"rot90: dims {tuple(dims)}: a plane has two; name two dimensions")
     a, b = (normal_dim("rot90", d, ndim) for d in dims)
     if a == b:
         raise ShapeError(f"rot90: dims {tuple(dims)} are one dimension; name two")
