@@ -35,7 +35,9 @@ def _place(owner: Any, index: Any) -> str:
     """The key of place `index`, which may be negative."""
     at = operator.index(index)
     if not -len(owner) <= at < len(owner):
-        raise IndexError(f"{type(owner).__name__}: index {at} is out of range for {type(owner).__name__} of {len(owner)}; give 0 to {len(owner) - 1}")
+        raise IndexError(
+            f"{type(owner).__name__}: index {at} is out of range for {type(owner).__name__} of {len(owner)}; give 0 to {len(owner) - 1}"
+        )
     return list(owner._modules)[at]
 
 
@@ -208,7 +210,9 @@ def _as_parameter(value: Any) -> Parameter:
         return value
     if isinstance(value, Tensor):
         return Parameter(value.detach())
-    raise TypeError(f"ParameterList: cannot assign '{type(value).__name__}' object to a list or dict of parameters (nn.Parameter or Tensor required)")
+    raise TypeError(
+        f"ParameterList: cannot assign '{type(value).__name__}' object to a list or dict of parameters (nn.Parameter or Tensor required)"
+    )
 
 
 def _shown(key: Any, param: Parameter) -> str:
@@ -241,7 +245,9 @@ class ParameterList(Module):
     def _place(self, index: int) -> str:
         at = operator.index(index)
         if not -len(self) <= at < len(self):
-            raise IndexError(f"{type(self).__name__}: index {at} is out of range for {type(self).__name__} of {len(self)}; give 0 to {len(self) - 1}")
+            raise IndexError(
+                f"{type(self).__name__}: index {at} is out of range for {type(self).__name__} of {len(self)}; give 0 to {len(self) - 1}"
+            )
         return str(at % len(self))
 
     def append(self, value: Any) -> Any:

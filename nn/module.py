@@ -49,16 +49,22 @@ class Module:
         table = self._claim("parameter", "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it with nn.Parameter(...)")
+                raise TypeError(
+                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it with nn.Parameter(...)"
+                )
             if param.grad_fn is not None:
-                raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()")
+                raise ValueError(
+                    f"register_parameter: cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()"
+                )
         table[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
         table = self._claim("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required); wrap it with tensor(...)")
+            raise TypeError(
+                f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required); wrap it with tensor(...)"
+            )
         table[name] = tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
@@ -75,7 +81,9 @@ class Module:
         """The table for `kind`, once `name` has been found fit and free."""
         table: dict[str, Any] | None = self.__dict__.get(kind)
         if table is None:
-            raise AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
+            raise AttributeError(
+                f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first"
+            )
         if not isinstance(name, str):
             raise TypeError(f"{_REGISTERS[what]}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
@@ -89,7 +97,9 @@ class Module:
         for kind, base, what in _KINDS:
             if isinstance(value, base):
                 if kind not in fields:
-                    raise AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
+                    raise AttributeError(
+                        f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first"
+                    )
                 for other in ("_parameters", "_buffers", "_modules"):
                     if other != kind:
                         fields[other].pop(name, None)
@@ -106,7 +116,9 @@ class Module:
                     table[name] = value
                     return
                 expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
-                raise TypeError(f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected); wrap it, or del it first")
+                raise TypeError(
+                    f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected); wrap it, or del it first"
+                )
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:

@@ -54,12 +54,16 @@ class Optimizer(Hooked):
             raise TypeError(f"{type(self).__name__}.add_param_group: param_group must be a dict, but got {type(param_group).__name__}")
         params = param_group["params"]
         if isinstance(params, set):
-            raise TypeError(f"{type(self).__name__}: optimizer parameters need an order that is the same every time, and a set has none; give a list")
+            raise TypeError(
+                f"{type(self).__name__}: optimizer parameters need an order that is the same every time, and a set has none; give a list"
+            )
         params, names = _named([params] if isinstance(params, Tensor) else list(params))
         seen = {p for group in self.param_groups for p in group["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
-                raise TypeError(f"{type(self).__name__}: optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}; give tensors")
+                raise TypeError(
+                    f"{type(self).__name__}: optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}; give tensors"
+                )
             if not p.is_leaf and not p.retains_grad:
                 raise ValueError(
                     f"{type(self).__name__}: can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
@@ -71,7 +75,9 @@ class Optimizer(Hooked):
             seen.add(p)
         named = {} if names is None else {"param_names": names}
         if any(("param_names" in group) != (names is not None or "param_names" in param_group) for group in self.param_groups):
-            raise ValueError(f"{type(self).__name__}: all optimizer param groups should be with/without names; give (name, parameter) in all groups or in none")
+            raise ValueError(
+                f"{type(self).__name__}: all optimizer param groups should be with/without names; give (name, parameter) in all groups or in none"
+            )
         self._check({**self.defaults, **param_group})
         param_group.update(params=params, **named)  # the caller's dict is the group, as in PyTorch
         for key, default in self.defaults.items():

@@ -146,10 +146,14 @@ def _at_target(
 def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
     check_integers(name, index)
     if len(x.shape) != len(index.shape):
-        raise ShapeError(f"{name}: x {tuple(x.shape)} and index {tuple(index.shape)} differ in their number of dimensions; reshape one of them")
+        raise ShapeError(
+            f"{name}: x {tuple(x.shape)} and index {tuple(index.shape)} differ in their number of dimensions; reshape one of them"
+        )
     for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)):
         if d != dim and m > n:
-            raise ShapeError(f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}; give a smaller index")
+            raise ShapeError(
+                f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}; give a smaller index"
+            )
 
 
 def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:

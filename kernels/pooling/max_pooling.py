@@ -209,7 +209,9 @@ def checked(
     s = windows(tuple(x.shape), kernel_size, stride, padding, dilation, ceil_mode)
     if s.rows < 1 or s.cols < 1:
         spans = f"{dilation[0] * (s.kh - 1) + 1} x {dilation[1] * (s.kw - 1) + 1}"
-        raise ShapeError(f"{given}: the window spans {spans}, the padded image only {s.height + 2 * s.ph} x {s.width + 2 * s.pw}; give more padding, or a smaller window")
+        raise ShapeError(
+            f"{given}: the window spans {spans}, the padded image only {s.height + 2 * s.ph} x {s.width + 2 * s.pw}; give more padding, or a smaller window"
+        )
     return s
 
 

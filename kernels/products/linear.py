@@ -22,7 +22,9 @@ def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
     if len(weight.shape) != 2:
         raise ShapeError(f"{given}: weight must be (out, in)")
     if not x.shape or x.shape[-1] != weight.shape[1]:
-        raise ShapeError(f"{given}: x's last size {x.shape[-1] if x.shape else '(none)'} is not weight's last {weight.shape[1]}; reshape one, or transpose it")
+        raise ShapeError(
+            f"{given}: x's last size {x.shape[-1] if x.shape else '(none)'} is not weight's last {weight.shape[1]}; reshape one, or transpose it"
+        )
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
         raise ShapeError(f"{given}, bias {tuple(bias.shape)}: bias must have weight's first size, ({weight.shape[0]},)")
     refuse_mixed("linear", ("x", x), ("weight", weight), ("bias", bias))

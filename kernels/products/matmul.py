@@ -30,7 +30,9 @@ def shape(a: Any, b: Any) -> Spec:
     refuse_mixed("matmul", ("a", a), ("b", b))
     refuse_kind("matmul", a.dtype, ("uint", "int", "float", "complex"), "a")
     if a.shape[-1] != b.shape[-2 if len(b.shape) > 1 else 0]:
-        raise ShapeError(f"{given}: a's last size {a.shape[-1]} is not b's first {b.shape[-2 if len(b.shape) > 1 else 0]}; transpose one, or reshape it")
+        raise ShapeError(
+            f"{given}: a's last size {a.shape[-1]} is not b's first {b.shape[-2 if len(b.shape) > 1 else 0]}; transpose one, or reshape it"
+        )
     batch = broadcast("matmul", tuple(a.shape[:-2]), tuple(b.shape[:-2]), labels=("a's batch", "b's batch"))
     rows = tuple(a.shape[-2:-1]) if len(a.shape) > 1 else ()
     cols = tuple(b.shape[-1:]) if len(b.shape) > 1 else ()

@@ -40,7 +40,9 @@ def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
 
 def _reshape_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != math.prod(x.shape):
-        raise ShapeError(f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}; give sizes whose product is {math.prod(x.shape)}")
+        raise ShapeError(
+            f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}; give sizes whose product is {math.prod(x.shape)}"
+        )
     return Spec(shape, x.dtype)
 
 
@@ -298,7 +300,9 @@ def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, 
             continue
         if d >= len(shape):
             used = sum(k is not None for k in index)
-            raise IndexError(f"getitem: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}; give at most {len(shape)}")
+            raise IndexError(
+                f"getitem: {used} indices for a {len(shape)}-dimensional tensor of shape {tuple(shape)}; give at most {len(shape)}"
+            )
         n = shape[d]
         if isinstance(i, slice):
             out.append(len(range(*i.indices(n))))

@@ -24,7 +24,9 @@ TO_DO = (
     "give|use|cast|move|call|make|leave|reshape|compare|exchange|convert|wrap|pad|name|detach|choose|write|clone|set|pass|put|add|take|drop|"
     "do it|assign|ask|reduce|export|divide|transpose|define|pad them|did you mean|at least one|expand|multiply"
 )
-MENDS = re.compile(rf"(?:^|[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are|.* are|.* need) |of size \d+|holds tensors")
+MENDS = re.compile(
+    rf"(?:^|[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are|.* are|.* need) |of size \d+|holds tensors"
+)
 BARE = re.compile(
     r"unsupported operand|object has no attribute|not supported between|positional argument|could not convert|inhomogeneous|setting an array element"
     r"|object is not|invalid literal|out of bounds for|list index|cannot be interpreted|ufunc|NoneType|<class|<function"
@@ -92,7 +94,22 @@ def _letter(function: str, text: str) -> str:
     return found[1] if found and found[1] not in own else ""
 
 
-OPERATORS = {"add", "sub", "mul", "div", "pow", "matmul", "lt", "floor_divide", "remainder", "bitwise_and", "bitwise_or", "neg", "bitwise_not", "bitwise_left_shift"}
+OPERATORS = {
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "pow",
+    "matmul",
+    "lt",
+    "floor_divide",
+    "remainder",
+    "bitwise_and",
+    "bitwise_or",
+    "neg",
+    "bitwise_not",
+    "bitwise_left_shift",
+}
 
 
 def test_the_rules_refuse() -> None:

@@ -112,7 +112,9 @@ class DataLoader:
 
     def _check(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
         if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
-            raise ValueError(f"DataLoader: batch_size {batch_size!r} is not a positive integer (None hands out single samples); give 1 or more")
+            raise ValueError(
+                f"DataLoader: batch_size {batch_size!r} is not a positive integer (None hands out single samples); give 1 or more"
+            )
         if self._streams and (shuffle or sampler is not None or batch_sampler is not None):
             raise ValueError(
                 "DataLoader: an IterableDataset has no indices, so shuffle, sampler and batch_sampler cannot be given; shuffle inside it"

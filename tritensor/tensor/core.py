@@ -397,7 +397,9 @@ def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tenso
         raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
     if array.dtype.kind in "OUSmM":
         given = f"a {type(x).__name__} of {array.dtype}" if isinstance(x, np.ndarray) else repr(x)[:40]
-        raise DTypeError(f"{name}: {given} is no number; tensors cannot hold {array.dtype}; they hold {', '.join(d.name for d in dtypes.ALL)}")
+        raise DTypeError(
+            f"{name}: {given} is no number; tensors cannot hold {array.dtype}; they hold {', '.join(d.name for d in dtypes.ALL)}"
+        )
     if not isinstance(x, np.ndarray | np.generic) and array.dtype == np.float64:
         array = array.astype(dtypes.default_float().numpy)
     dtypes.of(array.dtype)

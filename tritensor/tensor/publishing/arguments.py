@@ -110,14 +110,18 @@ def mended(
 
 def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
-    if type(error).__module__ != errors.__name__ and type(error) is not IndexError:
-        return
     own, _, text = str(error).partition(": ")
+    if type(error).__module__ != errors.__name__ and not (
+        type(error) in (TypeError, IndexError) and (hasattr(Tensor, own) or registry.known(own))
+    ):
+        return
     if re.fullmatch(r"cuda(:\d+)?", own):  # which says where
         error.args = (f"{name}: {own}: {text}",)
     if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own == "cuda" or own.startswith(name + ".") or own.endswith("." + name):
         return
-    tensors = [public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand", "Tensors"}]
+    tensors = [
+        public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand", "Tensors"}
+    ]
     op = registry.known(own)
     letters = op.inputs if op is not None and own == name.removesuffix("_") else ("x",)
     if own == "matmul":  # of mm, bmm, mv, addmm, ...: the last two

@@ -248,7 +248,9 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     shape = [1] * len(given)
     for axis, x in zip(axes, given, strict=True):
         if len(x.array.shape) > 1:
-            raise ShapeError(f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector; give tensors of one dimension, such as x.flatten()")
+            raise ShapeError(
+                f"meshgrid: a tensor of shape {tuple(x.array.shape)} is not a vector; give tensors of one dimension, such as x.flatten()"
+            )
         shape[axis] = x.array.size
     out = []
     for axis, x in zip(axes, given, strict=True):

@@ -135,7 +135,9 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
     if extra > 0 and all(n == 1 for n in v.array.shape[:extra]):
         v = ops.reshape(v, shape=tuple(v.array.shape[extra:]))
     if any(n not in (1, m) for n, m in zip(reversed(v.array.shape), reversed(want), strict=False)) or len(v.array.shape) > len(want):
-        raise ShapeError(f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does")
+        raise ShapeError(
+            f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
+        )
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
     if remembered(x) or (state.enabled and v.tracked):
@@ -177,7 +179,9 @@ def _spread(values: Tensor, want: tuple[int, ...]) -> Tensor:
     """Values in the shape of the indexed elements."""
     shape = tuple(values.array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
-        raise ShapeError(f"index_put: values {shape} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does")
+        raise ShapeError(
+            f"index_put: values {shape} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
+        )
     return values if shape == want else ops.expand(values, shape=want)
 
 

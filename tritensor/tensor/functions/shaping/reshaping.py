@@ -39,7 +39,9 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
     if shape.count(-1) > 1 or min(shape) < -1:
         raise ShapeError(f"{name}: shape {shape} may hold one -1, and no other negative size; give the others")
     if known == 0 or total % known:
-        raise ShapeError(f"{name}: shape {have} has {total} elements, {shape} cannot hold them whatever -1 stands for; give sizes whose product divides {total}")
+        raise ShapeError(
+            f"{name}: shape {have} has {total} elements, {shape} cannot hold them whatever -1 stands for; give sizes whose product divides {total}"
+        )
     return tuple([total // known if n == -1 else n for n in shape])
 
 
@@ -267,7 +269,9 @@ def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     lead = len(want) - len(have)
     if min(want, default=0) < 0:
         if any(n < -1 for n in want) or any(n == -1 for n in want[: max(lead, 0)]):
-            raise ShapeError(f"expand: {want} for x {tuple(have)}: -1 keeps the size of a dimension that x has; give sizes of 0 or more elsewhere")
+            raise ShapeError(
+                f"expand: {want} for x {tuple(have)}: -1 keeps the size of a dimension that x has; give sizes of 0 or more elsewhere"
+            )
         want = tuple([have[i - lead] if n == -1 else n for i, n in enumerate(want)])
     return ops.expand(x, shape=want)
 

@@ -63,6 +63,8 @@ def _dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tu
         dims = tuple(range(x.ndim)) if sizes is None else tuple(range(x.ndim - len(sizes), x.ndim))
     else:
         dims = tuple(normal_dim(name, d, x.ndim) for d in ((dim,) if isinstance(dim, int) else tuple(dim)))
+    if dims and not x.ndim:
+        raise OutOfRangeError(f"{name}: a 0-d tensor has no dim to transform; reshape it to (1,)")
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{name}: dim {dim} names a dim of {tuple(x.shape)} twice; each is transformed once")
     if sizes is not None and len(sizes) != len(dims):
