@@ -50,7 +50,7 @@ class Module:
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it with nn.Parameter(...)"
+                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it"
                 )
             if param.grad_fn is not None:
                 raise ValueError(

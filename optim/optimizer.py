@@ -43,7 +43,8 @@ class Optimizer(Hooked):
         given = list(params)
         if not given:
             raise ValueError(
-                f"{type(self).__name__}: optimizer got an empty parameter list; did model.parameters() come from a model without parameters, or a used-up generator? give at least one"
+                f"{type(self).__name__}: "
+                "optimizer got an empty parameter list, give at least one; did model.parameters() come from a model without parameters, or a used-up generator?"
             )
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
@@ -66,11 +67,13 @@ class Optimizer(Hooked):
                 )
             if not p.is_leaf and not p.retains_grad:
                 raise ValueError(
-                    f"{type(self).__name__}: can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
+                    f"{type(self).__name__}: "
+                    f"can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
                 )
             if p in seen:
                 raise ValueError(
-                    f"{type(self).__name__}: some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
+                    f"{type(self).__name__}: "
+                    f"some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
                 )
             seen.add(p)
         named = {} if names is None else {"param_names": names}

@@ -55,7 +55,8 @@ class SGD(Optimizer):
             raise ValueError(f"{type(self).__name__}: Invalid momentum value: {group['momentum']}; it must be 0 or more")
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError(
-                f"{type(self).__name__}: Nesterov momentum requires a momentum and zero dampening, not {group['momentum']} and {group['dampening']}; give such ones"
+                f"{type(self).__name__}: "
+                f"Nesterov momentum requires a momentum and zero dampening, not {group['momentum']} and {group['dampening']}; give such ones"
             )
 
     def _update(self, group: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ def _reshape(x: Array, *, shape: tuple[int, ...]) -> Array:
 def _reshape_shape(x: Any, *, shape: tuple[int, ...]) -> Spec:
     if math.prod(shape) != math.prod(x.shape):
         raise ShapeError(
-            f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}; give sizes whose product is {math.prod(x.shape)}"
+            f"view: shape {tuple(x.shape)} has {math.prod(x.shape)} elements, shape {shape} needs {math.prod(shape)}; give sizes that multiply to as many"
         )
     return Spec(shape, x.dtype)
 

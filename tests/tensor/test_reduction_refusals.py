@@ -13,10 +13,18 @@ M, V, N = tt.ones(2, 3), tt.ones(3), tt.tensor([1, 2, 3])
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: tt.cumprod(M), TypeError, "cumprod: dim is missing for a tensor of 2 dims; give dim=0 to 1"),
     (lambda: tt.cummax(M, 2), IndexError, "cummax: dim 2 is out of range for a 2-dimensional tensor; it has dims -2 to 1"),
-    (lambda: tt.logcumsumexp(N, 0), tt.DTypeError, "logcumsumexp: input is int64; logcumsumexp takes float, complex types; cast it with .to(float32)"),
+    (
+        lambda: tt.logcumsumexp(N, 0),
+        tt.DTypeError,
+        "logcumsumexp: input is int64; logcumsumexp takes float, complex types; cast it with .to(float32)",
+    ),
     (lambda: tt.diff(tt.tensor(1.0)), tt.ShapeError, "diff: input () has no dimension to take differences along; give it at least one"),
     (lambda: tt.diff(V, n=-1), tt.ArgumentError, "diff: n -1 is negative; give 0 or more"),
-    (lambda: tt.diff(M, prepend=V), tt.ShapeError, "diff: input (2, 3), prepend (3,): all sizes but that of dim 1 must be equal, as in cat"),
+    (
+        lambda: tt.diff(M, prepend=V),
+        tt.ShapeError,
+        "diff: input (2, 3), prepend (3,): all sizes but that of dim 1 must be equal, as in cat",
+    ),
     (lambda: tt.gradient(V, edge_order=3), tt.ArgumentError, "gradient: edge_order is 3; give 1 or 2"),
     (lambda: tt.gradient(M, edge_order=2), tt.ShapeError, "gradient: input (2, 3) has 2 along dim 0; edge_order 2 needs 3"),
     (lambda: tt.gradient(M, spacing=[1.0]), tt.ShapeError, "gradient: 1 spacings for an x of 2 dims; give one for each, or dim"),

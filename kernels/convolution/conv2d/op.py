@@ -53,7 +53,7 @@ def _checked(name: str, x: tuple[int, ...], w: tuple[int, ...], stride: Pair, pa
     if s.rows < 1 or s.cols < 1:
         spans = f"{dilation[0] * (w[2] - 1) + 1} x {dilation[1] * (w[3] - 1) + 1}"
         raise ShapeError(
-            f"{given}: the kernel spans {spans}, the padded image only {x[2] + 2 * padding[0]} x {x[3] + 2 * padding[1]}; give more padding, or a smaller kernel"
+            f"{given}: the kernel spans {spans}, the padded image only {x[2] + 2 * padding[0]} x {x[3] + 2 * padding[1]}; give more padding, or less kernel"
         )
     return s
 

@@ -214,7 +214,7 @@ def test_out_is_of_the_result_and_its_own() -> None:
     for name, call in calls.items():
         with pytest.raises(tt.DTypeError, match=f"{name}: out is float64, the result float32"):
             call(tt.zeros(3, dtype=tt.float64))
-        with pytest.raises(tt.ShapeError, match=f"{name}: out shares memory with an argument"):
+        with pytest.raises(tt.ShapeError, match=f"{name}: out .*shares"):
             call(x[:3])
         with pytest.raises(tt.ShapeError, match=f"{name}: the tensor of shape .* overlaps itself"):
             call(tt.zeros(1).expand(3))

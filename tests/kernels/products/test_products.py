@@ -124,7 +124,7 @@ def test_tensordot(dims):
     [
         (lambda: tt.mm(tt.ones(2, 3, 4), tt.ones(4, 2)), r"mm: input \(2, 3, 4\) has 3 dimensions; it must have 2"),
         (lambda: tt.bmm(tt.ones(2, 3, 4), tt.ones(3, 4, 2)), r"bmm: input \(2, 3, 4\), mat2 \(3, 4, 2\): the batches 2 and 3 differ"),
-        (lambda: tt.dot(tt.ones(3), tt.ones(4)), r"matmul: a \(3,\) @ b \(4,\): a's last size 3 is not b's first 4"),
+        (lambda: tt.dot(tt.ones(3), tt.ones(4)), r"dot: input \(3,\) @ tensor \(4,\): input's last size 3 is not tensor's first 4"),
         (lambda: tt.tensordot(tt.ones(2, 3), tt.ones(4, 2), 1), r"tensordot: .* the sizes \[3\] and \[4\] differ"),
         (lambda: tt.einsum("ij,jk", tt.ones(2, 3), tt.ones(4, 5)), r"einsum: 'ij,jk': 'j' is 3 in one operand and 4 in another"),
         (lambda: tt.einsum("ijk->i", tt.ones(2, 3)), r"einsum: 'ijk' names 3 dimensions, its operand \(2, 3\) has 2"),

@@ -111,6 +111,8 @@ def mended(
 def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
     own, _, text = str(error).partition(": ")
+    if text.endswith("waited for)"):  # an error of an earlier call, which only the GPU has seen
+        return
     if type(error).__module__ != errors.__name__ and not (
         type(error) in (TypeError, IndexError) and (hasattr(Tensor, own) or registry.known(own))
     ):
