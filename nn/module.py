@@ -50,21 +50,17 @@ class Module:
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}' (nn.Parameter or None required); wrap it"
+                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}'; give an nn.Parameter or None"
                 )
             if param.grad_fn is not None:
-                raise ValueError(
-                    f"register_parameter: cannot assign a computed tensor to parameter '{name}': parameters are leaves; wrap its .detach()"
-                )
+                raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}', a leaf; wrap its .detach()")
         table[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
         table = self._claim("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(
-                f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}' (Tensor or None required); wrap it with tensor(...)"
-            )
+            raise TypeError(f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}'; give a Tensor or None")
         table[name] = tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
@@ -81,9 +77,7 @@ class Module:
         """The table for `kind`, once `name` has been found fit and free."""
         table: dict[str, Any] | None = self.__dict__.get(kind)
         if table is None:
-            raise AttributeError(
-                f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first"
-            )
+            raise self._early(what)
         if not isinstance(name, str):
             raise TypeError(f"{_REGISTERS[what]}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
@@ -92,14 +86,15 @@ class Module:
             raise KeyError(f"{_REGISTERS[what]}: attribute '{name}' already exists; give another name")
         return table
 
+    def _early(self, what: str) -> AttributeError:
+        return AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
+
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
         for kind, base, what in _KINDS:
             if isinstance(value, base):
                 if kind not in fields:
-                    raise AttributeError(
-                        f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first"
-                    )
+                    raise self._early(what)
                 for other in ("_parameters", "_buffers", "_modules"):
                     if other != kind:
                         fields[other].pop(name, None)
@@ -116,9 +111,8 @@ class Module:
                     table[name] = value
                     return
                 expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
-                raise TypeError(
-                    f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected); wrap it, or del it first"
-                )
+                given = f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)"
+                raise TypeError(f"{type(self).__name__}: {given}; wrap it, or del it first")
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
