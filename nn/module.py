@@ -16,8 +16,6 @@ from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.strides import as_format, preserve_format
 from tritensor.tensor.core import Tensor
 
-_REGISTERS = {"parameter": "register_parameter", "buffer": "register_buffer", "module": "add_module"}  # what refuses such a name
-
 
 class Module:
     """Base class of neural networks: subclass it, make parts in `__init__`, compute in `forward`.
@@ -34,9 +32,7 @@ class Module:
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(
-            f'{type(self).__name__}: Module [{type(self).__name__}] is missing the required "forward" function: define forward(self, ...) in it'
-        )
+        raise NotImplementedError(f'{type(self).__name__}: missing the required "forward" function; define forward(self, ...) in it')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
@@ -49,9 +45,7 @@ class Module:
         table = self._claim("parameter", "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(
-                    f"register_parameter: cannot assign '{type(param).__name__}' object to parameter '{name}'; give an nn.Parameter or None"
-                )
+                raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' object as '{name}'; give a Parameter")
             if param.grad_fn is not None:
                 raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}', a leaf; wrap its .detach()")
         table[name] = param
@@ -79,11 +73,11 @@ class Module:
         if table is None:
             raise self._early(what)
         if not isinstance(name, str):
-            raise TypeError(f"{_REGISTERS[what]}: {what} name should be a string, not {type(name).__name__}; give a str")
+            raise TypeError(f"register_{what}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
-            raise KeyError(f'{_REGISTERS[what]}: {what} name "{name}" must not be empty or contain "."')
+            raise KeyError(f'register_{what}: {what} name "{name}" must not be empty or contain "."')
         if name not in table and hasattr(self, name):
-            raise KeyError(f"{_REGISTERS[what]}: attribute '{name}' already exists; give another name")
+            raise KeyError(f"register_{what}: attribute '{name}' already exists; give another name")
         return table
 
     def _early(self, what: str) -> AttributeError:
@@ -111,8 +105,8 @@ class Module:
                     table[name] = value
                     return
                 expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
-                given = f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)"
-                raise TypeError(f"{type(self).__name__}: {given}; wrap it, or del it first")
+                said = f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)"
+                raise TypeError(f"{type(self).__name__}: {said}; wrap it")
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
