@@ -25,7 +25,7 @@ TO_DO = (
     "do it|assign|ask|reduce|export|divide|transpose|define|pad them|did you mean|at least one|expand|multiply"
 )
 MENDS = re.compile(
-    rf"(?:^|[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are|.* are|.* need) |of size \d+|holds tensors"
+    rf"(?:^|[;,:.?] |\bor |\band |\()(?:{TO_DO})\b|\b(?:must|takes|needs|only)\b|[;,:] (?:they|both|it is|it has|there are) |of size \d+|holds tensors"
 )
 BARE = re.compile(
     r"unsupported operand|object has no attribute|not supported between|positional argument|could not convert|inhomogeneous|setting an array element"

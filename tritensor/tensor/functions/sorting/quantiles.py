@@ -27,7 +27,7 @@ def _levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
         if isinstance(q, bool) or not isinstance(q, int | float | np.number):
             raise TypeError(f"{name}: q is a {type(q).__name__}; give a number or a tensor")
         if not 0 <= q <= 1:
-            raise ArgumentError(f"{name}: q {q} is outside [0, 1]; 0.5 asks for the middle")
+            raise ArgumentError(f"{name}: q {q} is outside [0, 1]; give 0.5 for the middle")
         return ops.full(shape=(1,), value=float(q), dtype=x.array.dtype, device=x.device), True
     if len(q.array.shape) > 1:
         raise ArgumentError(f"{name}: q {tuple(q.array.shape)} has {len(q.array.shape)} dimensions; give a number or a vector")
@@ -35,7 +35,7 @@ def _levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
         raise DTypeError(f"{name}: q is {q.dtype.name}, x is {x.dtype.name}; cast q so that both are the same")
     inside = np.logical_and(q.array >= 0, q.array <= 1).all() if isinstance(q.array, np.ndarray) else True  # as PyTorch, no wait for a GPU
     if not inside:
-        raise ArgumentError(f"{name}: some of q lie outside [0, 1]; 0.5 asks for the middle")
+        raise ArgumentError(f"{name}: some of q lie outside [0, 1]; give 0.5 for the middle")
     return reshape_to(q, (q.array.size,)), not q.array.shape
 
 

@@ -74,7 +74,7 @@ def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
 def bucketize(input: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
     if len(boundaries.array.shape) != 1:
-        raise ShapeError(f"bucketize: boundaries {tuple(boundaries.array.shape)} are not a vector")
+        raise ShapeError(f"bucketize: boundaries {tuple(boundaries.array.shape)} are not a vector; give one dimension")
     rows, values = _met("bucketize", boundaries, input)
     return ops.searchsorted(rows, values, right=bool(right), out_int32=bool(out_int32))
 
