@@ -53,7 +53,9 @@ def refuse_whole(name: str, x: Tensor, label: str = "A") -> None:
 def refuse_batches(name: str, x: Tensor, label: str = "A", square: bool = False) -> None:
     """Raise ShapeError for what is no matrix."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        raise ShapeError(f"{name}: {label} {tuple(x.shape)} is no {'square ' if square else ''}matrix, and no batch of them")
+        raise ShapeError(
+            f"{name}: {label} {tuple(x.shape)} is no {'square ' if square else ''}matrix, and no batch of them; give such a one"
+        )
 
 
 def spread(x: Tensor, batch: tuple[int, ...], keep: int = 2) -> Tensor:

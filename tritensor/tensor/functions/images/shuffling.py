@@ -33,7 +33,9 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     shape, last = _image("pixel_shuffle", x, upscale_factor, "upscale_factor")
     r, (*lead, channels, h, w) = upscale_factor, shape
     if channels % (r * r):
-        raise ShapeError(f"pixel_shuffle: input {shape}: its {channels} channels are no multiple of upscale_factor squared, {r * r}")
+        raise ShapeError(
+            f"pixel_shuffle: input {shape}: its {channels} channels are no multiple of upscale_factor squared, {r * r}; give such a number"
+        )
     c, k = channels // (r * r), len(lead)
     if last:
         x = ops.permute(x, dims=(0, 2, 3, 1))

@@ -95,7 +95,9 @@ def _spelled(*given: Any) -> tuple[str, tuple[Any, ...]]:
     def term(numbers: Any) -> str:
         for n in numbers:
             if n is not Ellipsis and not (isinstance(n, int) and 0 <= n < len(letters)):
-                raise ArgumentError(f"einsum: {n!r} in {numbers!r} is no number from 0 to {len(letters) - 1} and no Ellipsis")
+                raise ArgumentError(
+                    f"einsum: {n!r} in {numbers!r} is no number from 0 to {len(letters) - 1} and no Ellipsis; give such ones"
+                )
         return "".join(["..." if n is Ellipsis else letters[n] for n in numbers])
 
     left = ",".join([term(numbers) for numbers in given[1::2]])
@@ -108,7 +110,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
     left, arrow, right = text.partition("->")
     given = left.split(",")
     if len(given) != len(operands):
-        raise ArgumentError(f"einsum: {equation!r} names {len(given)} operands, {len(operands)} were given")
+        raise ArgumentError(f"einsum: {equation!r} names {len(given)} operands, {len(operands)} were given; give one tensor for each")
     terms, widest = [], 0
     for term, x in zip(given, operands, strict=True):
         letters = term.replace("...", "")
@@ -116,7 +118,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
             raise ArgumentError(f"einsum: {term!r} in {equation!r}: a term is letters and at most one ellipsis")
         extra = x.ndim - len(letters)
         if extra < 0 or (extra and "..." not in term):
-            raise ShapeError(f"einsum: {term!r} names {len(letters)} dimensions, its operand {tuple(x.shape)} has {x.ndim}")
+            raise ShapeError(f"einsum: {term!r} names {len(letters)} dimensions, its operand {tuple(x.shape)} has {x.ndim}; name each once")
         dots = [f"{i}" for i in range(extra, 0, -1)]  # counted from the right, as broadcasting does
         before, _, after = term.partition("...")
         terms.append([*before, *dots, *after] if "..." in term else list(letters))
@@ -136,7 +138,9 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
                 raise ShapeError(f"einsum: {equation!r}: {c!r} stands twice at one operand, for sizes {own[c]} and {n}")
             if sizes.setdefault(c, n) != n:
                 if 1 not in (n, sizes[c]):
-                    raise ShapeError(f"einsum: {equation!r}: {c!r} is {sizes[c]} in one operand and {n} in another")
+                    raise ShapeError(
+                        f"einsum: {equation!r}: {c!r} is {sizes[c]} in one operand and {n} in another; these must be equal, or 1"
+                    )
                 sizes[c] = max(n, sizes[c])
     unknown = [c for c in output if c not in sizes]
     if unknown or len(set(output)) != len(output):

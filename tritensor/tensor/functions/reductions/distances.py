@@ -85,7 +85,9 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
     _check_points("cdist", x1, p, "x1")
     _check_points("cdist", x2, p, "x2")
     if x1.shape[-1] != x2.shape[-1]:
-        raise ShapeError(f"cdist: x1 {tuple(x1.shape)}, x2 {tuple(x2.shape)}: the last sizes {x1.shape[-1]} and {x2.shape[-1]} differ; give points of as many coordinates")
+        raise ShapeError(
+            f"cdist: x1 {tuple(x1.shape)}, x2 {tuple(x2.shape)}: the last sizes {x1.shape[-1]} and {x2.shape[-1]} differ; give points of as many coordinates"
+        )
     if compute_mode is not None and compute_mode not in _MODES and compute_mode not in (0, 1, 2):
         raise ArgumentError(f"cdist: compute_mode {compute_mode!r} is none of {', '.join(_MODES)}")
     mode = 0 if compute_mode is None else _MODES.index(compute_mode) if isinstance(compute_mode, str) else compute_mode
