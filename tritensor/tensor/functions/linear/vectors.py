@@ -27,7 +27,7 @@ def _cross(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     """a x b along dim: (a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)."""
     given = f"{name}: input {tuple(input.shape)}, other {tuple(other.shape)}"
     if input.ndim != other.ndim:
-        raise ShapeError(f"{given}: the numbers of dimensions differ")
+        raise ShapeError(f"{given}: the numbers of dimensions differ; reshape one")
     d = normal_dim(name, dim, input.ndim)
     if not input.ndim or input.shape[d] != 3 or other.shape[d] != 3:
         raise ShapeError(f"{given}: both must have size 3 along dim {dim}")
