@@ -45,7 +45,7 @@ class Module:
         table = self._claim("parameter", "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
-                raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' object as '{name}'; give a Parameter")
+                raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' as '{name}'; give an nn.Parameter or None")
             if param.grad_fn is not None:
                 raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}', a leaf; wrap its .detach()")
         table[name] = param
