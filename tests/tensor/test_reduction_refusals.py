@@ -49,7 +49,11 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: tt.renorm(M, 0, 0, 1.0), tt.ArgumentError, "renorm: p 0 is not positive; give a positive number"),
     (lambda: tt.renorm(V, 2, 0, 1.0), tt.ShapeError, "renorm: input (3,) has 1 dimensions; it needs two, so that slices are vectors"),
     (lambda: tt.cdist(M, V), tt.ShapeError, "cdist: x2 (3,) has 1 dimensions; give at least two, (points, coordinates)"),
-    (lambda: tt.cdist(M, M[:, :2]), tt.ShapeError, "cdist: x1 (2, 3), x2 (2, 2): the last sizes 3 and 2 differ"),
+    (
+        lambda: tt.cdist(M, M[:, :2]),
+        tt.ShapeError,
+        "cdist: x1 (2, 3), x2 (2, 2): the last sizes 3 and 2 differ; give points of as many coordinates",
+    ),
     (lambda: tt.cdist(M, M, -1.0), tt.ArgumentError, "cdist: p -1.0 is negative; give 0 or more"),
     (lambda: tt.cdist(M, M.double()), tt.DTypeError, "cdist: x1 is float32, x2 float64; cast one so that both are the same"),
     (lambda: tt.max(M, 2.0), TypeError, "max: dim 2.0 is not an integer; for the larger or smaller of x and a number there is clamp"),
