@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench.million_calls import CALLS
-from bench.timing import Paired, paired, torch_or_none
+from bench.timing import Paired, least, torch_or_none
 
 SIDE = 1000
 WORSE = 2.0  # ratios above it are listed by name
@@ -58,11 +58,11 @@ def operands_of(T: Any) -> dict[str, Any]:
 
 
 def measured(expression: str, tt: Any, torch: Any, seconds: float) -> Paired:
-    """Ours and torch's time of one call, gradients off."""
+    """Ours and torch's CPU time of one call on one thread, gradients off: the least of many short rounds in turn."""
     ours = compiled(tt, expression)
     peer = compiled(torch, expression) if torch is not None else None
     with tt.no_grad():
-        return paired(ours, peer, seconds=seconds, rounds=9)
+        return least(ours, peer, seconds=seconds)
 
 
 def main(arguments: list[str]) -> None:

@@ -104,9 +104,29 @@ POINTWISE = [
     "i + j", "i * 3", "i // j", "i % j", "i & j", "i << 2", "i == j", "i.float()", "x.double()", "x.half()", "h.float()", "x.to(T.bfloat16)", "x.long()", "x.bool()", "h + h", "h * h",
     "d + d", "T.exp(d)", "T.sin(d)", "T.tanh(d)", "T.erf(d)", "z * z", "z.abs()", "T.exp(z)", "x.t() + y", "x.t().contiguous()", "x.clone()",
 ]  # fmt: skip
+_SPECIAL = [
+    "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modified_bessel_i0", "modified_bessel_i1", "modified_bessel_k0", "modified_bessel_k1",
+    "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai", "entr", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e",
+    "ndtr", "ndtri", "log_ndtr", "psi", "gammaln", "sinc", "expit", "polygamma",
+]  # fmt: skip
+SPECIAL = [
+    *[f"T.special.{f}({'1, y' if f == 'polygamma' else 'y' if f in ('psi', 'gammaln') else 'u'})" for f in _SPECIAL],
+    "T.special.ndtr(x)", "T.special.log_ndtr(x)", "T.special.erfcx(x)", "T.special.xlog1py(x, y)", "T.special.zeta(y + 1, u)", "T.special.gammainc(y, u)",
+    "T.special.gammaincc(y, u)", "T.special.gammainc(c.abs(), c.abs())", "T.special.hermite_polynomial_h(x, n[0] % 5)", "T.special.legendre_polynomial_p(x, n[0] % 5)",
+    "T.special.chebyshev_polynomial_t(x, n[0] % 5)", "T.special.laguerre_polynomial_l(x, n[0] % 5)", "T.mvlgamma(y + 2, 2)", "T.logaddexp2(x, y)",
+    "T.erf(x)", "T.erfc(x)", "T.erfc(d)", "T.erfinv(d * 0.1)", "F.gelu(d)", "T.cos(d)", "T.tan(d)", "T.log(d.abs())", "T.logit(d.abs() * 0.1)", "T.hypot(d, d)", "T.sigmoid(d)",
+]  # fmt: skip
+FLOATS = [
+    "T.nextafter(x, y)", "T.copysign(x, y)", "T.signbit(x)", "T.frexp(x)", "T.ldexp(x, n[0] % 8)", "T.fmax(x, y)", "T.fmin(x, y)", "T.gcd(i, j)", "T.lcm(i, j)", "T.sgn(x)", "T.sgn(z)",
+    "T.heaviside(x, y)", "T.float_power(y, 1.5)", "T.isposinf(x)", "T.isneginf(x)", "T.isreal(x)", "T.positive(x)", "T.rsub(x, y)", "T.round(x, decimals=2)", "T.angle(x)",
+    "T.fmod(x, 0.7)", "T.remainder(x, 0.7)", "T.floor_divide(x, 0.7)", "T.fmod(i, j)", "T.div(x, y, rounding_mode='trunc')", "T.fmod(d, d + 3)", "T.remainder(d, d + 3)", "T.lerp(x, y, u)",
+    "T.logical_xor(k, k)", "T.logical_or(x, y)", "T.bitwise_not(i)", "T.clamp(x, y, y + 1)", "T.nan_to_num(d)", "T.pow(2.0, x)", "T.pow(d.abs(), d)", "T.float_power(y, x)",
+    "h - h", "h / h", "T.exp(h)", "T.relu(h)", "T.sigmoid(h)", "h * 2", "h.float() * 2",
+]  # fmt: skip
 NETWORKS = [
     "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)", "F.elu(x)", "F.leaky_relu(x)", "F.softplus(x)", "F.layer_norm(x, (1000,))", "F.softmax(x, -1)", "F.relu(x)",
-    "F.mse_loss(x, y)", "F.l1_loss(x, y)", "F.cross_entropy(x, n[0])", "F.dropout(x, 0.5)", "F.max_pool2d(q, 2)", "F.avg_pool2d(q, 2)", "F.embedding(n, x)",
+    "F.relu6(x)", "F.hardtanh(x)", "F.hardsigmoid(x)", "F.hardswish(x)", "F.selu(x)", "F.celu(x)", "F.mish(x)", "F.logsigmoid(x)", "F.softsign(x)", "F.tanhshrink(x)", "F.hardshrink(x)",
+    "F.softshrink(x)", "F.threshold(x, 0.1, 2.0)", "F.prelu(x, x[0, :1])", "F.glu(x)", "F.huber_loss(x, y)", "F.smooth_l1_loss(x, y)", "F.mse_loss(x, y)", "F.l1_loss(x, y)", "F.cross_entropy(x, n[0])", "F.dropout(x, 0.5)", "F.max_pool2d(q, 2)", "F.avg_pool2d(q, 2)", "F.embedding(n, x)",
     "F.conv2d(q, q[:, :, :3, :3])", "F.linear(x, c.repeat(4, 4)[:500, :1000])",
 ]  # fmt: skip
 REDUCTIONS = [
@@ -132,4 +152,4 @@ PRODUCTS = [
     "i[:256, :256] @ i[:256, :256]", "T.addmm(c, c, c)", "T.baddbmm(b, b, b)", "d[:256, :256] @ d[:256, :256]",
 ]  # fmt: skip
 SPECTRAL = ["T.fft.fft(x)", "T.fft.rfft(x)", "T.fft.irfft(z)", "T.fft.fft2(x)", "T.fft.ifft(z, dim=0)", "T.fft.fft(v)", "T.fft.fftshift(x)"]
-CALLS = list(dict.fromkeys(POINTWISE + NETWORKS + REDUCTIONS + SHAPES + INDEXING + CREATION + PRODUCTS + SPECTRAL))
+CALLS = list(dict.fromkeys(POINTWISE + FLOATS + SPECIAL + NETWORKS + REDUCTIONS + SHAPES + INDEXING + CREATION + PRODUCTS + SPECTRAL))

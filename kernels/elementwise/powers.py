@@ -17,9 +17,11 @@ from tritensor.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.cpu import quotients
 from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import formulas
 from tritensor.table import FLOATS, Sample, broadcast, ops
 
 _TYPES = (*FLOATS, "int32", "int64", "uint8")
@@ -304,16 +306,6 @@ def _of_kind(name: str, floating: Any, whole: Any) -> Callable[..., CudaArray]:
     return forward
 
 
-def _remainder_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
-    """numpy's remainder, whose zeros have the sign of b, with zeros that have the sign of a."""
-    r = np.asarray(np.remainder(a, b, out=out))
-    if r.dtype.kind not in "biu":
-        none = r == 0
-        if none.any():
-            np.copyto(r, np.copysign(r, a), where=none)
-    return r
-
-
 def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
     """a / b without its fraction. numpy has no such division of integers: floor, and one more where that is below and not exact."""
     array = a if isinstance(a, np.ndarray) else b
@@ -329,13 +321,16 @@ def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
     return q
 
 
-def _checked(name: str, ufunc: Callable[..., Any]) -> Callable[..., Any]:
-    """A quotient or remainder on numpy: integers divided by 0 raise, as in Python and PyTorch."""
+def _checked(name: str, formula: Any, ufunc: Callable[..., Any], block: Callable[..., None] | None) -> Callable[..., Any]:
+    """A quotient or remainder on numpy, of floats by `block`: integers divided by 0 raise, as in Python and PyTorch."""
     compute = binary(ufunc, ("a", "b"), False)
+    real = formulas.blockwise(block, spellings.body(formula)) if block is not None else compute
 
     def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
         array = a if isinstance(a, np.ndarray) else b
-        if array.dtype.kind in "iu" and not np.all(b):
+        if array.dtype.kind not in "biu":
+            return real(a, b, out=out)
+        if array.dtype.kind != "b" and not np.all(b):
             raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0; divide floats, or take the zeros out")
         return compute(a, b, out=out)
 
@@ -357,19 +352,19 @@ def _apart(rng: np.random.Generator) -> list[Sample]:
 
 
 _AWAY = (Domain(0.2, 0.6), Domain(0.8, 1.6))
-for _name, _formula, _whole, _ufunc, _second in (
-    ("remainder", _remainder, _integer_remainder, _remainder_numpy, _remainder_b),
-    ("fmod", _fmod, _integer_fmod, np.fmod, _fmod_b),
+for _name, _formula, _whole, _ufunc, _block, _second in (
+    ("remainder", _remainder, _integer_remainder, np.remainder, quotients.remainder, _remainder_b),
+    ("fmod", _fmod, _integer_fmod, np.fmod, quotients.fmod, _fmod_b),
 ):
     elementwise(
-        _name, _formula, (unchanged, _second), _checked(_name, _ufunc),
+        _name, _formula, (unchanged, _second), _checked(_name, _formula, _ufunc, _block),
         promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=FLOATS, extra=_apart,
     )  # fmt: skip
-for _name, _formula, _whole, _ufunc in (
-    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide),
-    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _trunc_divide_numpy),
+for _name, _formula, _whole, _ufunc, _block in (
+    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide, quotients.floor_divide),
+    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _trunc_divide_numpy, None),
 ):
     elementwise(
-        _name, _formula, (_flat, _flat), _checked(_name, _ufunc), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
+        _name, _formula, (_flat, _flat), _checked(_name, _formula, _ufunc, _block), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
         domain=_AWAY, dtypes=_TYPES, extra=_whole_numbers,
     )  # fmt: skip

@@ -27,28 +27,42 @@ def unary(formula: Any) -> Callable[..., Any]:
     return reference
 
 
-def binary(formula: Any, function: Callable[..., Any] | None = None) -> Callable[..., Any]:
-    """The reference of a formula of two inputs, arrays of one type that broadcast or numbers; `function` stands for its twin where numpy has a better way."""
+def binary(formula: Any, function: Callable[..., Any] | None = None, block: Callable[..., None] | None = None) -> Callable[..., Any]:
+    """The reference of a formula of two inputs, arrays of one type that broadcast or numbers. `function` stands for its twin where numpy has a
+    better way, `block(a, b, out)` as well, which writes its result."""
     plain = function or spellings.twin(formula, spellings.on_numpy)
-    body = spellings.body(formula)
 
-    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
-        array = a if isinstance(a, np.ndarray) else b
-        shape = np.broadcast_shapes(np.shape(a), np.shape(b))
+    def assigned(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        out[...] = plain(a, b)
+
+    return blockwise(block or assigned, spellings.body(formula))
+
+
+def blockwise(block: Callable[..., None], body: Any) -> Callable[..., Any]:
+    """The reference of an elementwise function of several inputs, of block(*inputs, out) on arrays of one float type that hold as many elements as out
+    or one; `body` is the Python function whose inputs' names and module it takes."""
+
+    def reference(*inputs: Any, out: np.ndarray | None = None) -> Any:
+        given = tuple(x for x in inputs if isinstance(x, np.ndarray))
+        dtype = given[0].dtype
+        shape = np.broadcast_shapes(*[x.shape for x in given])
         if out is None:
-            given = tuple(x for x in (a, b) if isinstance(x, np.ndarray))
-            out = np.asarray(empty_elementwise(shape, array.dtype, cpu, given))
-        wide = np.dtype(np.float32) if blocks.is_narrow(array.dtype) else array.dtype
-        lanes = [_lane(x, shape, wide) for x in (a, b)]
-        target = (
-            out.reshape(-1) if out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in lanes) else np.empty(out.size, wide)
-        )
+            out = np.asarray(empty_elementwise(shape, dtype, cpu, given))
+        wide = np.dtype(np.float32) if blocks.is_narrow(dtype) else dtype
+        lanes = [_lane(x, shape, wide) for x in inputs]
+        apart = out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in lanes)
+        target = out.reshape(-1) if apart else np.empty(out.size, wide)
         with blocks.SILENT():
             for start in range(0, target.size, blocks.BLOCK):
                 part = slice(start, start + blocks.BLOCK)
                 values = [x[part].astype(wide, copy=False) if x.size != 1 else x.astype(wide, copy=False) for x in lanes]
-                target[part] = plain(*values)
-        if target.base is not out and target is not out:
+                if target.dtype == wide:
+                    block(*values, target[part])
+                else:
+                    room = np.empty(target[part].shape, wide)
+                    block(*values, room)
+                    target[part] = room
+        if not apart:
             out[...] = target.reshape(shape)
         return out
 
