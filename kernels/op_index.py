@@ -12,6 +12,7 @@ MODULES = {
     ),
     "elementwise.copy": "cast copy",
     "elementwise.powers": "floor_divide fmod pow remainder trunc_divide",
+    "elementwise.replacement": "nan_to_num",
     "elementwise.rounding": "ceil floor round sign trunc",
     "elementwise.selection": "clamp maximum minimum where",
     "elementwise.transcendental": (

@@ -17,7 +17,7 @@ from tritensor.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu import quotients
+from tritensor.kernels.parts.cpu import elementary, quotients
 from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -112,6 +112,7 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
 
 
 _any_pow = binary(np.power, ("a", "b"), False)
+_real_pow = formulas.blockwise(elementary.power, spellings.body(_pow))
 
 
 def _refuse_fraction(a: Any, b: Any) -> None:
@@ -135,7 +136,7 @@ def _pow_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
         return out
     if isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
         return _whole_pow(a, b, out)
-    return _any_pow(a, b, out=out)
+    return (_any_pow if (a if isinstance(a, np.ndarray) else b).dtype != np.float32 else _real_pow)(a, b, out=out)
 
 
 def _whole_pow(a: Any, b: np.ndarray, out: np.ndarray | None) -> Any:

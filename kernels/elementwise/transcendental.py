@@ -8,8 +8,8 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths, spellings
-from tritensor.kernels.parts.cpu import special
-from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts.cpu import elementary, special
+from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, unary, widened
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
@@ -244,6 +244,9 @@ def _logit_grad(g, x):
 
 
 def _logit_block(x: np.ndarray, out: np.ndarray) -> None:
+    if x.dtype == np.float32:
+        elementary.logit32(x, out)
+        return
     np.negative(x, out=out)
     np.log1p(out, out=out)
     np.subtract(np.log(x), out, out=out)
@@ -371,17 +374,16 @@ def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> An
     return out
 
 
-def _hypot_block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """float32 through float64, where squares neither overflow nor vanish: numpy's own goes element by element."""
-    if a.dtype != np.float32:
-        return np.hypot(a, b)
-    y = a.astype(np.float64)
-    y *= y
-    y = y + np.square(b, dtype=np.float64)
-    y = np.sqrt(y, out=y).astype(np.float32)
-    if np.isnan(y).any():  # infinity beside NaN is infinite
-        np.copyto(y, np.inf, where=np.isinf(a) | np.isinf(b))
-    return y
+_few_sines, _many_sines = unary(np.sin, ("x",)), blocked(elementary.sin64)
+_FEW = 64  # elements that numpy's own sine takes sooner
+
+
+def _sin_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+    """sin(x)."""
+    return _many_sines(x, out=out) if x.dtype == np.float64 and x.size > _FEW else _few_sines(x, out=out)
+
+
+_sin_reference.bare = lambda x: _many_sines(x) if x.size > _FEW and x.dtype == np.float64 else np.sin(x)  # type: ignore[attr-defined]
 
 
 def _corners(rng: np.random.Generator) -> list[Sample]:
@@ -402,7 +404,7 @@ elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
 elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
 elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
 elementwise("log1p", _log1p, _log1p_grad, np.log1p, domain=Domain(-0.8, 4.0))
-elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN)
+elementwise("sin", _sin, _sin_grad, _sin_reference, domain=_TURN)
 elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN)
 elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
 elementwise("asin", _asin, _asin_grad, np.arcsin, domain=_INSIDE)
@@ -420,7 +422,9 @@ elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
 elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
-elementwise("hypot", _hypot, (_hypot_a, _hypot_b), formulas.binary(_hypot, _hypot_block), domain=_APART, kinds=("float",), extra=_corners)
+elementwise(
+    "hypot", _hypot, (_hypot_a, _hypot_b), formulas.binary(_hypot, block=elementary.hypot), domain=_APART, kinds=("float",), extra=_corners
+)
 elementwise("logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, kinds=("float", "complex"), extra=_corners)
 elementwise(
     "xlogy", _xlogy, (_xlogy_a, _xlogy_b), _xlogy_reference, domain=(Domain(-2.0, 2.0), _POSITIVE), kinds=("float",), extra=_corners

@@ -12,6 +12,7 @@ from tritensor.array import CudaArray, empty_elementwise
 from tritensor.device import cpu
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.cpu import elementary
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.elementwise import elementwise, run
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -107,12 +108,7 @@ def _infinity(dtype: np.dtype) -> tuple[int, int]:
     return int(np.array(np.inf, dtype).view(bits)), int(np.iinfo(bits).max)
 
 
-def _next_block(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    bits = _BITS[a.dtype.itemsize]
-    return _next_numpy(a.view(bits), b.view(bits), *(bits.type(v) for v in _infinity(a.dtype))).view(a.dtype)
-
-
-_next_wide = formulas.binary(_next, _next_block)  # numpy's own goes element by element
+_next_wide = formulas.binary(_next, block=elementary.nextafter)  # numpy's own goes element by element
 
 
 def _nextafter_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:

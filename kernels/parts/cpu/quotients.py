@@ -11,7 +11,7 @@ from tritensor.kernels.parts.cpu.blocks import zeroed
 # A quotient of two float32 that is no whole number is at least 2^-24 away from one (relative to the divisor's place), and below 2^28 float64
 # rounds it by less than 2^-25: it has the right whole part n. n b has at most 52 bits, so that a - n b is exact.
 _MANY = 2.0**28
-_WHOLE = 2.0**24  # whole numbers that float32 holds
+_WHOLE = 2.0**22  # quotients below it float32 rounds to the right whole number by numpy's (and PyTorch's) formula as well
 
 
 def _divided(a: np.ndarray, b: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

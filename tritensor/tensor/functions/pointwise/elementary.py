@@ -308,9 +308,8 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
     if not x.dtype.is_floating_point:
         return ops.copy(x)
     largest = float(_largest(x.array.dtype))
-    x = ops.where(ops.isnan(x), 0.0 if nan is None else nan, x)
-    x = ops.where(ops.eq(x, math.inf), largest if posinf is None else posinf, x)
-    return ops.where(ops.eq(x, -math.inf), -largest if neginf is None else neginf, x)
+    high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
+    return ops.nan_to_num(x, nan=0.0 if nan is None else float(nan), posinf=high, neginf=low)
 
 
 def _largest(dtype: np.dtype) -> Any:

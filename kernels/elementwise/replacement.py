@@ -1,0 +1,64 @@
+"""NaN and infinities replaced by numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu.blocks import like, run_blocked, zeroed
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import Sample
+
+
+# y = x where it is finite, else the number that stands for NaN, inf or -inf; the slope is 1 or 0
+@triton.jit
+def _replaced(x, nan, posinf, neginf):
+    y = maths.where(x == float("inf"), posinf, x)
+    y = maths.where(x == float("-inf"), neginf, y)
+    return maths.where(x != x, nan, y)
+
+
+@triton.jit
+def _replaced_grad(g, x):
+    return maths.where(maths.both(x > float("-inf"), x < float("inf")), g, maths.zeros(g))
+
+
+def _replaced_block(x: np.ndarray, out: np.ndarray, nan: float, posinf: float, neginf: float) -> None:
+    np.copyto(out, x)
+    strange = np.isfinite(x)
+    if strange.all():
+        return
+    np.logical_not(strange, out=strange)
+    found = x[strange]
+    out[strange] = np.where(found != found, nan, np.where(found > 0, posinf, neginf)).astype(out.dtype)
+
+
+def _replaced_reference(
+    x: np.ndarray, *, nan: float = 0.0, posinf: float = 0.0, neginf: float = 0.0, out: np.ndarray | None = None
+) -> np.ndarray:
+    """x where it is finite, else `nan`, `posinf` or `neginf`."""
+    if out is None:
+        out = like(x)
+    run_blocked(_replaced_block, x, out, nan, posinf, neginf)
+    return out
+
+
+def _replaced_numpy(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return zeroed(g, np.logical_not(np.isfinite(x)))
+
+
+def _strange(rng: np.random.Generator) -> list[Sample]:
+    x = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 2.5, -3.0])
+    return [
+        Sample(x, smooth=False),
+        Sample(x, nan=1.5, posinf=2.0, neginf=-4.0, smooth=False),
+        Sample(rng.uniform(-2.0, 2.0, (3, 5)), nan=1.0),
+    ]
+
+
+elementwise(
+    "nan_to_num", _replaced, _replaced_grad, _replaced_reference, promote="same", kinds=("float",), attributes=("nan", "posinf", "neginf"),
+    domain=Domain(-2.0, 2.0), one_rounding=True, reference_backward=(_replaced_numpy,), extra=_strange,
+)  # fmt: skip
