@@ -11,7 +11,7 @@ import triton
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError
 from tritensor.kernels.parts import maths, spellings
-from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, like, run_blocked, zeroed
+from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, numpy_gradient, shape_rule, work
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
@@ -56,8 +56,15 @@ def _relu_grad(g, y):
 _ZEROS = {t: np.zeros((), t) for t in "fd"}  # arrays: to make one of a number costs more than the maximum of few elements
 
 
+_INFINITY = (0x7F80, 0x7C00)  # the bits of bfloat16's and of float16's
+
+
 def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
     """max(x, 0)."""
+    if is_narrow(x.dtype):
+        bits = x.view(np.int16)  # negative numbers are negative integers; numpy compares 16-bit floats one by one
+        if not bits.size or np.maximum.reduce(np.bitwise_and(bits, 0x7FFF), axis=None) <= _INFINITY[x.dtype.char == "e"]:
+            return np.maximum(bits, 0, out=None if out is None else out.view(np.int16)).view(x.dtype)
     zero = _ZEROS.get(x.dtype.char)
     return np.maximum(x, x.dtype.type(0) if zero is None else zero, out=out)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.cpu.special import normal_cdf
+from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts.cpu.blocks import blocked
+from tritensor.kernels.parts.cpu.special import erfinv32, normal_cdf
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import error as special
@@ -106,6 +107,16 @@ def _sinc_grad(g, y, x):
     return g * maths.where(near, -x * maths.horner(x * x, _SLOPE), far)
 
 
+_any_erfinv = spellings.twin(special.erfinv, spellings.on_numpy)
+
+
+def _erfinv_block(x: np.ndarray, out: np.ndarray) -> None:
+    if x.dtype == np.float32:
+        erfinv32(x, out, _any_erfinv)
+    else:
+        np.copyto(out, _any_erfinv(x))
+
+
 _real_sinc = formulas.unary(_sinc)
 
 
@@ -139,7 +150,7 @@ for _name, _formula, _gradient, _domain in (
     ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
 ):
     elementwise(
-        _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_domain, samples=formulas.few(_domain),
+        _name, _formula, _gradient, blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula), kinds=("float",), domain=_domain, samples=formulas.few(_domain),
         dtypes=FLOATS if _name == "entr" else ("float32", "float64"),
     )  # fmt: skip
 elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",))

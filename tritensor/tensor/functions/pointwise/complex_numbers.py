@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tritensor import dtypes
@@ -115,7 +114,7 @@ def angle(x: Tensor) -> Tensor:
         return ops.atan2(ops.imag(x), ops.real(x))
     if not x.is_floating_point():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
-    return ops.add(ops.where(ops.lt(x, 0.0), math.pi, 0.0 * ops.sign(x)), ops.where(ops.isnan(x), math.nan, 0.0))
+    return ops.atan2(0.0, ops.add(x, 0.0))  # of -0 as of 0
 
 
 @function(inplace=True, out=True)
