@@ -64,7 +64,10 @@ def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
     if is_narrow(x.dtype):
         bits = x.view(np.int16)  # negative numbers are negative integers; numpy compares 16-bit floats one by one
         if not bits.size or np.maximum.reduce(np.bitwise_and(bits, 0x7FFF), axis=None) <= _INFINITY[x.dtype.char == "e"]:
-            return np.maximum(bits, 0, out=None if out is None else out.view(np.int16)).view(x.dtype)
+            if out is None:
+                return np.maximum(bits, 0).view(x.dtype)
+            np.maximum(bits, 0, out=out.view(np.int16))
+            return out
     zero = _ZEROS.get(x.dtype.char)
     return np.maximum(x, x.dtype.type(0) if zero is None else zero, out=out)
 

@@ -149,8 +149,9 @@ for _name, _formula, _gradient, _domain in (
     ("log_ndtr", special.log_ndtr, _log_ndtr_grad, Domain(-6.0, 3.0)),
     ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
 ):
+    _numpy = blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula)
     elementwise(
-        _name, _formula, _gradient, blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula), kinds=("float",), domain=_domain, samples=formulas.few(_domain),
+        _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=formulas.few(_domain),
         dtypes=FLOATS if _name == "entr" else ("float32", "float64"),
     )  # fmt: skip
 elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",))

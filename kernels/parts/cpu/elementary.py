@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-_BITS = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_BITS: dict[int, Any] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def _again(ufunc: np.ufunc, wrong: np.ndarray, out: np.ndarray, *inputs: np.ndarray) -> None:

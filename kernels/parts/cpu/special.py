@@ -54,7 +54,7 @@ def _polynomial(coefficients: tuple[Any, ...], x: np.ndarray) -> np.ndarray:
     return y
 
 
-def _ratio(pair: tuple[tuple[Any, ...], tuple[Any, ...]], x: np.ndarray) -> np.ndarray:
+def _ratio(pair: tuple[tuple[Any, ...], ...], x: np.ndarray) -> np.ndarray:
     y = _polynomial(pair[0], x)
     y /= _polynomial(pair[1], x)
     return y
