@@ -82,6 +82,6 @@ MODULES = {
         "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t "
         "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"
     ),
-    "spectral.fourier": "fft_c2c fft_c2r fft_r2c",
+    "spectral.fourier": "fft_c2c fft_c2r fft_of_real fft_r2c",
     "spectral.overlap_add": "overlap_add",
 }

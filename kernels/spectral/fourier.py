@@ -1,10 +1,11 @@
-"""Discrete Fourier transforms by numpy's pocketfft: complex to complex, real to half a spectrum, half a spectrum to real.
+"""Discrete Fourier transforms by numpy's pocketfft: complex (or real) to complex, real to half a spectrum, half a spectrum to real.
 
 `scale` says what a sum is divided by: "none", "ortho" (the root of the number of its terms) or "n" (that number).
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,46 @@ def _r2c_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+# fft_of_real: fft_c2c of real numbers: one half by fft_r2c, the other the conjugates of what stands opposite, y_-k
+def _of_real(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
+    dim, n = dims[-1], x.shape[dims[-1]]
+    norm, half = _FORWARD[scale], n // 2 + 1
+    y = np.empty(x.shape, _WHOLE[x.dtype])
+    along = np.moveaxis(y, dim, -1)
+    known = np.fft.rfft(x, axis=dim, norm=norm, out=np.moveaxis(along[..., :half], -1, dim))
+    if len(dims) > 1:
+        np.fft.fftn(known, axes=dims[:-1], norm=norm, out=known)
+    if inverse:
+        np.conjugate(known, out=known)
+    others = [d if d < dim else d - 1 for d in dims[:-1]]  # where they are once dim is last
+    for first in itertools.product((True, False), repeat=len(others)):  # element 0 stands opposite itself, k opposite n - k
+        to, of = [slice(None)] * along.ndim, [slice(None)] * along.ndim
+        for d, is_first in zip(others, first, strict=True):
+            to[d], of[d] = (slice(0, 1), slice(0, 1)) if is_first else (slice(1, None), slice(None, 0, -1))
+        to[-1], of[-1] = slice(half, None), slice(n - half, 0, -1)
+        np.conjugate(along[tuple(of)], out=along[tuple(to)])
+    return y
+
+
+def _of_real_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) -> Spec:
+    _refuse("fft_of_real", x, _WHOLE)
+    return Spec(x.shape, _WHOLE[x.dtype])
+
+
+def _of_real_rule(g: Any, dims: tuple[int, ...], scale: str, inverse: bool) -> Any:
+    """The real part of the conjugate transform of g."""
+    return ops.real(ops.fft_c2c(g, dims=dims, scale=scale, inverse=not inverse))
+
+
+def _of_real_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=8), dims=(0,), scale="none", inverse=False),
+        Sample(rng.normal(size=(3, 5)), dims=(1,), scale="n", inverse=True),
+        Sample(rng.normal(size=(3, 4, 5)), dims=(2, 0, 1), scale="ortho", inverse=True),
+        Sample(rng.normal(size=(2, 1)), dims=(0, 1), scale="none", inverse=False),
+    ]
+
+
 # fft_c2r: y_j = sum_k x_k exp(2 pi i j k / n) over a spectrum of which x is the first half, the rest its conjugates; n terms
 def _c2r(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
     return np.fft.irfft(x, n, axis=dim, norm=_INVERSE[scale])
@@ -120,6 +161,10 @@ op(
 )  # fmt: skip
 op(
     "fft_r2c", _r2c, shape=_r2c_shape, samples=_r2c_samples, host=True, holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
+)  # fmt: skip
+op(
+    "fft_of_real", _of_real, shape=_of_real_shape, samples=_of_real_samples, host=True, holomorphic=False, rule=(_of_real_rule,),
+    dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
     "fft_c2r", _c2r, shape=_c2r_shape, samples=_c2r_samples, host=True, holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),

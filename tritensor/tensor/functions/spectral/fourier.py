@@ -106,9 +106,11 @@ def _one(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
 
 
 def _c2c(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
-    x = _resized(_prepared(name, x, True), dims, lengths)
+    x = _resized(_prepared(name, x, not dims), dims, lengths)
     scale = _scale(name, norm, way)
-    return ops.fft_c2c(x, dims=dims, scale=scale, inverse=way == "inverse") if dims else ops.copy(x)
+    if not dims:
+        return ops.copy(x)
+    return (ops.fft_c2c if x.is_complex() else ops.fft_of_real)(x, dims=dims, scale=scale, inverse=way == "inverse")
 
 
 _published = functools.partial(function, out=True, namespace="fft")
