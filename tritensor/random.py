@@ -27,6 +27,11 @@ def blocks_used(n: int, bits: int) -> int:
     return -(-n * bits // 128)
 
 
+def integer_bits(span: int) -> int:
+    """Size of the words that one of `span` integers is drawn from."""
+    return 32 if span <= 1 << 28 else 64
+
+
 class Generator:
     """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/parts/random_words/philox.py).
 

@@ -6,7 +6,8 @@ What a number is made of (see philox.py for the words and how many blocks an op 
   from 53 bits of a 64-bit word.
 - randn: pairs of float32 normals from pairs of 32-bit words (float16 and bfloat16 are those rounded), pairs of float64
   normals from pairs of 64-bit words; an odd last number leaves its partner unused.
-- randint: low + (w * (high - low) >> 64) of a 64-bit word w: no value is favoured by more than (high - low) / 2^64.
+- randint: low + (w * (high - low) >> W) of a W-bit word w, which is 32 bits wide for up to 2^28 values and 64 for more: no value is
+  favoured by more than (high - low) / 2^W.
 - randperm: positions in the order of 64-bit words, equal words in the order of their positions.
 """
 
@@ -31,7 +32,7 @@ from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
 from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
-from tritensor.random import blocks_used
+from tritensor.random import blocks_used, integer_bits
 from tritensor.table import Sample, Spec, op
 
 BLOCK = 256  # Philox blocks per program
@@ -43,10 +44,10 @@ def word_bits(dtype: np.dtype) -> int:
     return 64 if dtype == np.float64 else 32
 
 
-def drawn_blocks(name: str, n: int, dtype: np.dtype) -> int:
-    """Blocks that op `name` uses for n numbers: by how many the generator's offset moves."""
+def drawn_blocks(name: str, n: int, dtype: np.dtype, span: int = 1) -> int:
+    """Blocks that op `name` uses for n numbers (randint: of `span` values): by how many the generator's offset moves."""
     if name in ("randint", "randperm"):
-        return blocks_used(n, 64)
+        return blocks_used(n, 64 if name == "randperm" else integer_bits(span))
     return blocks_used(n, word_bits(dtype))  # the second word of an odd number's last pair lies in the same block
 
 
@@ -96,24 +97,29 @@ def _randn_kernel(y, n, k0, k1, offset, state, DOUBLE: tl.constexpr, BLOCK: tl.c
 
 # y[i] = low + hi(w_i * span); span 0 stands for 2^64
 @triton.jit
-def _randint_kernel(y, n, k0, k1, offset, state, low, span, FULL: tl.constexpr, BLOCK: tl.constexpr):
+def _randint_kernel(y, n, k0, k1, offset, state, low, span, FULL: tl.constexpr, BITS: tl.constexpr, BLOCK: tl.constexpr):
     w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
-    w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
-    if not FULL:
-        w = tl.umulhi(w, tl.zeros_like(w) + span)
-    i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
+    if BITS == 32:
+        w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
+        w = tl.umulhi(w, tl.zeros_like(w) + span.to(tl.uint32))
+        i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
+    else:
+        w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
+        if not FULL:
+            w = tl.umulhi(w, tl.zeros_like(w) + span)
+        i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
     tl.store(y + i, (low + w.to(tl.int64)).to(y.dtype.element_ty), mask=i < n)
 
 
 # --- numpy
-def _chunked(n: int, bits: int, seed: int, offset: int, out: np.ndarray, make: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Fill `out` (flat) with make(words), a cache-sized piece at a time."""
+def _chunked(n: int, bits: int, seed: int, offset: int, out: np.ndarray, make: Callable[[np.ndarray, np.ndarray], None]) -> np.ndarray:
+    """Fill `out` (flat) by make(words, part of out), a cache-sized piece at a time."""
     per_block = 128 // bits
     step = CHUNK * per_block
     for first in range(0, n, step):
-        count = min(step, n - first)
-        words = numpy_words(seed, offset + first // per_block, 4 * blocks_used(count, bits))
-        out[first : first + count] = make(words if bits == 32 else words.view(np.uint64))[:count]
+        part = out[first : first + step]
+        words = numpy_words(seed, offset + first // per_block, 4 * blocks_used(part.size, bits))
+        make(words if bits == 32 else words.view(np.uint64), part)
     return out
 
 
@@ -122,20 +128,30 @@ _BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     keep, bits = _BITS[dtypes.of(dtype).name], word_bits(dtype)
-    real = np.float64 if bits == 64 else np.float32
+    real, signed = (np.float64, np.int64) if bits == 64 else (np.float32, np.int32)
 
-    def make(words: np.ndarray) -> np.ndarray:
-        return (words >> words.dtype.type(bits - keep)).astype(real) * real(2.0**-keep)
+    def make(words: np.ndarray, out: np.ndarray) -> None:
+        upper = (words[: out.size] >> words.dtype.type(bits - keep)).view(signed)  # which processors convert faster than unsigned ones
+        if dtype == real:
+            np.copyto(out, upper, casting="unsafe")
+            out *= real(2.0**-keep)
+        else:
+            out[...] = upper.astype(real) * real(2.0**-keep)
 
     return _chunked(math.prod(shape), bits, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
 
 
 def _normals(words: np.ndarray) -> np.ndarray:
-    a, b = numpy_polar(words[::2], words[1::2])
-    z = np.empty(words.size, a.dtype)
-    z[::2] = a
-    z[1::2] = b
+    z = np.empty(words.size, np.float64 if words.itemsize == 8 else np.float32)
+    z[::2], z[1::2] = numpy_polar(words[::2], words[1::2])
     return z
+
+
+def _normals_into(words: np.ndarray, out: np.ndarray) -> None:
+    if out.size != words.size or out.dtype.itemsize != words.itemsize:
+        out[...] = _normals(words)[: out.size]
+    else:
+        out[::2], out[1::2] = numpy_polar(words[::2], words[1::2])
 
 
 _kept: tuple[np.ndarray | None, np.ndarray] = (None, np.empty(0, np.float32))
@@ -156,7 +172,7 @@ def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, d
     n = math.prod(shape)
     if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
         return _few_normals(n, seed, offset).astype(dtype).reshape(shape)
-    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals).reshape(shape)
+    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into).reshape(shape)
 
 
 def _high(w: np.ndarray, span: int) -> np.ndarray:
@@ -174,20 +190,36 @@ def _high(w: np.ndarray, span: int) -> np.ndarray:
 
 def _randint(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     span = high - low
+    bits, start = integer_bits(span), np.int64(low if low < 1 << 63 else low - (1 << 64))
 
-    def make(words: np.ndarray) -> np.ndarray:
-        drawn = words if span == 1 << 64 else _high(words, span)
-        return (drawn.view(np.int64) + np.int64(low if low < 1 << 63 else low - (1 << 64))).astype(dtype)
+    def make(words: np.ndarray, out: np.ndarray) -> None:
+        drawn = words[: out.size]
+        if bits == 32:
+            drawn = np.multiply(drawn, np.uint64(span), out=out.view(np.uint64) if out.dtype == np.int64 else None)
+            drawn >>= np.uint64(32)
+        elif span != 1 << 64:
+            drawn = _high(drawn, span)
+        signed = drawn.view(np.int64)
+        if out.dtype == np.int64:
+            np.add(signed, start, out=out)
+        else:
+            out[...] = (signed + start).astype(dtype)
 
-    return _chunked(math.prod(shape), 64, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
+    return _chunked(math.prod(shape), bits, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
 
 
 def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     words = numpy_words(seed, offset, 4 * blocks_used(n, 64)).view(np.uint64)[:n]
-    order = np.argsort(words)  # several times faster than the stable sort, and the same unless two words are equal
-    drawn = words[order]
-    if (drawn[1:] == drawn[:-1]).any():
-        order = np.argsort(words, kind="stable")
+    low = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)  # numpy sorts numbers four times as fast as positions: these go in the lower bits
+    keys = words & ~low
+    keys |= np.arange(n, dtype=np.uint64)
+    keys.sort()
+    order = (keys & low).view(np.int64)
+    equal = np.flatnonzero((keys[1:] ^ keys[:-1]) <= low)  # neighbours whose upper bits do not tell which is less
+    if equal.size:
+        at = np.union1d(equal, equal + 1)
+        some = order[at]
+        order[at] = some[np.lexsort((some, words[some]))]
     return order.astype(dtype, copy=False)
 
 
@@ -210,9 +242,10 @@ def _randn_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.
 
 def _draw_integers(y: Any, low: int, span: int, seed: int, offset: int) -> None:
     start = np.int64(low if low < 1 << 63 else low - (1 << 64))
+    bits = integer_bits(span)
     launch(
-        _randint_kernel, (triton.cdiv(blocks_used(y.size, 64), BLOCK),), y, y.size, *kernel_seed(seed, offset), start,
-        np.uint64(span & 0xFFFFFFFFFFFFFFFF), FULL=span == 1 << 64, BLOCK=BLOCK,
+        _randint_kernel, (triton.cdiv(blocks_used(y.size, bits), BLOCK),), y, y.size, *kernel_seed(seed, offset), start,
+        np.uint64(span & 0xFFFFFFFFFFFFFFFF), FULL=span == 1 << 64, BITS=bits, BLOCK=BLOCK,
     )  # fmt: skip
 
 

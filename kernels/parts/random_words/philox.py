@@ -8,6 +8,8 @@ are always 0, left for streams.
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import triton
 import triton.language as tl
@@ -19,7 +21,7 @@ _WORDS = np.dtype(np.uint64)
 MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
 WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
-CHUNK = 8192  # blocks that numpy computes at a time, so that the state stays in the cache
+CHUNK = 16384  # blocks that numpy computes at a time, so that the state stays in the cache
 
 
 def key_of(seed: int) -> tuple[int, int]:
@@ -106,27 +108,41 @@ _kept: tuple[int, int, np.ndarray] = (-1, 0, np.empty((0, 4), np.uint32))
 
 
 def _fill_blocks(out: np.ndarray, seed: int, offset: int) -> None:
-    """Blocks offset, offset + 1, ... into the rows of out (blocks, 4)."""
+    """Blocks offset, offset + 1, ... into the rows of out (blocks, 4), at most CHUNK.
+
+    The upper halves of products that serve as words 1 and 3 are left dirty: they only enter an exclusive or whose result is masked.
+    """
     count = len(out)
-    keys = (np.array([[seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]], np.uint64) + _WEYL & _LOW)[:, :, None]  # (rounds, 2, 1)
-    block = np.arange(count, dtype=np.uint64) + np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
-    even, odd = np.zeros((2, count), np.uint64), np.zeros((2, count), np.uint64)  # words 0 and 2, words 1 and 3
-    np.bitwise_and(block, _LOW, out=even[0])
-    np.right_shift(block, _HALF, out=odd[0])
-    product = np.empty((2, count), np.uint64)
-    for key in keys:
-        # The upper halves of `odd` are left dirty: they only enter an exclusive or whose result is masked.
-        np.multiply(even, _MULTIPLIERS, out=product)
-        swapped = product[::-1]
-        np.right_shift(swapped, _HALF, out=even)
-        even ^= odd
-        even ^= key
-        even &= _LOW
-        product, odd = odd, swapped
-    for column, c in enumerate((even[0], odd[0], even[1], odd[1])):
+    if (room := getattr(_rooms, "room", None)) is None:
+        room = _rooms.room = np.empty((6, CHUNK), np.uint64)
+    even, before, after = (room.reshape(-1)[k * count : (k + 2) * count].reshape(2, count) for k in (0, 2, 4))
+    c0, c2, both = even[0], even[1], even.reshape(-1)
+    keys = ((np.array([[seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]], np.uint64) + _WEYL) & _LOW)[:, :, None]  # (rounds, 2, 1)
+    np.add(np.arange(count, dtype=np.uint64), np.uint64(offset & 0xFFFFFFFFFFFFFFFF), out=c0)
+    np.right_shift(c0, _HALF, out=c2)
+    np.bitwise_and(c0, _LOW, out=c0)
+    # The first round, in which words 1 to 3 are the block's upper half, 0 and 0: p1 is 0.
+    np.multiply(c0, _MULTIPLIER_0, out=before[0])
+    np.bitwise_xor(c2, keys[0, 0], out=c0)
+    np.right_shift(before[0], _HALF, out=c2)
+    np.bitwise_xor(c2, keys[0, 1], out=c2)
+    before[1] = 0
+    for k0, k1 in keys[1:]:
+        np.multiply(c0, _MULTIPLIER_0, out=after[0])
+        np.multiply(c2, _MULTIPLIER_1, out=after[1])
+        np.right_shift(after[1], _HALF, out=c0)
+        np.right_shift(after[0], _HALF, out=c2)
+        np.bitwise_xor(c0, before[1], out=c0)
+        np.bitwise_xor(c2, before[0], out=c2)
+        np.bitwise_xor(c0, k0, out=c0)
+        np.bitwise_xor(c2, k1, out=c2)
+        np.bitwise_and(both, _LOW, out=both)
+        before, after = after, before
+    for column, c in enumerate((c0, before[1], c2, before[0])):
         out[:, column] = c.view(np.uint32)[::2]  # the low halves (little-endian)
 
 
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
-_MULTIPLIERS = np.array([[MULTIPLIER_0], [MULTIPLIER_1]], np.uint64)
+# Arrays of one: numpy takes twice as long to make one of a scalar.
+_HALF, _LOW, _MULTIPLIER_0, _MULTIPLIER_1 = (np.array([v], np.uint64) for v in (32, 0xFFFFFFFF, MULTIPLIER_0, MULTIPLIER_1))
 _WEYL = np.arange(ROUNDS, dtype=np.uint64)[:, None] * np.array([[WEYL_0, WEYL_1]], np.uint64)  # (rounds, 2)
+_rooms = threading.local()

@@ -122,7 +122,7 @@ def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
 
 
 def _integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = _place(generators.blocks_used(math.prod(shape), 64), generator)
+    seed, offset = _place(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
     return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
