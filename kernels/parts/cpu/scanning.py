@@ -29,10 +29,19 @@ def running_sums(x: np.ndarray, axis: int) -> np.ndarray | None:
     before, n, after = split(x.shape, axis)
     if n < _FEW or (after > 1 and after < RUN) or x.dtype.char not in _triangles:
         return None
+    values, out = x.reshape(before, n, after), np.empty((before, n, after), x.dtype)
+    rows = max(CHUNK // max(n * after, 1), 1)  # that stay in the cache together
+    for r in range(0, before, rows):
+        if not _running_sums_of(values[r : r + rows], out[r : r + rows]):
+            return None
+    return out.reshape(x.shape)
+
+
+def _running_sums_of(values: np.ndarray, out: np.ndarray) -> bool:
+    """Running sums along axis 1 of (before, n, after), to `out`; False where an infinity or NaN is met."""
+    before, n, after = values.shape
     runs, whole = n // RUN, n // RUN * RUN
-    values = x.reshape(before, n, after)
-    out = np.empty((before, n, after), x.dtype)
-    triangle = _triangles[x.dtype.char]
+    triangle = _triangles[values.dtype.char]
     parts = out[:, :whole].reshape(before, runs, RUN, after)  # a view, since RUN divides the axis
     given = values[:, :whole].reshape(before, runs, RUN, after)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -42,13 +51,13 @@ def running_sums(x: np.ndarray, axis: int) -> np.ndarray | None:
             np.matmul(triangle.T, given, out=parts)
         totals = np.add.accumulate(parts[:, :, -1].astype(np.float64), axis=1)  # (before, runs, after)
         if not np.isfinite(totals[:, -1]).all():
-            return None
-        parts[:, 1:] += totals[:, :-1, None].astype(x.dtype)
+            return False
+        parts[:, 1:] += totals[:, :-1, None].astype(values.dtype)
         if whole < n:
             rest = values[:, whole:].astype(np.float64)
             rest[:, 0] += totals[:, -1]
             out[:, whole:] = np.add.accumulate(rest, axis=1)
-    return out.reshape(x.shape)
+    return True
 
 
 def accumulated(ufunc: np.ufunc, x: np.ndarray, axis: int, kept: np.dtype, result: np.dtype) -> np.ndarray:

@@ -83,6 +83,22 @@ def _halved(x: np.ndarray) -> np.ndarray:
     return x[0]
 
 
+def _sum_runs(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray | None:
+    """Sum over axes of which the last are runs of memory: those runs first, without a copy; None where there are none, or short ones."""
+    first = x.ndim
+    while first - 1 in dims and (first == x.ndim or x.strides[first - 1] == x.strides[first] * x.shape[first]):
+        first -= 1
+    n = count(x.shape, tuple(range(first, x.ndim)))
+    if first == x.ndim or n < 2 * _RUN or x.strides[-1] != x.itemsize:
+        return None
+    if x.flags.c_contiguous:
+        sums = row_sums(x.reshape(-1, n)).reshape(x.shape[:first])
+    else:
+        sums = np.add.reduce(x, axis=tuple(range(first, x.ndim)))
+    others = tuple(d for d in dims if d < first)
+    return total(sums, others) if others else sums
+
+
 def _sum_strided(x: np.ndarray, dims: tuple[int, ...]) -> np.ndarray:
     """Sum float32 or float64 over any axes; the result has no reduced axes."""
     kept = tuple(a for a in range(x.ndim) if a not in dims)
@@ -116,7 +132,9 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
         if contiguous and dims == (0,) and x.ndim == 2 and n and not keepdim:
             return _ones[kept][:n] @ x
         return np.add.reduce(x, axis=dims, keepdims=keepdim)
-    out = _sum_strided(x, dims)
+    out = _sum_runs(x, dims)
+    if out is None:
+        out = _sum_strided(x, dims)
     return out.reshape(reduced(x.shape, dims, True)) if keepdim else out
 
 
