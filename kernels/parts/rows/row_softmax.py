@@ -9,6 +9,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.kernels.parts.cpu.summation import row_sums
+
 CACHE = 65536  # elements that numpy works on at a time
 
 
@@ -65,7 +67,18 @@ def by_rows(function: Callable[..., None], arrays: tuple[np.ndarray, ...], out: 
 
 
 def softmax_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
-    """out = e^x / sum e^x along an axis."""
-    np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=out)
-    np.exp(out, out=out)
-    np.true_divide(out, np.add.reduce(out, axis=axis, keepdims=True), out=out)
+    """out = e^x / sum e^x along an axis. Where every row's maximum is small and not negative, e^x itself overflows no sum and loses nothing."""
+    largest = np.maximum.reduce(x, axis=axis, keepdims=True)
+    if x.ndim and 0 <= largest.min(initial=_SAFE) and largest.max(initial=0) <= _SAFE:
+        np.exp(x, out=out)
+    else:
+        np.subtract(x, largest, out=out)
+        np.exp(out, out=out)
+    if axis == out.ndim - 1 and out.flags.c_contiguous and out.size:
+        sums = row_sums(out.reshape(-1, out.shape[-1])).reshape(largest.shape)
+    else:
+        sums = np.add.reduce(out, axis=axis, keepdims=True)
+    np.true_divide(out, sums, out=out)
+
+
+_SAFE = 32.0  # e^32 is 8e13
