@@ -111,7 +111,9 @@ def running_extremes(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray, np.nda
     if blocks < 8:
         return _every_record(ufunc, x)
     body = x[:, : blocks * BLOCK].reshape(rows, blocks, BLOCK)
-    best = ufunc.reduce(body, axis=2)  # (rows, blocks)
+    place = (np.argmax if ufunc is np.maximum else np.argmin)(body, axis=2)  # (rows, blocks); faster than reduce, and finds NaN too
+    place += np.arange(rows)[:, None] * n + np.arange(blocks) * BLOCK
+    best = x.reshape(-1)[place]
     before = ufunc.accumulate(best, axis=1)[:, :-1]
     active = np.empty((rows, blocks), np.bool_)
     active[:, 0] = True
