@@ -82,11 +82,13 @@ def _arange(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device)
         return np.arange(start, end, step, dtype=dtype)
     compute_type: Any = np.float64 if dtypes.is_float(dtype) else np.int64
     y = np.empty(arange_count(start, end, step), dtype)
+    counted = np.arange(min(_RUN, y.size), dtype=compute_type)
+    room = np.empty_like(counted)
     for first in range(0, y.size, _RUN):
-        value = np.arange(first, min(first + _RUN, y.size), dtype=compute_type)
+        part = y[first : first + _RUN]
+        value = np.add(counted[: part.size], compute_type(first), out=room[: part.size])
         value *= compute_type(step)
-        value += compute_type(start)
-        y[first : first + _RUN] = value
+        np.add(value, compute_type(start), out=part, casting="unsafe")  # rounded once more to y's type, in numpy's buffer
     return y
 
 
