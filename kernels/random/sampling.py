@@ -210,7 +210,9 @@ def _randint(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: 
 
 def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     words = numpy_words(seed, offset, 4 * blocks_used(n, 64)).view(np.uint64)[:n]
-    low = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)  # numpy sorts numbers four times as fast as positions: these go in the lower bits
+    low = np.uint64(
+        (1 << max(n - 1, 0).bit_length()) - 1
+    )  # numpy sorts numbers four times as fast as positions: these go in the lower bits
     keys = words & ~low
     keys |= np.arange(n, dtype=np.uint64)
     keys.sort()

@@ -115,9 +115,9 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
     kept = x.dtype if dtype is None else dtype
     if kept not in _ones:
         return np.add.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
-    if x.dtype == np.float16 and kept == np.float32 and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _HALVES:
-        if (half := _sum_of_halves(x)) is not None:
-            return half.reshape(reduced(x.shape, dims, keepdim))
+    halves = x.dtype == np.float16 and kept == np.float32 and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _HALVES
+    if halves and (found := _sum_of_halves(x)) is not None:
+        return found.reshape(reduced(x.shape, dims, keepdim))
     if x.dtype != kept:
         x = x.astype(kept)
     contiguous = x.flags.c_contiguous

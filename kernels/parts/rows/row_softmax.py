@@ -69,7 +69,7 @@ def by_rows(function: Callable[..., None], arrays: tuple[np.ndarray, ...], out: 
 def softmax_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
     """out = e^x / sum e^x along an axis. Where every row's maximum is small and not negative, e^x itself overflows no sum and loses nothing."""
     largest = np.maximum.reduce(x, axis=axis, keepdims=True)
-    if x.ndim and 0 <= largest.min(initial=_SAFE) and largest.max(initial=0) <= _SAFE:
+    if x.ndim and largest.min(initial=_SAFE) >= 0 and largest.max(initial=0) <= _SAFE:
         np.exp(x, out=out)
     else:
         np.subtract(x, largest, out=out)
