@@ -293,7 +293,7 @@ def _gelu_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 _REAL = ("float",)
-elementwise("sigmoid", _sigmoid, _sigmoid_grad, blocked(_sigmoid_block), kinds=_REAL, domain=_WIDE)
+elementwise("sigmoid", _sigmoid, _sigmoid_grad, blocked(_sigmoid_block), kinds=("float", "complex"), domain=_WIDE)
 elementwise(
     "relu",
     _relu,

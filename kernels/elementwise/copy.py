@@ -69,6 +69,7 @@ def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
 
 def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:
     if dtypes.of(x.dtype).kind == "complex" and dtypes.of(dtype).kind not in ("complex", "bool"):  # a number is True by either part
+        # A function that drops it on purpose takes the real part itself, as tensor/casting.py does.
         raise DTypeError(f"cast: {dtypes.of(x.dtype).name} to {dtypes.of(dtype).name} would drop the imaginary part; use .real or .abs()")
     return Spec(x.shape, dtype)
 

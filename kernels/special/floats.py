@@ -98,6 +98,17 @@ def _next(a, b):
     return _next_bits(a, b, 0, 0)
 
 
+# dy/da = 1, at a = b, where y is b, 0; dy/db = 0
+@triton.jit
+def _next_a(g, a, b):
+    return maths.where(a == b, maths.zeros(g), g)
+
+
+@triton.jit
+def _next_b(g, a, b):
+    return maths.zeros(g)
+
+
 _BITS: dict[int, np.dtype] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _next_numpy = spellings.twin(_next_bits, spellings.on_numpy)
 
@@ -179,7 +190,7 @@ elementwise(
     samples=few(*_APART, extra=_extremes),
 )
 elementwise(
-    "nextafter", _next, None, _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
+    "nextafter", _next, (_next_a, _next_b), _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
     samples=few(*_SIGNED, extra=_extremes),
     dtypes=("float64",),  # the steps of a type are that type's alone: tests/tensor/test_special.py asks the others
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Orthogonal polynomials of degree n by their recurrences (DLMF 18.9): Chebyshev's four, also shifted to [0, 1], Hermite's two, Laguerre's, Legendre's."""
+"""Orthogonal polynomials of degree n by their recurrences (DLMF 18.9): Chebyshev's four, also shifted to [0, 1], Hermite's two, Laguerre's, Legendre's.
+
+In float64 whatever the type: the terms of a recurrence cancel.
+"""
 
 from __future__ import annotations
 
@@ -27,51 +30,56 @@ def _chebyshev(x, n, first):
 
 @triton.jit
 def _t(x, n):
+    x = maths.wide(x)
     return _chebyshev(x, n, x)
 
 
 @triton.jit
 def _u(x, n):
+    x = maths.wide(x)
     return _chebyshev(x, n, 2.0 * x)
 
 
 @triton.jit
 def _v(x, n):
+    x = maths.wide(x)
     return _chebyshev(x, n, 2.0 * x - 1.0)
 
 
 @triton.jit
 def _w(x, n):
+    x = maths.wide(x)
     return _chebyshev(x, n, 2.0 * x + 1.0)
 
 
 @triton.jit
 def _shifted_t(x, n):
-    z = 2.0 * x - 1.0
+    z = 2.0 * maths.wide(x) - 1.0
     return _chebyshev(z, n, z)
 
 
 @triton.jit
 def _shifted_u(x, n):
-    z = 2.0 * x - 1.0
+    z = 2.0 * maths.wide(x) - 1.0
     return _chebyshev(z, n, 2.0 * z)
 
 
 @triton.jit
 def _shifted_v(x, n):
-    z = 2.0 * x - 1.0
+    z = 2.0 * maths.wide(x) - 1.0
     return _chebyshev(z, n, 2.0 * z - 1.0)
 
 
 @triton.jit
 def _shifted_w(x, n):
-    z = 2.0 * x - 1.0
+    z = 2.0 * maths.wide(x) - 1.0
     return _chebyshev(z, n, 2.0 * z + 1.0)
 
 
 # H_k = 2 x H_(k - 1) - 2 (k - 1) H_(k - 2)
 @triton.jit
 def _h(x, n):
+    x = maths.wide(x)
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, 2.0 * x
     found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
@@ -85,6 +93,7 @@ def _h(x, n):
 # He_k = x He_(k - 1) - (k - 1) He_(k - 2)
 @triton.jit
 def _he(x, n):
+    x = maths.wide(x)
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, x
     found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
@@ -98,6 +107,7 @@ def _he(x, n):
 # k L_k = (2 k - 1 - x) L_(k - 1) - (k - 1) L_(k - 2)
 @triton.jit
 def _laguerre(x, n):
+    x = maths.wide(x)
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, 1.0 - x
     found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
@@ -111,6 +121,7 @@ def _laguerre(x, n):
 # k P_k = (2 k - 1) x P_(k - 1) - (k - 1) P_(k - 2)
 @triton.jit
 def _legendre(x, n):
+    x = maths.wide(x)
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, x
     found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))

@@ -67,7 +67,7 @@ def missing_aliases(op: Any) -> list[str]:
     """The other names that PyTorch gives a function, its method and its method in place, as far as they are not here."""
     found = []
     for alias in op.aliases:
-        if named(alias.name) is None:
+        if named(alias.name.removeprefix("torch.")) is None:
             found.append(alias.name)
         found += [
             f"Tensor.{n}"

@@ -141,8 +141,9 @@ def _number(name: str, fill_value: Any) -> Any:
 
 
 def _refuse_no_number(name: str, value: Any, dtype: Any) -> None:
-    """Raise OverflowError for an infinity or NaN in a type of integers, which the devices would make different numbers of."""
-    if isinstance(value, float) and not math.isfinite(value) and dtype is not None:
+    """Raise OverflowError for an infinity or NaN in a type of integers, which the devices would make different numbers of; DTypeError for a
+    number with an imaginary part in a real type."""
+    if dtype is not None and (isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value))):
         dtypes.as_element(numpy_type(dtype), value, name)
 
 

@@ -15,6 +15,7 @@ from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
 from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.indexing.scattering import typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
@@ -80,7 +81,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     entries = entries_of(index)
     if all(map(is_basic, entries)):
-        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), fitting(x, value), "setitem")
+        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_to(x, value), "setitem")
         return
     if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
         return
@@ -91,7 +92,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if indices:
         _put(view, indices, dims, front, value)
     else:
-        overwrite(view, fitting(x, value), "setitem")
+        overwrite(view, _cast_to(x, value), "setitem")
 
 
 def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
@@ -103,6 +104,11 @@ def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
     one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x.array.dtype, device=x.device)
     overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem")
     return True
+
+
+def _cast_to(x: Tensor, value: Any) -> Any:
+    """A value for a part of x that is a view: a complex tensor is cast to real, as copy_ does."""
+    return fitting(x, cast(value, x.array.dtype) if isinstance(value, Tensor) and value.array.dtype.kind == "c" else value)
 
 
 def fitting(x: Tensor, value: Any) -> Any:

@@ -25,7 +25,7 @@ def copysign(x: Tensor, other: Operand) -> Tensor:
 
 @function(inplace=True, out=True)
 def nextafter(x: Tensor, other: Tensor) -> Tensor:
-    """The next number after x towards other. Floating types only; it has no gradient."""
+    """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
     only_tensors("nextafter", input=x, other=other)
     return ops.nextafter(x, other)
 

@@ -15,6 +15,7 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
+from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.publishing.publish import function
@@ -231,7 +232,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     """Write one value, a number or a 0-d tensor, everywhere; returns x."""
     if isinstance(value, Tensor) and value.array.shape:
         raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
-    overwrite(_one_of_each_cell(x), value, "fill_")
+    overwrite(_one_of_each_cell(x), cast(value, x.array.dtype) if isinstance(value, Tensor) else value, "fill_")
     return x
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError
+from tritensor.autograd.function import Function
+from tritensor.autograd.modes import state
+from tritensor.errors import ArgumentError, GradError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
@@ -15,6 +17,26 @@ from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named, namespaces, public
 
 names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
+
+
+class _Barred(Function):
+    """0, whose gradient is none that anybody knows: it stands in a sum for an input by which a function cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, kind: np.dtype, name: str) -> Tensor:  # type: ignore[override]
+        ctx.name = name
+        return ops.full(shape=(), value=0, dtype=kind, device=x.device)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        raise GradError(f"{ctx.name}: there is no derivative by its first argument; give that one detached, with .detach()")
+
+
+def _barring(name: str, x: Any, y: Tensor) -> Tensor:
+    """y, which raises GradError when a gradient by x is asked of it."""
+    if isinstance(x, Tensor) and x.tracked and state.enabled:
+        return ops.add(y, _Barred.apply(x, y.array.dtype, name))
+    return y
 
 
 def _unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
@@ -85,7 +107,8 @@ def _binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
 
     def call(x: Operand, other: Operand) -> Tensor:
         _some_tensor(name, x, other)
-        return getattr(ops, op_name)(x, other)
+        y = getattr(ops, op_name)(x, other)
+        return _barring(name, x, y) if name == "zeta" else y
 
     also = {second: "other"} if second != "other" else None
     function(namespace="special", out=True, also=also)(named(call, name, doc))
@@ -96,7 +119,7 @@ def _some_tensor(name: str, x: Any, other: Any) -> None:
         raise TypeError(f"{name}: both arguments are numbers; give a tensor for one of them (tritensor.tensor(...))")
 
 
-_binary("zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other.")
+_binary("zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError.")
 _binary("xlog1py", "xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
 for _name, _doc in {
     "chebyshev_polynomial_t": "Chebyshev's polynomial of the first kind",
@@ -117,16 +140,16 @@ for _name, _doc in {
 
 @function(inplace=True, out=True)
 def igamma(x: Tensor, other: Tensor) -> Tensor:
-    """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+    """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
     only_tensors("igamma", input=x, other=other)
-    return ops.igamma(x, other)
+    return _barring("igamma", x, ops.igamma(x, other))
 
 
 @function(inplace=True, out=True)
 def igammac(x: Tensor, other: Tensor) -> Tensor:
-    """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+    """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
     only_tensors("igammac", input=x, other=other)
-    return ops.igammac(x, other)
+    return _barring("igammac", x, ops.igammac(x, other))
 
 
 def _polygamma(n: int, x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of
 from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
+from tritensor.tensor.functions.sorting.ordering import nanmedian
 from tritensor.tensor.publishing.publish import function
 
 _I64 = np.dtype(np.int64)
@@ -123,6 +124,22 @@ def mean(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 @function(namespace="masked")
+def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The middle element along dim, the lower one of two, of what the mask shows and is not NaN; NaN of nothing.
+
+    Of integers in their own type, or `dtype`; ArgumentError where the mask shows nothing of some row, which they have no number for.
+    """
+    wanted = x.dtype if dtype is None else dtype
+    values = _seen("masked.median", _typed(x, None, floating=True), mask, float("nan"))
+    found = nanmedian(values, normal_dim("masked.median", dim, x.ndim), keepdim).values
+    if x.is_floating_point():
+        return found
+    if bool(ops.any(ops.isnan(found), dim=tuple(range(found.ndim)), keepdim=False)):
+        raise ArgumentError(f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()")
+    return as_type(found, wanted)
+
+
+@function(namespace="masked")
 def norm(
     x: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -140,10 +157,11 @@ def _variance(
         raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
     less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
     x, dims = _typed(x, dtype, floating=True), dims_of(name, x, dim)
-    count = _count(x, mask, dims, True, x.array.dtype)
+    kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
+    count = _count(x, mask, dims, True, kind)
     centred = ops.sub(x, ops.div(ops.sum(_seen(name, x, mask, 0), dim=dims, keepdim=True), count))
-    squares = ops.sum(_seen(name, ops.mul(centred, centred), mask, 0), dim=dims, keepdim=keepdim)
-    left = _count(x, mask, dims, keepdim, x.array.dtype)
+    squares = ops.sum(_seen(name, ops.mul(centred, ops.conj(centred) if x.is_complex() else centred), mask, 0), dim=dims, keepdim=keepdim)
+    left = _count(x, mask, dims, keepdim, kind)
     return ops.div(squares, ops.maximum(ops.sub(left, float(less)), 0.0))
 
 

@@ -12,6 +12,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
+from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
 from tritensor.tensor.functions.reductions.quick import ALL_DIMS, EACH_DIM, quick_reduction
@@ -66,8 +67,7 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
     """x in the type in which a result was asked for."""
     if dtype is None:
         return x
-    wanted = dtypes.as_dtype(dtype).numpy
-    return x if x.array.dtype == wanted else ops.cast(x, dtype=wanted)
+    return cast(x, dtypes.as_dtype(dtype).numpy)
 
 
 # Sums
@@ -313,6 +313,8 @@ def norm(
     Raises:
         DTypeError: x is not floating. ValueError: p is no number and no name. ShapeError: "nuc" of anything but matrices.
     """
+    if dtype is not None and x.is_complex() and not dtypes.as_dtype(dtype).is_complex:
+        raise DTypeError(f"norm: x is {x.dtype.name}, dtype {dtypes.as_dtype(dtype).name}; give a complex type")
     x, kept = as_type(x, dtype), _kept(keepdim, keepdims)
     if not x.is_floating_point() and not x.is_complex():
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")

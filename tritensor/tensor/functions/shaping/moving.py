@@ -15,6 +15,7 @@ from tritensor.dtypes import DType
 from tritensor.errors import DeviceError
 from tritensor.strides import as_format, is_dense, preserve_format
 from tritensor.table import ops
+from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.publish import function
 from tritensor.transfer import moved
@@ -50,7 +51,7 @@ class _Pinned(Function):
 def _cast(x: Tensor, want: DType | None) -> Tensor:
     if want is None or x.array.dtype == want.numpy:
         return x
-    return ops.cast(x, dtype=want.numpy)
+    return cast(x, want.numpy)
 
 
 @function(free=False, also={"other": "args"})
@@ -66,7 +67,9 @@ def to(
         copy: a new tensor also where nothing changes.
         memory_format: contiguous_format or channels_last; preserve_format, the default, keeps x's layout where x has no gaps.
 
-    Raises DeviceError where there is no such device, DTypeError for complex to real, ShapeError for a format of another number of dimensions.
+    Complex numbers as real ones lose their imaginary part, with one warning.
+
+    Raises DeviceError where there is no such device, ShapeError for a format of another number of dimensions.
     """
     flags = []
     for a in args:

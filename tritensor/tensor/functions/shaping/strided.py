@@ -15,6 +15,7 @@ from tritensor.errors import ShapeError
 from tritensor.strides import reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
+from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, extra_of, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
 from tritensor.tensor.publishing.publish import function
@@ -106,6 +107,12 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
         else:
             y.hang_at(None)
     return y
+
+
+@function
+def as_strided_(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """as_strided, in place: the memory stays, this tensor's window on it changes."""
+    return change_shape(x, as_strided, (size, stride, storage_offset), {}, "as_strided_")
 
 
 class _WindowOp:

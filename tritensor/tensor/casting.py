@@ -1,0 +1,45 @@
+"""Casts that a program asks for: of complex numbers to real ones, too, which drop the imaginary part and say so once."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.call_site import user_frame
+from tritensor.strides import preserve_format
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+
+_told: list[str] = []  # not empty once the warning has been given in this process
+
+
+def warn_discarded() -> None:
+    """Say, once in a process and in PyTorch's words, that imaginary parts are dropped."""
+    if not _told:
+        frame = user_frame(sys._getframe(1))
+        _told.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        message = "Casting complex values to real discards the imaginary part; .real or .abs() says which is meant"
+        warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
+
+
+def discards(have: np.dtype, want: np.dtype) -> bool:
+    """Whether a cast drops imaginary parts; a number is True by either part."""
+    return have.kind == "c" and dtypes.of(want).kind not in ("complex", "bool")
+
+
+def cast(x: Tensor, dtype: np.dtype) -> Tensor:
+    """x in another type, itself where it has it; of complex numbers the real parts, and their gradient is real.
+
+    The op of that name refuses complex numbers for real ones, so that no function drops a part by mistake.
+    """
+    have = x.array.dtype
+    if have == dtype:
+        return x
+    if not discards(have, dtype):
+        return ops.cast(x, dtype=dtype)
+    warn_discarded()
+    part = ops.real(x)
+    return ops.copy(part, memory_format=preserve_format) if part.array.dtype == dtype else ops.cast(part, dtype=dtype)
