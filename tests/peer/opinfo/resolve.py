@@ -44,6 +44,9 @@ def resolved(op: Any) -> tuple[Callable[..., Any] | None, str]:
         found, name = getattr(tt.Tensor, op.name, None), f"Tensor.{op.name}"
     else:
         found, name = named(op.name), op.name
+        if found is None:  # an operator that torch has under its own name, too
+            bare = op.name.removeprefix("torch.ops.aten.").removesuffix(".default")
+            found = named(bare) if bare != op.name and hasattr(torch, bare) else None
         if found is None and isinstance(f, types.BuiltinFunctionType):  # an entry named after what is called underneath
             found = named(f.__name__)
         if found is None and not hasattr(torch, op.name.partition(".")[0]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.device import as_device
 from tritensor.errors import ShapeError
-from tritensor.table import ops
+from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
@@ -164,3 +165,27 @@ def _apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         if y.extra is not None and y.extra.origin == "parts":
             y.extra.origin = ""
     return parts
+
+
+@function(method=False, out=True)
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
+    """Each tensor filled up with zeros to `num_chunks` equal chunks along dim, a chunk's elements in a row, joined: (..., num_chunks, all chunks).
+
+    Raises ShapeError for no tensors, for other sizes before dim, and for less than one chunk.
+    """
+    if not tensors or num_chunks < 1:
+        raise ShapeError(f"_chunk_cat: {len(tensors)} tensors, num_chunks {num_chunks}; give at least one of each")
+    place = normal_dim("_chunk_cat", dim, tensors[0].ndim)
+    lead = tuple(tensors[0].array.shape[:place])
+    rows = []
+    for x in tensors:
+        shape = tuple(x.array.shape)
+        if 0 in shape:
+            raise ShapeError(f"_chunk_cat: a tensor of shape {shape} has no elements")
+        if shape[:place] != lead or len(shape) <= place:
+            raise ShapeError(f"_chunk_cat: {shape} beside {tuple(tensors[0].array.shape)}; sizes before dim {place} must be the same")
+        full = -(-shape[place] // num_chunks) * num_chunks
+        if full != shape[place]:
+            x = ops.pad_view(x, shape=(*shape[:place], full, *shape[place + 1 :]), index=(*[slice(None)] * place, slice(0, shape[place])))
+        rows.append(reshape_to(x, (*lead, num_chunks, full // num_chunks * math.prod(shape[place + 1 :]))))
+    return joining.cat(rows, place + 1)
