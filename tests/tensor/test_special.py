@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -98,3 +100,20 @@ def test_refusals(call: object, said: str) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError)) as raised:
         call(tt.ones(3))  # type: ignore[operator]
     assert str(raised.value).startswith(said)
+
+
+@pytest.mark.parametrize("f", [tt.igamma, tt.igammac, tt.special.zeta])
+def test_a_gradient_by_the_first_argument_is_refused_and_the_other_is_there(f: Any) -> None:
+    a = tt.tensor([1.5, 2.5], dtype=tt.float64, requires_grad=True)
+    x = tt.tensor([2.0, 1.0], dtype=tt.float64, requires_grad=True)
+    alone = tt.autograd.grad(f(a.detach(), x).sum(), x)[0]
+    assert tt.autograd.grad(f(a, x).sum(), x)[0].tolist() == alone.tolist()
+    with pytest.raises(tt.GradError, match=f"{f.__name__}: there is no derivative by its first argument"):
+        f(a, x).sum().backward()
+
+
+def test_hermite_polynomials_in_float32_are_those_in_float64_rounded() -> None:
+    """Where the recurrence cancels: He_7 near its zero at 1.1544."""
+    x = tt.linspace(1.1, 1.2, 64, dtype=tt.float32)
+    exact = tt.special.hermite_polynomial_he(x.double(), 7)
+    assert tt.special.hermite_polynomial_he(x, 7).tolist() == exact.float().tolist()

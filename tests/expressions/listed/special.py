@@ -53,7 +53,4 @@ MEANT: dict[str, str] = {
         "to a few ulp of the largest values, where PyTorch's are wrong from the ninth digit on: J0(9.1) is -0.11423923268",
     ),
     "T.special.ndtr(i)": "to 4 ulp far below 0 in float32, where PyTorch's 1 + erf(x / sqrt(2)) cancels",
-    **dict.fromkeys(
-        ("T.nextafter(y, x * x)", "x.nextafter(y)"), "no gradient, where PyTorch's result requires one and its backward raises"
-    ),
 }
