@@ -159,6 +159,18 @@ def LongTensor(*data: Any, device: Any = None) -> Tensor:
 def ShortTensor(*data: Any, device: Any = None) -> Tensor:
     """Tensors of int16."""
 
+def _chunk_cat(tensors: Any, dim: _builtins.int, num_chunks: _builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Each tensor filled up with zeros to `num_chunks` equal chunks along dim, a chunk's elements in a row, joined: (..., num_chunks, all chunks)."""
+
+def _native_batch_norm_legit(input: Tensor, weight: Tensor | None, bias: Tensor | None, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """native_batch_norm; also (input, weight, bias, training, momentum, eps), without running statistics."""
+
+def _safe_softmax(input: Tensor, dim: _builtins.int, dtype: Any = None) -> Tensor:
+    """softmax along dim, 0 where a whole row is -inf; `dtype`: cast x first."""
+
+def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _builtins.int, input_dtype: Any) -> Tensor:
+    """The gradient of softmax by its input, y (g - sum g y) along dim, of its result y = output; in `input_dtype`."""
+
 def _unsafe_masked_index(input: Tensor, mask: Tensor, indices: Any, fill: _builtins.float) -> Tensor:
     """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
 
@@ -266,6 +278,9 @@ def argwhere(input: Tensor) -> Tensor:
 
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
     """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
+
+def as_strided_(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+    """as_strided, in place: the memory stays, this tensor's window on it changes."""
 
 def as_strided_copy(input: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """x.as_strided(size, stride, storage_offset) as a copy."""
@@ -711,6 +726,9 @@ def hamming_window(window_length: _builtins.int, periodic: _builtins.bool = True
 def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
 
+def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
+    """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
+
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
 
@@ -736,10 +754,10 @@ def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function I0."""
 
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+    """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
 def igammac(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+    """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
 def iinfo(type: Any) -> None:
     """Limits of an integer type: `bits`, `max`, `min`, `dtype`. Raises TypeError for other types."""
@@ -1014,8 +1032,17 @@ def narrow(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _bui
 def narrow_copy(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Elements start to start + length - 1 of a dimension, as a copy."""
 
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _builtins.bool, momentum: _builtins.float, eps: _builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(the input normalized by channel, mean, 1 / sqrt(var + eps)): input (batch, channels, ...), statistics (channels,), without a gradient."""
+
 def native_channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
     """channel_shuffle under the name of PyTorch's operator."""
+
+def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _builtins.int, C: _builtins.int, HxW: _builtins.int, group: _builtins.int, eps: _builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(the input normalized within each of `group` groups of channels, mean, 1 / sqrt(var + eps)): input (N, C, ...), statistics (N, group)."""
+
+def native_layer_norm(input: Tensor, normalized_shape: Sequence[_builtins.int], weight: Tensor | None, bias: Tensor | None, eps: _builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+    """(layer_norm, mean, 1 / sqrt(var + eps)) over the trailing dimensions `normalized_shape`; the two statistics have no gradient."""
 
 def ne(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x != other."""
@@ -1027,7 +1054,7 @@ def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The next number after x towards other. Floating types only; it has no gradient."""
+    """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
 
 def nonzero(input: Tensor, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""

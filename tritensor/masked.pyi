@@ -37,6 +37,9 @@ def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None
 def mean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, keepdim: _builtins.bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Mean over dims of what the mask shows, of floating types (ArgumentError for others; give dtype); NaN of nothing."""
 
+def median(input: Tensor, dim: _builtins.int = -1, *, keepdim: _builtins.bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The middle element along dim, the lower one of two, of what the mask shows and is not NaN; NaN of nothing."""
+
 def norm(input: Tensor, ord: _builtins.float | None = 2.0, dim: _builtins.int | Sequence[_builtins.int] | None = None, *, keepdim: _builtins.bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The norm of order `ord` over dims (see linalg.vector_norm) of what the mask shows."""
 

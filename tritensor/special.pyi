@@ -47,10 +47,10 @@ def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of erf: infinite at 1 and -1, NaN beyond."""
 
 def gammainc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+    """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
 def gammaincc(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+    """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
 def gammaln(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log |gamma(x)|, infinite at 0, -1, -2, ..."""
@@ -137,4 +137,4 @@ def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """input * log1p(other), 0 where input is 0 and other no NaN."""
 
 def zeta(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other."""
+    """The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError."""

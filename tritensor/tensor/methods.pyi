@@ -279,6 +279,9 @@ class Methods:
     def as_strided(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A view of any shape and strides, in elements, on the whole memory of which x is a view."""
 
+    def as_strided_(self, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
+        """as_strided, in place: the memory stays, this tensor's window on it changes."""
+
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
 
@@ -759,6 +762,9 @@ class Methods:
     def half(self, memory_format: Any = ...) -> Tensor:
         """x as float16; itself when it is."""
 
+    def hash_tensor(self, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
+        """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
+
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
         """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
 
@@ -787,16 +793,16 @@ class Methods:
         """The modified Bessel function I0."""
 
     def igamma(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+        """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
     def igamma_(self, other: Tensor) -> Tensor:
-        """The regularised lower incomplete gamma function P(x, other); its gradient is that by other."""
+        """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
     def igammac(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+        """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
     def igammac_(self, other: Tensor) -> Tensor:
-        """The regularised upper incomplete gamma function 1 - P(x, other); its gradient is that by other."""
+        """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
     @property
     def imag(self) -> Tensor:
@@ -1192,10 +1198,10 @@ class Methods:
         """zeros(...) of this tensor's dtype and device."""
 
     def nextafter(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """The next number after x towards other. Floating types only; it has no gradient."""
+        """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
 
     def nextafter_(self, other: Tensor) -> Tensor:
-        """The next number after x towards other. Floating types only; it has no gradient."""
+        """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
 
     def nonzero(self, *, as_tuple: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""

@@ -135,7 +135,9 @@ def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None
     if x.is_floating_point():
         return found
     if bool(ops.any(ops.isnan(found), dim=tuple(range(found.ndim)), keepdim=False)):
-        raise ArgumentError(f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()")
+        raise ArgumentError(
+            f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()"
+        )
     return as_type(found, wanted)
 
 

@@ -96,7 +96,8 @@ def native_batch_norm(
         count = input.array.size // max(shape[1], 1)
         _move(running_var, variance, momentum, count / (count - 1) if count > 1 else float("inf") if count else 1.0)
     else:
-        assert running_mean is not None and running_var is not None
+        assert running_mean is not None
+        assert running_var is not None
         mean, variance = reshape_to(_wide(running_mean), kept), reshape_to(_wide(running_var), kept)
     rstd = _inverse(variance, eps)
     y = _scaled(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
@@ -153,9 +154,7 @@ def hash_tensor(x: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
         raise ShapeError("hash_tensor: x has no elements; give the dim to reduce")
     dims = dims_of("hash_tensor", x, dim)
     wide = as_type(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
-    bits = ops.permute(
-        wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims)
-    )
+    bits = ops.permute(wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims))
     kept = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
     width = int(np.prod([x.array.shape[d] for d in dims], dtype=np.int64))
     rows = reshape_to(bits, (*kept, width))
