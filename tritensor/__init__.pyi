@@ -1032,7 +1032,7 @@ def narrow(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _bui
 def narrow_copy(input: Tensor, dim: _builtins.int, start: _builtins.int, length: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Elements start to start + length - 1 of a dimension, as a copy."""
 
-def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _builtins.bool, momentum: _builtins.float, eps: _builtins.float) -> tuple[Tensor, Tensor, Tensor]:
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _builtins.bool, momentum: _builtins.float, eps: _builtins.float, *, out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """(the input normalized by channel, mean, 1 / sqrt(var + eps)): input (batch, channels, ...), statistics (channels,), without a gradient."""
 
 def native_channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:

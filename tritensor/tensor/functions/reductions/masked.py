@@ -14,13 +14,12 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of
 from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
-from tritensor.tensor.functions.sorting.ordering import nanmedian
 from tritensor.tensor.publishing.publish import function
 
 _I64 = np.dtype(np.int64)
 
 
-def _typed(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
+def in_type(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
     """x in the type in which a result was asked for; integers in int64, or in the default type where it is `floating`."""
     if dtype is not None:
         return as_type(x, dtype)
@@ -29,7 +28,7 @@ def _typed(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
     return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
 
 
-def _seen(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
+def shown(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
     """x with `instead` where the mask is False; the mask broadcasts to x."""
     if mask is None:
         return x
@@ -58,41 +57,41 @@ def _count(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool,
 @function(namespace="masked")
 def sum(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Sum over dims of what the mask shows; 0 of nothing."""
-    return as_type(ops.sum(_seen("masked.sum", _typed(x, dtype), mask, 0), dim=dims_of("masked.sum", x, dim), keepdim=keepdim), dtype)
+    return as_type(ops.sum(shown("masked.sum", in_type(x, dtype), mask, 0), dim=dims_of("masked.sum", x, dim), keepdim=keepdim), dtype)
 
 
 @function(namespace="masked")
 def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Product over dims of what the mask shows; 1 of nothing."""
-    return as_type(ops.prod(_seen("masked.prod", _typed(x, dtype), mask, 1), dim=dims_of("masked.prod", x, dim), keepdim=keepdim), dtype)
+    return as_type(ops.prod(shown("masked.prod", in_type(x, dtype), mask, 1), dim=dims_of("masked.prod", x, dim), keepdim=keepdim), dtype)
 
 
 @function(namespace="masked")
 def cumsum(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running sum along dim of what the mask shows."""
     return as_type(
-        ops.cumsum(_seen("masked.cumsum", _typed(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False), dtype
+        ops.cumsum(shown("masked.cumsum", in_type(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False), dtype
     )
 
 
 @function(namespace="masked")
 def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running product along dim of what the mask shows."""
-    return as_type(ops.cumprod(_seen("masked.cumprod", _typed(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype)
+    return as_type(ops.cumprod(shown("masked.cumprod", in_type(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype)
 
 
 @function(namespace="masked")
 def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Largest over dims of what the mask shows; the lowest number of nothing."""
     x = as_type(x, dtype)
-    return ops.amax(_seen("masked.amax", x, mask, _extreme(x, -1)), dim=dims_of("masked.amax", x, dim), keepdim=keepdim)
+    return ops.amax(shown("masked.amax", x, mask, _extreme(x, -1)), dim=dims_of("masked.amax", x, dim), keepdim=keepdim)
 
 
 @function(namespace="masked")
 def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Smallest over dims of what the mask shows; the highest number of nothing."""
     x = as_type(x, dtype)
-    return ops.amin(_seen("masked.amin", x, mask, _extreme(x, 1)), dim=dims_of("masked.amin", x, dim), keepdim=keepdim)
+    return ops.amin(shown("masked.amin", x, mask, _extreme(x, 1)), dim=dims_of("masked.amin", x, dim), keepdim=keepdim)
 
 
 @function(namespace="masked")
@@ -100,7 +99,7 @@ def argmax(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: A
     """Index along dim, or in the flattened tensor, of the largest that the mask shows; in x's own type, as in PyTorch."""
     x = as_type(x, dtype)
     place = None if dim is None else normal_dim("masked.argmax", dim, x.ndim)
-    found = ops.argmax(_seen("masked.argmax", x, mask, _extreme(x, -1)), dim=place, keepdim=keepdim)
+    found = ops.argmax(shown("masked.argmax", x, mask, _extreme(x, -1)), dim=place, keepdim=keepdim)
     return ops.cast(found, dtype=x.array.dtype)
 
 
@@ -109,7 +108,7 @@ def argmin(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: A
     """Index along dim, or in the flattened tensor, of the smallest that the mask shows; in x's own type, as in PyTorch."""
     x = as_type(x, dtype)
     place = None if dim is None else normal_dim("masked.argmin", dim, x.ndim)
-    found = ops.argmin(_seen("masked.argmin", x, mask, _extreme(x, 1)), dim=place, keepdim=keepdim)
+    found = ops.argmin(shown("masked.argmin", x, mask, _extreme(x, 1)), dim=place, keepdim=keepdim)
     return ops.cast(found, dtype=x.array.dtype)
 
 
@@ -119,26 +118,8 @@ def mean(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
     x, dims = as_type(x, dtype), dims_of("masked.mean", x, dim)
     if not x.is_floating_point() and not x.is_complex():
         raise ArgumentError(f"masked.mean: x is {x.dtype.name}; give a floating dtype")
-    total = ops.sum(_seen("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
+    total = ops.sum(shown("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
     return ops.div(total, _count(x, mask, dims, keepdim, x.array.dtype))
-
-
-@function(namespace="masked")
-def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The middle element along dim, the lower one of two, of what the mask shows and is not NaN; NaN of nothing.
-
-    Of integers in their own type, or `dtype`; ArgumentError where the mask shows nothing of some row, which they have no number for.
-    """
-    wanted = x.dtype if dtype is None else dtype
-    values = _seen("masked.median", _typed(x, None, floating=True), mask, float("nan"))
-    found = nanmedian(values, normal_dim("masked.median", dim, x.ndim), keepdim).values
-    if x.is_floating_point():
-        return found
-    if bool(ops.any(ops.isnan(found), dim=tuple(range(found.ndim)), keepdim=False)):
-        raise ArgumentError(
-            f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()"
-        )
-    return as_type(found, wanted)
 
 
 @function(namespace="masked")
@@ -147,8 +128,8 @@ def norm(
 ) -> Tensor:
     """The norm of order `ord` over dims (see linalg.vector_norm) of what the mask shows."""
     p = 2.0 if ord is None else float(ord)
-    x = _typed(x, dtype, floating=True)
-    return vector_norm(_seen("masked.norm", x, mask, float("inf") if p < 0 else 0), p, dim, keepdim)
+    x = in_type(x, dtype, floating=True)
+    return vector_norm(shown("masked.norm", x, mask, float("inf") if p < 0 else 0), p, dim, keepdim)
 
 
 def _variance(
@@ -158,11 +139,11 @@ def _variance(
     if unbiased is not None and correction is not None:
         raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
     less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
-    x, dims = _typed(x, dtype, floating=True), dims_of(name, x, dim)
+    x, dims = in_type(x, dtype, floating=True), dims_of(name, x, dim)
     kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
     count = _count(x, mask, dims, True, kind)
-    centred = ops.sub(x, ops.div(ops.sum(_seen(name, x, mask, 0), dim=dims, keepdim=True), count))
-    squares = ops.sum(_seen(name, ops.mul(centred, ops.conj(centred) if x.is_complex() else centred), mask, 0), dim=dims, keepdim=keepdim)
+    centred = ops.sub(x, ops.div(ops.sum(shown(name, x, mask, 0), dim=dims, keepdim=True), count))
+    squares = ops.sum(shown(name, ops.mul(centred, ops.conj(centred) if x.is_complex() else centred), mask, 0), dim=dims, keepdim=keepdim)
     left = _count(x, mask, dims, keepdim, kind)
     return ops.div(squares, ops.maximum(ops.sub(left, float(less)), 0.0))
 
@@ -186,8 +167,8 @@ def std(
 
 
 def _shares(name: str, of: Callable[..., Tensor], x: Tensor, dim: int, dtype: Any, mask: Tensor | None) -> Tensor:
-    x = _typed(x, dtype, floating=True)
-    return of(_seen(name, x, mask, -float("inf")), dim=normal_dim(name, dim, x.ndim))
+    x = in_type(x, dtype, floating=True)
+    return of(shown(name, x, mask, -float("inf")), dim=normal_dim(name, dim, x.ndim))
 
 
 @function(namespace="masked")
@@ -205,13 +186,13 @@ def log_softmax(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None =
 @function(namespace="masked")
 def softmin(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The softmax of -x."""
-    return _shares("masked.softmin", ops.softmax, ops.neg(_typed(x, dtype, floating=True)), dim, None, mask)
+    return _shares("masked.softmin", ops.softmax, ops.neg(in_type(x, dtype, floating=True)), dim, None, mask)
 
 
 @function(namespace="masked")
 def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """x divided by its norm along dim (by eps where that is smaller), of what the mask shows; 0 elsewhere."""
-    x = _seen("masked.normalize", _typed(x, dtype, floating=True), mask, 0)
+    x = shown("masked.normalize", in_type(x, dtype, floating=True), mask, 0)
     seen = ops.where(mask, x, float("inf")) if mask is not None and float(ord) < 0 else x
     return ops.div(x, ops.maximum(vector_norm(seen, float(ord), dim, True), float(eps)))
 
@@ -221,12 +202,12 @@ def logsumexp(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any 
     """log sum e^x over dims of what the mask shows; -inf of nothing. Of integers a whole number, as in PyTorch."""
     x = as_type(x, dtype)
     nothing = -float("inf") if x.is_complex() else _extreme(x, -1)
-    return as_type(_logsumexp(_seen("masked.logsumexp", x, mask, nothing), dims_of("masked.logsumexp", x, dim), keepdim), x.dtype)
+    return as_type(_logsumexp(shown("masked.logsumexp", x, mask, nothing), dims_of("masked.logsumexp", x, dim), keepdim), x.dtype)
 
 
 @function(namespace="masked")
 def logaddexp(x: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
     """log(e^x + e^other) of what the masks show; -inf of nothing."""
-    x, other = _typed(x, dtype, floating=True), _typed(other, dtype, floating=True)
+    x, other = in_type(x, dtype, floating=True), in_type(other, dtype, floating=True)
     nothing = -float("inf")
-    return ops.logaddexp(_seen("masked.logaddexp", x, input_mask, nothing), _seen("masked.logaddexp", other, other_mask, nothing))
+    return ops.logaddexp(shown("masked.logaddexp", x, input_mask, nothing), shown("masked.logaddexp", other, other_mask, nothing))

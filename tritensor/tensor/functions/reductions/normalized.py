@@ -73,7 +73,7 @@ def native_group_norm(
     return tuple(as_type(v, input.dtype) for v in (y, reshape_to(mean, (N, group)), reshape_to(rstd, (N, group))))  # type: ignore[return-value]
 
 
-@function(method=False)
+@function(method=False, out=True)
 def native_batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool, momentum: float,
     eps: float,
