@@ -162,7 +162,7 @@ def ShortTensor(*data: Any, device: Any = None) -> Tensor:
 def _chunk_cat(tensors: Any, dim: _builtins.int, num_chunks: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Each tensor filled up with zeros to `num_chunks` equal chunks along dim, a chunk's elements in a row, joined: (..., num_chunks, all chunks)."""
 
-def _native_batch_norm_legit(input: Tensor, weight: Tensor | None, bias: Tensor | None, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
     """native_batch_norm; also (input, weight, bias, training, momentum, eps), without running statistics."""
 
 def _safe_softmax(input: Tensor, dim: _builtins.int, dtype: Any = None) -> Tensor:

@@ -58,6 +58,20 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "searchsorted": {"sorted_sequence": lambda: tt.ones(3)},
     "nonzero_static": {"size": lambda: 3},
     **{k: {"p": lambda: 1} for k in ("mvlgamma", "mvlgamma_", "multigammaln")},
+    "native_layer_norm": {"weight": lambda: tt.ones(3), "bias": lambda: tt.ones(3), "eps": lambda: 1e-5},
+    **{
+        k: {
+            "N": lambda: 3,
+            "C": lambda: 3,
+            "HxW": lambda: 1,
+            "group": lambda: 1,
+            "eps": lambda: 1e-5,
+            "training": lambda: False,
+            "momentum": lambda: 0.1,
+            **dict.fromkeys(("weight", "bias", "running_mean", "running_var"), lambda: tt.ones(3)),
+        }
+        for k in ("native_group_norm", "native_batch_norm")
+    },
     "ormqr": {"tau": lambda: tt.ones(3)},
     "float_power_": {"self": lambda: m().double()},
 }
@@ -107,7 +121,7 @@ def test_an_argument_that_is_no_tensor_is_named(name: str, f: Callable[..., Any]
     bare = name.removeprefix("F.")
     known = {bare, f.__name__}
     for kind, given in WRONG.items():
-        if (given is None and p.default is None) or (bare, p.name) in TAKEN:
+        if (given is None and (p.default is None or "None" in str(p.annotation).split(" | "))) or (bare, p.name) in TAKEN:
             continue
         with pytest.raises(TypeError) as caught:
             _call(bare, f, method, p, given)

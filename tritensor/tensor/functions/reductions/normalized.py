@@ -118,7 +118,7 @@ def _move(running: Tensor | None, batch: Tensor, momentum: float, factor: float 
 
 
 @function(method=False)
-def _native_batch_norm_legit(input: Tensor, weight: Tensor | None, bias: Tensor | None, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
     """native_batch_norm; also (input, weight, bias, training, momentum, eps), without running statistics."""
     if len(args) == 3:
         args = (None, None, *args)
