@@ -199,8 +199,9 @@ def _runs_shape(x: Any) -> Spec:
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
-    row, rows = np.sort(np.round(rng.normal(size=9) * 3)), np.sort(np.round(rng.normal(size=(2, 3, 5)) * 2), -1)
-    loose = np.round(rng.normal(size=(2, 7)))
+    # None below 0, so that rows are sorted as unsigned integers as well.
+    row, rows = np.sort(np.abs(np.round(rng.normal(size=9) * 3))), np.sort(np.abs(np.round(rng.normal(size=(2, 3, 5)) * 2)), -1)
+    loose = np.abs(np.round(rng.normal(size=(2, 7))))
     holes = np.array([-1.0, 2.0, np.nan, np.nan])
     return [
         Sample(row, np.round(rng.normal(size=(4, 6)) * 3), right=False, out_int32=False),

@@ -105,7 +105,7 @@ def _next_a(g, a, b):
 
 
 @triton.jit
-def _next_b(g, a, b):
+def _next_b(g):
     return maths.zeros(g)
 
 

@@ -98,7 +98,7 @@ FUNCTIONS = {
     ("kernels/losses/cross_entropy/cpu.py", "gradient_scales"): _SCALE,
     ("kernels/normalization/layer_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/softmax.py", "_log_condition"): _SCALE,
-    ("tritensor/tensor/functions/linear/products.py", "_leads"): "either operand of a product may come first",
+    ("tritensor/tensor/functions/linear/einsum.py", "_leads"): "either operand of a product may come first",
 }
 
 

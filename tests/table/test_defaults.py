@@ -22,6 +22,7 @@ OWN: dict[str, dict[str, Any]] = {
     "cumsum": {"reverse": False},
     "linear_scan": {"reverse": False},
     "cdist": {"fast": False},
+    "nan_to_num": {"nan": 0.0, "posinf": 0.0, "neginf": 0.0},
     "uniform_bins": {"low": 0.0, "high": 1.0, "bins": 1.0},
     "bin_numbers": {"uniform": False},
     "sum_of_squares": {"keepdim": False},

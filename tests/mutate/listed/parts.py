@@ -25,18 +25,7 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[1] for _ in strides])",
         ): "of one element no step is taken",
     },
-    "kernels/parts/cpu/special.py": {
-        (
-            "_erf_block",
-            "z = np.minimum(np.abs(x), 6.5)",
-            "z = np.minimum(np.abs(x), 7.5)",
-        ): "erf is 1 from 6 on",
-        (
-            "_mass_beyond",
-            "d -= k",
-            "pass",
-        ): "half an ulp, well inside of the four that are promised",
-    },
+    "kernels/parts/cpu/special.py": {},
     "kernels/parts/cpu/summation.py": {
         (
             "_sum_strided",

@@ -83,16 +83,6 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x",
             "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
         ): "the larger product has the same factor, only slower",
-        (
-            "einsum",
-            "if at == len(operands) - 1 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
-            "if at == len(operands) - 2 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
-        ): "either operand of a product may come first",
-        (
-            "einsum",
-            "if at == len(operands) - 1 and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy",
-            "if at == len(operands) - 1 and (_leads(labels, other_labels, output)):  # rows before columns, and nothing is left to copy",
-        ): "either operand of a product may come first",
     },
     "tritensor/tensor/reading/index.py": {
         (
