@@ -11,15 +11,6 @@ from tritensor.kernels.parts.allocation import allocate
 
 
 @triton.jit
-def positions(LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
-    """This program's elements; in 64 bits, whose division is slow, only where the arrays need that."""
-    first = tl.program_id(0)
-    if LONG_OFFSETS:
-        first = first.to(tl.int64)
-    return first * BLOCK + tl.arange(0, BLOCK)
-
-
-@triton.jit
 def place(at, channels, depth, height, width, CHANNELS_LAST: tl.constexpr):
     """Image, channel, depth, row and column of the element at a place in memory."""
     if CHANNELS_LAST:

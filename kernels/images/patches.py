@@ -12,11 +12,12 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
-from tritensor.kernels.images.layout import long_offsets, positions
+from tritensor.kernels.images.layout import long_offsets
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.positions import positions
 from tritensor.table import Sample, Spec, Work, op, ops
 
 Pair = tuple[int, int]

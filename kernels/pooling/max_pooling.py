@@ -17,6 +17,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.positions import positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import pooling_cpu as cpu
 from tritensor.kernels.pooling.pooling_cpu import Windows
@@ -32,15 +33,6 @@ STRIDES = ["x_n", "x_c", "x_h", "x_w"]
 
 
 # ---------------------------------------------------------------- kernels
-
-
-@triton.jit
-def positions(LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
-    """This program's elements; in 64 bits, whose division is slow, only where the arrays need that."""
-    first = tl.program_id(0)
-    if LONG_OFFSETS:
-        first = first.to(tl.int64)
-    return first * BLOCK + tl.arange(0, BLOCK)
 
 
 @triton.jit

@@ -167,28 +167,18 @@ elementwise("signbit", _signbit, None, _signbit_reference, promote="same", resul
 elementwise(
     "copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
 )
-elementwise(
-    "fmax",
-    _fmax,
-    (_fmax_a, _fmax_b),
-    np.fmax,
-    promote="same",
-    kinds=_REAL,
-    domain=_APART,
-    dtypes=_TYPES,
-    samples=few(*_APART, extra=_extremes),
-)
-elementwise(
-    "fmin",
-    _fmin,
-    (_fmin_a, _fmin_b),
-    np.fmin,
-    promote="same",
-    kinds=_REAL,
-    domain=_APART,
-    dtypes=_TYPES,
-    samples=few(*_APART, extra=_extremes),
-)
+for _name, _formula, _gradients, _ufunc in (("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax), ("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin)):
+    elementwise(
+        _name,
+        _formula,
+        _gradients,
+        _ufunc,
+        promote="same",
+        kinds=_REAL,
+        domain=_APART,
+        dtypes=_TYPES,
+        samples=few(*_APART, extra=_extremes),
+    )
 elementwise(
     "nextafter", _next, (_next_a, _next_b), _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
     samples=few(*_SIGNED, extra=_extremes),
