@@ -17,7 +17,7 @@ MODULES = {
     "elementwise.selection": "clamp maximum minimum where",
     "elementwise.transcendental": (
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
-        "one_minus_square sin sinh tan tanh xlogy"
+        "one_minus_square real_angle sin sinh tan tanh xlogy"
     ),
     "factorizations.cholesky": "cholesky cholesky_solve",
     "factorizations.determinants": "cofactors det slogdet",

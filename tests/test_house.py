@@ -18,7 +18,7 @@ WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into 
 # that no longer entry names; a folder's own name with `/__init__` stands for its public names, which gather what lies below them.
 FLOORS = [
     ("errors", "call_site"),
-    ("dtypes", "strides"),
+    ("dtypes", "strides", "native"),
     ("device", "cuda/current", "cuda/device_errors", "cuda/nvtx"),
     ("cuda/runtime",),
     ("cuda/presence", "cuda/launch"),
@@ -233,11 +233,13 @@ def test_only_what_is_installed(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES)
 def test_triton_stays_in_its_rooms(path: Path) -> None:
-    if relative(path).startswith(("kernels/", "cuda/")):
+    if relative(path).startswith(("kernels/", "cuda/", "native/")):
         return
     for module, line, top in imports(parsed(path)):
         if top:
-            assert module.split(".")[0] not in ("triton", "cuda"), f"{relative(path)}:{line}: only kernels/ and cuda/ import {module}"
+            assert module.split(".")[0] not in ("triton", "cuda"), (
+                f"{relative(path)}:{line}: only kernels/, cuda/ and native/ import {module}"
+            )
 
 
 @pytest.mark.parametrize("path", FILES)

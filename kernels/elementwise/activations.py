@@ -13,8 +13,10 @@ from tritensor.errors import ArgumentError
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
-from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, numpy_gradient, shape_rule, work
+from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
+from tritensor.kernels.parts.machine_code import NARROW, loop_of, numpy_gradient
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
+from tritensor.native.loops import MANY
 from tritensor.table import FLOATS, Sample, Spec, op
 
 _WIDE = Domain(-5.0, 5.0)
@@ -249,6 +251,7 @@ _GELU = {"none": (_gelu, _gelu_grad, _gelu_block), "tanh": (_gelu_tanh, _gelu_ta
 _FORWARD = {name: forward_of(formulas[0], "gelu", ("x",), {}, "same") for name, formulas in _GELU.items()}
 _BACKWARD = {name: backward_of(formulas[1:2])[0] for name, formulas in _GELU.items()}
 _NUMPY = {name: numpy_gradient(formulas[1], False) for name, formulas in _GELU.items()}
+_MACHINE = {name: loop_of(formulas[0]) for name, formulas in _GELU.items()}
 _RULE = {name: spellings.twin(formulas[1], spellings.on_tensors) for name, formulas in _GELU.items()}
 
 
@@ -256,7 +259,8 @@ def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray
     """x times the normal distribution function of x, exact ("none") or through tanh ("tanh")."""
     if out is None:
         out = like(x)
-    run_blocked(_GELU[approximate][2], x, out)
+    if not (out.dtype == x.dtype and _MACHINE[approximate]((x,), out)):
+        run_blocked(_GELU[approximate][2], x, out)
     return out
 
 
@@ -282,7 +286,7 @@ def _gelu_backward(g: CudaArray, x: CudaArray, approximate: str) -> CudaArray:
 
 
 def _gelu_reference_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
-    if approximate == "none" and x.dtype != np.float64:
+    if approximate == "none" and x.dtype != np.float64 and x.size < MANY:
         return evaluate(gelu32_gradient, (g, x))
     return _NUMPY[approximate](g, x)
 
@@ -303,6 +307,7 @@ elementwise(
     kinds=("uint", "int", "float"),
     domain=_BENT,
     reference_backward=(_relu_numpy,),
+    native=NARROW,
 )
 elementwise(
     "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT,

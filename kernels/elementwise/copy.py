@@ -12,7 +12,7 @@ from tritensor.device import cpu
 from tritensor.errors import DTypeError
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.copying import convert, copied
-from tritensor.kernels.parts.cpu.narrow_floats import narrowed, narrows
+from tritensor.kernels.parts.cpu.narrow_floats import converted
 from tritensor.kernels.parts.elementwise import work
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.strides import (
@@ -64,7 +64,7 @@ def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):  # out-of-range values have no defined integer, infinities are what overflow gives
         if dtypes.of(dtype).kind == "float8":  # through float32, as in the kernel
             x = x.astype(np.float32, copy=False)
-        return narrowed(x, dtype) if narrows(x, dtype) else x.astype(dtype)
+        return converted(x, dtype) if x.dtype.kind in "fV" else x.astype(dtype)
 
 
 def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:

@@ -15,11 +15,12 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import NUMBERS
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import elementary, quotients
 from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
-from tritensor.kernels.parts.elementwise import backward_of, elementwise, numpy_gradient, run, unchanged
+from tritensor.kernels.parts.cpu.narrow_floats import as_float32, converted
+from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
 from tritensor.table import FLOATS, Sample, broadcast, ops
@@ -113,6 +114,11 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
 
 _any_pow = binary(np.power, ("a", "b"), False)
 _real_pow = formulas.blockwise(elementary.power, spellings.body(_pow))
+_short_pow = machine_code.natively(
+    lambda a, b, out=None: (_any_pow if (a if isinstance(a, np.ndarray) else b).dtype != np.float32 else _real_pow)(a, b, out=out),
+    machine_code.loop_of(_pow),
+    ("float16", "bfloat16", "float32"),
+)
 
 
 def _refuse_fraction(a: Any, b: Any) -> None:
@@ -129,14 +135,14 @@ def _pow_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     if way is not None:
         if a.dtype.kind in "biuc" or a.itemsize > 2:
             return way[1](a, out)
-        y = way[1](a.astype(np.float32), None).astype(a.dtype)  # several roundings in 16 bits otherwise
+        y = converted(way[1](as_float32(a), None), a.dtype)  # several roundings in 16 bits otherwise
         if out is None:
             return y
         out[...] = y
         return out
     if isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
         return _whole_pow(a, b, out)
-    return (_any_pow if (a if isinstance(a, np.ndarray) else b).dtype != np.float32 else _real_pow)(a, b, out=out)
+    return _short_pow(a, b, out=out)
 
 
 def _whole_pow(a: Any, b: np.ndarray, out: np.ndarray | None) -> Any:
@@ -180,7 +186,7 @@ def _square_a(g, a):
 
 
 _pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
-_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
+_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (machine_code.numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
 _pow_a_rule, _pow_b_real = (spellings.twin(f, spellings.on_tensors) for f in (_pow_a, _pow_b))
 
 
@@ -264,11 +270,6 @@ def _floor_divide(a, b):
 @triton.jit
 def _trunc_divide(a, b):
     return maths.trunc_divide(a, b)
-
-
-@triton.jit
-def _flat(g):
-    return maths.zeros(g)
 
 
 @triton.jit
@@ -366,6 +367,6 @@ for _name, _formula, _whole, _ufunc, _block in (
     ("trunc_divide", _trunc_divide, _integer_trunc_divide, _trunc_divide_numpy, None),
 ):
     elementwise(
-        _name, _formula, (_flat, _flat), _checked(_name, _formula, _ufunc, _block), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
+        _name, _formula, (flat, flat), _checked(_name, _formula, _ufunc, _block), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
         domain=_AWAY, dtypes=_TYPES, extra=_whole_numbers,
     )  # fmt: skip

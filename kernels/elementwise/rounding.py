@@ -8,7 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths, spellings
-from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import FLOATS, Sample, ops
 
@@ -40,11 +40,6 @@ def _sign(x):
     return maths.sign(x)
 
 
-@triton.jit
-def _flat(g):
-    return maths.zeros(g)
-
-
 def _halves(rng: np.random.Generator) -> list[Sample]:
     return [Sample(np.arange(-3.5, 4.0, 0.5), smooth=False), Sample(rng.integers(-3, 3, (7,)) + rng.uniform(0.2, 0.4, (7,)))]
 
@@ -56,7 +51,7 @@ for _name, _formula, _ufunc in (
     ("trunc", _trunc, np.trunc),
     ("round", _round, np.rint),
 ):
-    elementwise(_name, _formula, _flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
+    elementwise(_name, _formula, flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
 
 
 def _sign_rule(g: Any, x: Any) -> Any:
@@ -69,7 +64,7 @@ def _sign_rule(g: Any, x: Any) -> Any:
 
 
 elementwise(
-    "sign", _sign, _flat, spellings.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
+    "sign", _sign, flat, spellings.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
     domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

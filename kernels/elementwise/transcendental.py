@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import triton
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import elementary, special
-from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, unary, widened
-from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
-from tritensor.table import Sample, ops
+from tritensor.table import FLOATS, Sample, ops
 
 
 @triton.jit
@@ -231,11 +232,15 @@ def _atanh_grad(g, x):
     return maths.div(g, maths.safe(g, maths.one_minus_square(x)))
 
 
-# y = log(x / (1 - x)); dy/dx = 1 / (x (1 - x)), NaN where y is
+# y = log(x / (1 - x)), of l, the lesser of x and 1 - x: log1p(-l) - log(l), around 1/2, where they cancel, log1p((1 - 2 l) / l), with the sign
+# of x - 1/2; dy/dx = 1 / (x (1 - x)), NaN where y is
 @triton.jit
 def _logit(x):
-    near = maths.log1p(maths.div(2.0 * x - 1.0, 1.0 - x))  # around 1/2, where the two logarithms cancel
-    return maths.where(maths.abs(x - 0.5) < 0.25, near, maths.log(x) - maths.log1p(-x))
+    least = maths.minimum(x, 1.0 - x)
+    small = least < 0.25
+    y = maths.log1p(maths.where(small, -least, maths.div(1.0 - 2.0 * least, maths.where(small, 1.0, least))))
+    y = maths.where(small, y - maths.log(least), y)
+    return maths.where(x < 0.5, -y, y)
 
 
 @triton.jit
@@ -293,6 +298,18 @@ def _atan2_b(g, a, b):
     h = maths.hypot(a, b)
     d = maths.where(h == 0, float("inf"), h)
     return maths.div(-g * maths.div(a, d), d)
+
+
+# the angle of a real number as a complex one: 0, pi below 0; -0 counts as 0
+@triton.jit
+def _real_angle(x):
+    return maths.where(x < 0, 3.141592653589793, maths.where(x == x, 0.0, x))
+
+
+def _real_angle_block(x: np.ndarray, out: np.ndarray) -> None:
+    np.minimum(x, 0, out=out)
+    out *= 0  # NaN stays
+    out[x < 0] = math.pi
 
 
 # y = sqrt(a^2 + b^2); dy/da = a / y, 0 at the origin
@@ -374,18 +391,6 @@ def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> An
     return out
 
 
-_few_sines, _many_sines = unary(np.sin, ("x",)), blocked(elementary.sin64)
-_FEW = 64  # elements that numpy's own sine takes sooner
-
-
-def _sin_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-    """sin(x)."""
-    return _many_sines(x, out=out) if x.dtype == np.float64 and x.size > _FEW else _few_sines(x, out=out)
-
-
-_sin_reference.bare = lambda x: _many_sines(x) if x.size > _FEW and x.dtype == np.float64 else np.sin(x)  # type: ignore[attr-defined]
-
-
 def _corners(rng: np.random.Generator) -> list[Sample]:
     """Zeros, infinities and NaN with each other."""
     values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
@@ -404,8 +409,8 @@ elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
 elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
 elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
 elementwise("log1p", _log1p, _log1p_grad, np.log1p, domain=Domain(-0.8, 4.0))
-elementwise("sin", _sin, _sin_grad, _sin_reference, domain=_TURN)
-elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN)
+elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN, native=FLOATS)
+elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN, native=FLOATS)
 elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
 elementwise("asin", _asin, _asin_grad, np.arcsin, domain=_INSIDE)
 elementwise("acos", _acos, _acos_grad, np.arccos, domain=_INSIDE)
@@ -422,6 +427,7 @@ elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
 elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
+elementwise("real_angle", _real_angle, flat, blocked(_real_angle_block), kinds=("float",))
 elementwise(
     "hypot", _hypot, (_hypot_a, _hypot_b), formulas.binary(_hypot, block=elementary.hypot), domain=_APART, kinds=("float",), extra=_corners
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
@@ -238,6 +237,12 @@ def unchanged(g):
     return g
 
 
+@triton.jit
+def flat(g):
+    """The gradient of a step function: 0."""
+    return maths.zeros(g)
+
+
 def _names(formula: Any) -> tuple[str, ...]:
     code = spellings.body(formula).__code__
     return code.co_varnames[: code.co_argcount]
@@ -338,30 +343,6 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[
     return backward
 
 
-def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
-    """A gradient formula on numpy arrays: its body as it is, blocked where that saves passes over memory, through float32 for 16-bit floats."""
-    plain = spellings.twin(formula, spellings.on_numpy)
-    names = _names(formula)
-    if one_rounding and len(names) == 1:
-        return plain
-    few = sys.maxsize if one_rounding else blocks.BLOCK
-
-    def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
-        if g.itemsize == 2 or g.size > few:
-            return blocks.evaluate(plain, (g, x))
-        return plain(g, x)
-
-    def of_any(*values: Any) -> Any:
-        g = values[0]
-        if g.itemsize == 2 or g.size > few:
-            return blocks.evaluate(plain, values)
-        return plain(*values)
-
-    gradient: Any = of_two if len(names) == 2 else of_any
-    gradient.__signature__ = blocks.signature(names)
-    return gradient
-
-
 def elementwise(
     name: str,
     formula: Any,
@@ -385,6 +366,8 @@ def elementwise(
     samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     doc: str = "",
+    native: Sequence[str] | None = None,
+    loop: Callable[..., bool] | None = None,
 ) -> Op:
     """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
 
@@ -401,6 +384,8 @@ def elementwise(
         domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
         holomorphic: as in `op`.
         scalars: whether a Python number may stand for an input in samples.
+        native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
+            floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.
     """
     names = _names(formula)
     inputs = names[: len(names) - len(attributes)]
@@ -409,7 +394,7 @@ def elementwise(
         rule = rule or tuple(None if f is None else spellings.twin(f, spellings.on_tensors) for f in gradients)
         backward = backward or backward_of(gradients)
         reference_backward = reference_backward or tuple(
-            None if f is None else numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
+            None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
         )
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
     if isinstance(reference, np.ufunc) and len(inputs) == 2:
@@ -419,6 +404,12 @@ def elementwise(
         reference = blocks.unary(reference, inputs)
         reference.__module__ = spellings.body(formula).__module__
     is_ufunc = isinstance(reference, np.ufunc)
+    if native is None:
+        native = machine_code.NARROW if is_ufunc or isinstance(getattr(reference, "bare", None), np.ufunc) else FLOATS
+    if native and "float" in kinds and result in ("same", "real", "bool"):
+        reference = machine_code.natively(
+            reference, loop or machine_code.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
+        )
     domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result),

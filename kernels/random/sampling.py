@@ -30,6 +30,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned
 from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
+from tritensor.kernels.parts.random_words import machine
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
 from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
 from tritensor.random import blocks_used, integer_bits
@@ -112,11 +113,13 @@ def _randint_kernel(y, n, k0, k1, offset, state, low, span, FULL: tl.constexpr, 
 
 
 # --- numpy
-def _chunked(n: int, bits: int, seed: int, offset: int, out: np.ndarray, make: Callable[[np.ndarray, np.ndarray], None]) -> np.ndarray:
-    """Fill `out` (flat) by make(words, part of out), a cache-sized piece at a time."""
+def _chunked(
+    n: int, bits: int, seed: int, offset: int, out: np.ndarray, make: Callable[[np.ndarray, np.ndarray], None], kind: str = ""
+) -> np.ndarray:
+    """Fill `out` (flat) by machine code of that kind, where there is one, and what is left by make(words, part of out), a cache-sized piece at a time."""
     per_block = 128 // bits
     step = CHUNK * per_block
-    for first in range(0, n, step):
+    for first in range(machine.fill(kind, out, seed, offset) if kind else 0, n, step):
         part = out[first : first + step]
         words = numpy_words(seed, offset + first // per_block, 4 * blocks_used(part.size, bits))
         make(words if bits == 32 else words.view(np.uint64), part)
@@ -138,7 +141,8 @@ def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, de
         else:
             out[...] = upper.astype(real) * real(2.0**-keep)
 
-    return _chunked(math.prod(shape), bits, seed, offset, np.empty(math.prod(shape), dtype), make).reshape(shape)
+    n = math.prod(shape)
+    return _chunked(n, bits, seed, offset, np.empty(n, dtype), make, "uniforms" if dtype == np.float32 else "").reshape(shape)
 
 
 def _normals(words: np.ndarray) -> np.ndarray:
@@ -172,7 +176,9 @@ def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, d
     n = math.prod(shape)
     if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
         return _few_normals(n, seed, offset).astype(dtype).reshape(shape)
-    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into).reshape(shape)
+    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, "normals" if dtype == np.float32 else "").reshape(
+        shape
+    )
 
 
 def _high(w: np.ndarray, span: int) -> np.ndarray:

@@ -180,7 +180,7 @@ for _name, _formula, _gradients, _ufunc in (("fmax", _fmax, (_fmax_a, _fmax_b), 
         samples=few(*_APART, extra=_extremes),
     )
 elementwise(
-    "nextafter", _next, (_next_a, _next_b), _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED,
+    "nextafter", _next, (_next_a, _next_b), _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED, native=(),
     samples=few(*_SIGNED, extra=_extremes),
     dtypes=("float64",),  # the steps of a type are that type's alone: tests/tensor/test_special.py asks the others
 )  # fmt: skip

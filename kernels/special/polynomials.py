@@ -10,6 +10,7 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.machine_code import recurrence
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
 from tritensor.table import Sample
@@ -146,5 +147,5 @@ for _name, _formula in {
 }.items():  # fmt: skip
     elementwise(
         _name, _formula, None, formulas.binary(_formula), kinds=("float",), domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)),
-        dtypes=("float32", "float64"), samples=_degrees,
+        dtypes=("float32", "float64"), samples=_degrees, loop=recurrence(_formula),
     )  # fmt: skip

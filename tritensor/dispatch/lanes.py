@@ -27,6 +27,7 @@ _FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in
 def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The call of an elementwise op of two inputs without attributes; `otherwise` takes what the lane does not."""
     compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    letters = _FLOATS if getattr(op.reference, "half_is_bare", True) else "fd"
     differentiable = op.rule is not None
     keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
     make, Tensor, ndarray, mode = object.__new__, road._Tensor, np.ndarray, state
@@ -46,7 +47,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             type(x) is ndarray
             and type(y) is ndarray
             and dtype is y.dtype
-            and dtype.char in _FLOATS
+            and dtype.char in letters
             and x.flags.c_contiguous
             and (same or (y.flags.c_contiguous and _fits(x.shape, y.shape)))
         ):

@@ -11,15 +11,11 @@ import numpy as np
 
 from tritensor.array import empty_elementwise
 from tritensor.device import cpu
+from tritensor.kernels.parts.cpu.narrow_floats import as_float32, is_narrow
 
 BLOCK = 32768  # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
 _WIDE = np.dtype(np.float32)
 SILENT = functools.partial(np.errstate, all="ignore")  # overflow gives infinity and 0/0 NaN, as everywhere in this library: no warning
-
-
-def is_narrow(dtype: np.dtype) -> bool:
-    """Whether a type is a 16-bit float, which numpy would round after every operation."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def _contiguous_alike(arrays: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
@@ -28,7 +24,7 @@ def _contiguous_alike(arrays: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
 
 def widened(x: Any) -> Any:
     """A 16-bit float array as float32, everything else as it is."""
-    return x.astype(_WIDE) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
+    return as_float32(x) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
 
 
 def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarray:
@@ -91,7 +87,7 @@ def _run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, 
             function(x, out, *attributes)
             return
         room = np.empty(x.shape, _WIDE if narrow else x.dtype)
-        function(x.astype(_WIDE) if narrow else x, room, *attributes)
+        function(as_float32(x) if narrow else x, room, *attributes)
         out[...] = room
         return
     source, target = x.reshape(-1), out.reshape(-1)
@@ -103,7 +99,7 @@ def _run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, 
             function(block, target[start : start + BLOCK], *attributes)
             continue
         part = room[: block.size]
-        function(block.astype(_WIDE) if narrow else block, part, *attributes)
+        function(as_float32(block) if narrow else block, part, *attributes)
         target[start : start + BLOCK] = part
 
 
@@ -149,7 +145,7 @@ def unary(ufunc: Callable[..., Any], inputs: tuple[str, ...]) -> Callable[..., A
         if not is_narrow(x.dtype):
             return ufunc(x, out=out)
         with SILENT():
-            y = ufunc(x.astype(np.float32))
+            y = ufunc(as_float32(x))
         if out is not None:
             out[...] = y
             return out
@@ -172,7 +168,7 @@ def binary(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bool
         if (a is array and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
             return ufunc(a, b, out=out)
         with SILENT():
-            y = ufunc(a.astype(np.float32), np.float32(b)) if a is array else ufunc(np.float32(a), b.astype(np.float32))
+            y = ufunc(as_float32(a), np.float32(b)) if a is array else ufunc(np.float32(a), as_float32(b))
             if out is not None:
                 out[...] = y
                 return out

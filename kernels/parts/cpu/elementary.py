@@ -16,16 +16,6 @@ def _again(ufunc: np.ufunc, wrong: np.ndarray, out: np.ndarray, *inputs: np.ndar
         out[where] = ufunc(*(x[where] if x.size != 1 else x for x in inputs))
 
 
-def sin64(x: np.ndarray, out: np.ndarray) -> None:
-    """sin(x) = 2 t / (1 + t^2), t = tan(x / 2), in float64: numpy has a vector form of tan alone. To 3 ulp."""
-    t = np.multiply(x, 0.5)
-    np.tan(t, out=t)
-    np.multiply(t, t, out=out)
-    out += 1.0
-    t += t
-    np.divide(t, out, out=out)
-
-
 def logit32(x: np.ndarray, out: np.ndarray) -> None:
     """log(x / (1 - x)) = s log(1 + |2 x - 1| / min(x, 1 - x)), s the sign of 2 x - 1: nothing cancels. float32, to 3 ulp."""
     y = x + x

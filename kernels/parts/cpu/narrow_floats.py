@@ -1,4 +1,4 @@
-"""float32 to float16 and float8 on the CPU by integer arithmetic in blocks: what numpy does number by number, several times faster."""
+"""Conversions of float16, bfloat16 and float8 on the CPU: by machine code or integer arithmetic in blocks, where numpy goes number by number."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
+from tritensor.native.loops import MANY, Loop
+
 BLOCK = 16384  # elements, in the cache
-MANY = 2048  # from so many elements on it pays
 
 
 class _Form(NamedTuple):
@@ -32,13 +33,36 @@ _FORMS = {
 }
 
 
-def narrows(x: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether `narrowed` serves such an array and type, and is faster than numpy's own cast."""
-    return dtype in _FORMS and x.dtype == np.float32 and x.size >= MANY and x.flags.c_contiguous
+_FLOAT32 = np.dtype(np.float32)
+HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
+_MACHINE = frozenset((*HALVES, _FLOAT32, np.dtype(np.float64)))
+_same = Loop(lambda x: x)
 
 
-def narrowed(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """A C-ordered float32 array as float16 or float8, each number rounded to the nearest, ties to even."""
+def is_narrow(dtype: np.dtype) -> bool:
+    """Whether a type is a 16-bit float, which numpy would round after every operation."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A floating array as another floating type, each number rounded to the nearest, ties to even; a copy, which lies as x does."""
+    if x.size >= MANY:
+        if (x.dtype in HALVES or dtype in HALVES) and x.dtype in _MACHINE and dtype in _MACHINE:
+            out = np.empty(x.shape, dtype, "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C")
+            if _same((x,), out):
+                return out
+        if dtype in _FORMS and x.dtype == np.float32 and x.flags.c_contiguous:
+            return _narrowed(x, dtype)
+    return x.astype(dtype)
+
+
+def as_float32(x: np.ndarray) -> np.ndarray:
+    """A floating array as float32."""
+    return converted(x, _FLOAT32)
+
+
+def _narrowed(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A C-ordered float32 array as float16 or float8 by integer arithmetic."""
     form = _FORMS[dtype]
     y = np.empty(x.shape, form.bits)
     source, target = x.reshape(-1), y.reshape(-1)

@@ -12,7 +12,7 @@ from tritensor.kernels.parts.cpu.blocks import blocked
 
 # float32: rational fits in the maximum norm (iteratively reweighted least squares, checked in double precision). ERF:
 # (artanh(erf(x)) / x - 2 / sqrt(pi)) / x^2 in x^2; erf is the tanh of x times that, to 4e-9, and tanh damps the rounding errors where erf is near 1.
-_ERF = tuple(
+ERF = tuple(
     tuple(np.array(c, np.float32) for c in part)
     for part in ((0.00181164318, 0.0159153356, 0.102772513), (0.000324924155, 0.0236899186, 0.15689256, 1.0))
 )
@@ -26,7 +26,7 @@ _MILLS = tuple(
 )
 # float64, SMALL: W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of Computation 23 (1969): numerator and
 # denominator from the highest power down, erf(x)/x in x^2 for |x| <= 0.46875.
-_SMALL = (
+SMALL = (
     (1.85777706184603153e-1, 3.16112374387056560e0, 1.13864154151050156e2, 3.77485237685302021e2, 3.20937758913846947e3),
     (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
 )
@@ -98,14 +98,16 @@ def _damped(pair: tuple[tuple[Any, ...], ...], scale: float, dtype: type) -> tup
     return np.array(1.0 / scale, dtype), np.array(c, dtype), tuple(np.array(v, dtype) for v in m), tuple(np.array(v, dtype) for v in q)
 
 
-_DAMPED = {
-    (scale, dtype): _damped(pair, scale, dtype) for scale in (1.0, 0.5) for pair, dtype in ((_REST, np.float64), (_MILLS, np.float32))
+DAMPED = {
+    (scale, np.dtype(dtype).name): _damped(pair, scale, dtype)
+    for scale in (1.0, 0.5)
+    for pair, dtype in ((_REST, np.float64), (_MILLS, np.float32))
 }
 
 
 def _rise(t: np.ndarray, scale: float) -> np.ndarray:
     """exp(-scale t^2) over the mass beyond t, t >= 0."""
-    one, c, m, q = _DAMPED[scale, t.dtype.type]
+    one, c, m, q = DAMPED[scale, t.dtype.name]
     y = _ratio((m, q), t)
     np.subtract(c, y, out=y)
     np.multiply(y, t, out=y)
@@ -207,7 +209,7 @@ def _erf_block(x: np.ndarray, out: np.ndarray) -> None:
     if x.dtype == np.float32:
         np.clip(x, np.float32(-6.0), np.float32(6.0), out=out)
         u = np.multiply(out, out)
-        slope = _ratio(_ERF, u)
+        slope = _ratio(ERF, u)
         np.multiply(slope, u, out=slope)
         np.add(slope, np.float32(2 / math.sqrt(math.pi)), out=slope)
         np.multiply(out, slope, out=out)
@@ -219,7 +221,7 @@ def _erf_block(x: np.ndarray, out: np.ndarray) -> None:
     np.subtract(_mass_beyond(np.full(1, _END), 1.0), y, out=y)  # (1 - y) - (1 - erfc(end))
     whole = None if not z.size or np.maximum.reduce(z, axis=None) < _ONE else z >= _ONE
     np.minimum(z, _END, out=z)
-    near = _ratio(_SMALL, z * z)
+    near = _ratio(SMALL, z * z)
     near *= z
     y += near
     if whole is not None:

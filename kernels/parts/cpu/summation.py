@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.axes import count, reduced
+from tritensor.kernels.parts.cpu.narrow_floats import as_float32, converted, is_narrow
 
 _ROWS = 32  # rows that one BLAS call adds, one after the other
 _RUN = 128  # elements of a row that one BLAS call adds
@@ -31,26 +32,14 @@ def _sum_all(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.add.reduce(flat[:whole].reshape(-1, _RUN) @ _ones[x.dtype]) + np.add.reduce(flat[whole:]), x.dtype)
 
 
-def _sum_of_halves(x: np.ndarray) -> np.ndarray | None:
-    """Sum of a C-ordered float16 array in float32; None where it holds an infinity or NaN.
-
-    The bits of a float16, moved to where float32 has its own, are the number times 2^-112, exactly: ten times faster than numpy's cast.
-    """
-    bits = x.reshape(-1).view(np.int16)
-    if np.maximum.reduce(bits) >= 0x7C00 or np.maximum.reduce(bits.view(np.uint16)) >= 0xFC00:
-        return None
-    sums, room = [], np.empty(_HALVES, np.int32)
-    for start in range(0, bits.size, _HALVES):
-        part = room[: min(_HALVES, bits.size - start)]
-        np.copyto(part, bits[start : start + _HALVES])
-        np.left_shift(part, 13, out=part)
-        np.bitwise_and(part, _SIGN_AND_NUMBER, out=part)
-        sums.append(_sum_all(part.view(np.float32)))
-    return np.asarray(np.float32(np.add.reduce(np.array(sums, np.float32)) * np.float64(2.0**112)))
+def _sum_of_halves(x: np.ndarray) -> np.ndarray:
+    """Sum of a C-ordered array of 16-bit floats in float32, a cache's worth at a time."""
+    flat = x.reshape(-1)
+    sums = [_sum_all(as_float32(flat[start : start + _PIECE])) for start in range(0, flat.size, _PIECE)]
+    return np.asarray(np.add.reduce(np.array(sums, np.float32)))
 
 
-_HALVES = 32768  # float16 numbers widened at a time, in the cache
-_SIGN_AND_NUMBER = np.int32(0x0FFFE000 - (1 << 31))
+_PIECE = 32768  # 16-bit floats widened at a time
 
 
 def _sum_rows(x: np.ndarray) -> np.ndarray:
@@ -115,11 +104,10 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
     kept = x.dtype if dtype is None else dtype
     if kept not in _ones:
         return np.add.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
-    halves = x.dtype == np.float16 and kept == np.float32 and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _HALVES
-    if halves and (found := _sum_of_halves(x)) is not None:
-        return found.reshape(reduced(x.shape, dims, keepdim))
     if x.dtype != kept:
-        x = x.astype(kept)
+        if kept.itemsize == 4 and is_narrow(x.dtype) and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _PIECE:
+            return _sum_of_halves(x).reshape(reduced(x.shape, dims, keepdim))
+        x = converted(x, kept) if x.dtype.kind in "fV" else x.astype(kept)
     contiguous = x.flags.c_contiguous
     if contiguous and (len(dims) == x.ndim or dims == (x.ndim - 1,)):
         if x.ndim > 1 and dims == (x.ndim - 1,) and 0 < x.shape[-1] <= _RUN:  # add.reduce is slow on short rows

@@ -16,11 +16,10 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.streams.capture import CapturedOffset
+from tritensor.kernels.parts.random_words import machine
 
 _WORDS = np.dtype(np.uint64)
-MULTIPLIER_0, MULTIPLIER_1 = 0xD2511F53, 0xCD9E8D57
-WEYL_0, WEYL_1 = 0x9E3779B9, 0xBB67AE85
-ROUNDS = 10
+(MULTIPLIER_0, MULTIPLIER_1), (WEYL_0, WEYL_1), ROUNDS = machine.MULTIPLIERS, machine.WEYL, machine.ROUNDS
 CHUNK = 16384  # blocks that numpy computes at a time, so that the state stays in the cache
 
 
@@ -84,7 +83,7 @@ def numpy_words(seed: int, offset: int, n: int) -> np.ndarray:
         words, start = ahead(seed, offset, blocks)
         return words[start : start + blocks].reshape(-1)
     words = np.empty((blocks, 4), np.uint32)
-    for first in range(0, blocks, CHUNK):
+    for first in range(machine.fill("words", words.reshape(-1), seed, offset) // 4, blocks, CHUNK):
         _fill_blocks(words[first : first + CHUNK], seed, offset + first)
     return words.reshape(-1)
 

@@ -62,7 +62,7 @@ def test_numbers_are_numpys(name: str, numpys: Callable[..., np.ndarray]) -> Non
 
 
 def test_what_is_exact_at_its_ends() -> None:
-    x = tt.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan")] * 20)
+    x = tt.tensor([0.0, -0.0, float("inf"), -float("inf"), float("nan")] * 1000)
     for t in (x, x.double()):
         np.testing.assert_array_equal(tt.erfc(t).numpy()[:5], [1.0, 1.0, 0.0, 2.0, np.nan])
         np.testing.assert_array_equal(tt.erf(t).numpy()[:5], [0.0, 0.0, 1.0, -1.0, np.nan])

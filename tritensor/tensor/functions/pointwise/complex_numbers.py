@@ -114,7 +114,7 @@ def angle(x: Tensor) -> Tensor:
         return ops.atan2(ops.imag(x), ops.real(x))
     if not x.is_floating_point():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
-    return ops.atan2(0.0, ops.add(x, 0.0))  # of -0 as of 0
+    return ops.real_angle(x)
 
 
 @function(inplace=True, out=True)

@@ -1,0 +1,144 @@
+"""A formula on the CPU: machine code for many elements, the numpy reference for everything else."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts.cpu.lanes import on_lanes
+from tritensor.kernels.parts.cpu.narrow_floats import HALVES
+from tritensor.native.loops import MANY, Loop, lies
+from tritensor.table import FLOATS
+
+NARROW = ("float16", "bfloat16")  # numpy has loops for them that go number by number, if any
+_KEPT = ("plain", "__signature__", "__module__", "__doc__", "__name__")
+
+
+def loop_of(formula: Any, spelling: Any = on_lanes) -> Loop:
+    """The loop of a `@triton.jit` formula; its twin on lanes is made when it is first needed."""
+    return Loop(lambda *lanes: spellings.twin(formula, spelling)(*lanes))
+
+
+def arranged(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
+    """Arrays that broadcast, and numbers, as a loop takes them: arrays of the common shape that lie alike, numbers as they are. With that shape and
+    the order of memory, "C" or "F". What lies otherwise is copied."""
+    arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.size != 1]
+    first = arrays[0]
+    shape = first.shape
+    if any(x.shape != shape for x in arrays[1:]) or first.ndim < max(x.ndim for x in inputs if isinstance(x, np.ndarray)):
+        shape = np.broadcast_shapes(*[x.shape for x in inputs if isinstance(x, np.ndarray)])
+    order = "F" if all(x.shape == shape and x.flags.f_contiguous and not x.flags.c_contiguous for x in arrays) else "C"
+    given = [
+        x
+        if not isinstance(x, np.ndarray) or x.size == 1 or (x.shape == shape and lies(x, order))
+        else np.ascontiguousarray(np.broadcast_to(x, shape))
+        for x in inputs
+    ]
+    return given, shape, order
+
+
+def natively(
+    reference: Callable[..., Any],
+    loop: Callable[..., bool],
+    types: Sequence[str],
+    defaults: dict[str, Any] | None = None,
+    result: np.dtype | None = None,
+) -> Any:
+    """A reference that leaves many elements of these types to a loop, loop(inputs, out); `defaults` are the attributes' that follow the inputs in the
+    formula, `result` the type of what it gives (None: the inputs')."""
+    known = frozenset(dtypes.as_dtype(t).numpy for t in types)
+
+    def chosen(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+        first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
+        many = first.size if len(arrays) == 1 else max([x.size for x in arrays if isinstance(x, np.ndarray)])
+        if many >= MANY and first.dtype in known:
+            given, shape, order = arranged(arrays)
+            dtype = result or first.dtype
+            y = np.empty(shape, dtype, order) if out is None else out
+            if defaults:
+                given += [attrs.get(name, default) for name, default in defaults.items()]
+            if y.dtype == dtype and y.shape == shape and loop(given, y):
+                return y
+            with blocks.SILENT():
+                return reference(*arrays, out=out, **attrs)
+        return reference(*arrays, out=out, **attrs)
+
+    for name in _KEPT:
+        if hasattr(reference, name):
+            setattr(chosen, name, getattr(reference, name))
+    bare = reference if isinstance(reference, np.ufunc) else getattr(reference, "bare", None)
+    if bare is not None and known <= HALVES:
+        chosen.bare = bare  # type: ignore[attr-defined]
+    elif bare is not None:
+        chosen.bare = lambda x: chosen(x) if x.size >= MANY else bare(x)  # type: ignore[attr-defined]
+    chosen.half_is_bare = False  # type: ignore[attr-defined]
+    chosen.in_numpy, chosen.types = reference, known  # type: ignore[attr-defined]  # for the tests that compare the two
+    if not hasattr(reference, "__signature__"):
+        chosen.__wrapped__ = reference  # type: ignore[attr-defined]  # whose signature registration reads
+    return chosen
+
+
+def _gradient(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | None]:
+    """A gradient formula of g and what else it names, arrays of g's shape and type or numbers; None where numpy has to."""
+    loop = loop_of(formula)
+    known = frozenset(dtypes.as_dtype(t).numpy for t in types)
+
+    def machine(g: np.ndarray, *values: Any) -> np.ndarray | None:
+        if g.dtype not in known:
+            return None
+        given, shape, order = arranged((g, *values))
+        y = np.empty(shape, g.dtype, order)
+        return y if loop(given, y) else None
+
+    return machine
+
+
+def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
+    """A gradient formula on numpy arrays: its body as it is, blocked where that saves passes over memory, through float32 for 16-bit floats."""
+    plain = spellings.twin(formula, spellings.on_numpy)
+    code = spellings.body(formula).__code__
+    names = code.co_varnames[: code.co_argcount]
+    if one_rounding and len(names) == 1:
+        return plain
+    few = sys.maxsize if one_rounding else blocks.BLOCK
+    machine = _gradient(formula, NARROW if one_rounding else FLOATS)
+
+    def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
+        if g.size >= MANY and (found := machine(g, x)) is not None:
+            return found
+        if g.itemsize == 2 or g.size > few:
+            return blocks.evaluate(plain, (g, x))
+        return plain(g, x)
+
+    def of_any(*values: Any) -> Any:
+        g = values[0]
+        if g.size >= MANY and (found := machine(*values)) is not None:
+            return found
+        if g.itemsize == 2 or g.size > few:
+            return blocks.evaluate(plain, values)
+        return plain(*values)
+
+    gradient: Any = of_two if len(names) == 2 else of_any
+    gradient.__signature__ = blocks.signature(names)
+    return gradient
+
+
+def recurrence(formula: Any, most: int = 64) -> Callable[..., bool]:
+    """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `most`: machine code for each such number."""
+
+    @functools.cache
+    def of(steps: int) -> Loop:
+        return loop_of(formula, on_lanes.having(whole_most=lambda degree: steps))
+
+    def loop(inputs: Sequence[Any], out: np.ndarray) -> bool:
+        top = float(np.max(inputs[1]))
+        return top <= most and of(max(int(top), 1))(inputs, out)
+
+    return loop

@@ -1,0 +1,137 @@
+"""Loops in machine code: ends of arrays, types on the way in and out, memory they must not touch, and what they leave to numpy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tritensor.native import compiler
+from tritensor.native.lanes import NotStraightError, choice
+from tritensor.native.loops import MANY, Loop
+
+pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
+_add = Loop(lambda a, b: a + b)
+_same = Loop(lambda x: x)
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2, 15, 16, 17, 31, 32, 33])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
+def test_every_element_and_none_beyond(extra: int, dtype: type) -> None:
+    n = MANY + extra
+    room = np.full(n + 64, -7, dtype)
+    a, b = np.arange(n).astype(dtype) % 100, np.ones(n, dtype)
+    assert _add((a, b), room[32 : 32 + n])
+    np.testing.assert_array_equal(room[32 : 32 + n], a + b)
+    assert (room[:32] == -7).all()
+    assert (room[32 + n :] == -7).all()
+
+
+def test_in_place_and_orders() -> None:
+    x = np.arange(6000, dtype=np.float32)
+    assert _add((x, x), x)
+    np.testing.assert_array_equal(x, 2 * np.arange(6000, dtype=np.float32))
+    m = np.asfortranarray(np.random.default_rng(0).standard_normal((60, 80)).astype(np.float32))
+    out = np.empty_like(m)
+    assert out.flags.f_contiguous
+    assert _add((m, 1.5), out)
+    np.testing.assert_array_equal(out, m + np.float32(1.5))
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+def test_conversions_are_numpys_bit_for_bit(kind: type) -> None:
+    every = np.arange(65536, dtype=np.uint16).view(kind)
+    wide = np.empty(65536, np.float32)
+    assert _same((every,), wide)
+    with np.errstate(all="ignore"):
+        want = every.astype(np.float32)
+    np.testing.assert_array_equal(wide, want)
+    np.testing.assert_array_equal(np.signbit(wide), np.signbit(want))
+    finite = np.sort(want[np.isfinite(want)])
+    middle = ((finite[:-1].astype(np.float64) + finite[1:]) / 2).astype(np.float32)  # ties
+    near = np.concatenate([finite, middle, np.nextafter(middle, np.float32(np.inf)), np.nextafter(middle, np.float32(-np.inf))])
+    anything = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype=np.uint32).view(np.float32)
+    x = np.concatenate([near, anything, np.float32([np.inf, -np.inf, np.nan, -0.0, 65519.99, 65520, 3.4e38])])
+    found = np.empty(x.shape, kind)
+    assert _same((x,), found)
+    with np.errstate(all="ignore"):
+        narrow = x.astype(kind)
+    number = ~np.isnan(x)
+    np.testing.assert_array_equal(found.view(np.uint16)[number], narrow.view(np.uint16)[number])
+    assert np.isnan(found[~number].astype(np.float32)).all()
+
+
+def test_truths_and_numbers() -> None:
+    x = np.random.default_rng(0).standard_normal(5001).astype(np.float16)
+    out = np.empty(5001, np.bool_)
+    assert Loop(lambda a, b: a < b)((x, 0.25), out)
+    np.testing.assert_array_equal(out, x < np.float16(0.25))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "out"),
+    [
+        ((np.ones(100, np.float32), 1.0), np.empty(100, np.float32)),  # few
+        ((np.ones(8000, np.float32)[::2], 1.0), np.empty(4000, np.float32)),  # not in one piece
+        ((np.ones(4000, np.complex64), 1.0), np.empty(4000, np.complex64)),
+        ((np.ones((80, 50), np.float32), np.ones(50, np.float32)), np.empty((80, 50), np.float32)),  # broadcast
+        ((np.ones(4000), 1.0), np.empty(4000, np.float16)),  # two roundings
+        ((np.ones((80, 50), np.float32), 1.0), np.empty((80, 50), np.float32, order="F")),
+        ((np.ones(4000, np.float32), None), np.empty(4000, np.float32)),
+    ],
+)
+def test_left_to_numpy(inputs: Any, out: np.ndarray) -> None:
+    assert not _add(inputs, out)
+
+
+def test_overlapping_memory_is_left_to_numpy() -> None:
+    room = np.arange(5000, dtype=np.float32)
+    assert not _add((room[:-1], 1.0), room[1:])
+
+
+def test_a_branch_on_a_lane_is_no_formula() -> None:
+    def branches(x: Any) -> Any:
+        return x if x > 0 else -x
+
+    x = np.ones(4000, np.float32)
+    assert not Loop(branches)((x,), np.empty_like(x))
+    with pytest.raises(NotStraightError, match="two numbers"):
+        Loop(lambda x: choice(x > 0, 1.0, 2.0)).formula(_lane())
+    with pytest.raises(NotStraightError, match="no such operation"):
+        _lane() & _lane()
+
+
+def _lane() -> Any:
+    from tritensor.native.lanes import Code, Lane
+
+    return Lane(Code(16, "v"), "%x", "f32")
+
+
+def test_switched_off_and_kept() -> None:
+    program = (
+        "import numpy as np; from tritensor.native import compiler, loops\n"
+        "x = np.ones(5000, np.float32)\n"
+        "print(compiler.refusal(), loops.Loop(lambda a: a + 1.0)((x,), np.empty_like(x)))"
+    )
+
+    def printed(switch: str) -> str:
+        env = {**os.environ, "TRITENSOR_NATIVE": switch}
+        return subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert printed("0") == "TRITENSOR_NATIVE=0 False"
+    assert printed("1") == "True"
+
+
+def test_a_library_cut_short_is_made_anew(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    text = "define i64 @run(i64 %n) {\n  %m = mul i64 %n, 3\n  ret i64 %m\n}\n"
+    assert compiler.build(text)(5) == 15
+    (library,) = tmp_path.rglob("run.so")
+    library.unlink()
+    library.write_bytes(b"cut")
+    assert compiler.build(text)(5) == 15

@@ -1,0 +1,105 @@
+"""LLVM's intermediate language to a function that ctypes calls: compiled and linked by the LLVM inside Triton, kept in Triton's cache.
+
+Triton carries LLVM for its own host beside that for GPUs (its kernels' launchers are no use here: nothing of it knows tensors). What is used of it
+is not public, so `refusal` first tries it in a process of its own; where it fails, on other processors than x86-64 and with TRITENSOR_NATIVE=0, numpy
+computes alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton.runtime.cache import get_cache_manager
+
+TRIPLE = "x86_64-unknown-linux-gnu"
+# The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).
+_LEVELS = {
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
+}
+_PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
+_PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
+
+
+@functools.cache
+def processor() -> str | None:
+    """What LLVM calls this processor's kind; None where it has no vectors of eight float32 and no conversion of float16."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return None
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return None
+    line = next((line for line in text.splitlines() if line.startswith("flags")), "")
+    features = set(line.partition(":")[2].split())
+    found = [level for level, asked in _LEVELS.items() if asked <= features]
+    return found[0] if found and _LEVELS["x86-64-v3"] <= features else None
+
+
+@functools.cache
+def refusal() -> str:
+    """Why nothing is compiled for this processor; "" where it is."""
+    if os.environ.get("TRITENSOR_NATIVE", "1") == "0":
+        return "TRITENSOR_NATIVE=0"
+    if processor() is None:
+        return f"a processor that is not x86-64 with AVX2: {platform.machine()}"
+    kept = get_cache_manager(_key("probe", _PROBE))
+    if kept.get_file("works") is None:
+        command = "from tritensor.native import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"
+        path = os.pathsep.join(p for p in sys.path if p)
+        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+        if done.returncode:
+            return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+        kept.put("", "works", binary=False)
+    return ""
+
+
+def _key(kind: str, text: str) -> str:
+    return hashlib.sha256("\n".join((kind, triton.__version__, processor() or "", text)).encode()).hexdigest()
+
+
+@functools.cache
+def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
+    """(intermediate language to an object file, object file to a shared library)."""
+    import triton._C.libtriton as libtriton
+    from triton._C.libtriton import amd, llvm
+
+    llvm.init_targets()
+    symbols = ctypes.CDLL(libtriton.__file__)
+    for part in _PARTS:  # LLVM's own C interface; Triton to 3.8 does it in init_targets
+        getattr(symbols, f"LLVMInitializeX86{part}", lambda: None)()
+    newest = (False,) if (llvm.translate_to_asm.__doc__ or "").count(": bool") > 2 else ()  # a switch more since Triton 3.8
+
+    def assembled(text: str) -> bytes:
+        # by name: no options, no fusing of a * b + c (formulas that want it say so), an object file
+        return bytes(llvm.translate_to_asm(text, TRIPLE, processor(), "", [], False, True, *newest))
+
+    return assembled, amd.link_hsaco  # LLVM's linker, which takes any machine's objects
+
+
+def build(text: str) -> Any:
+    """The function `run` of a module in LLVM's intermediate language, without types of arguments."""
+    kept = get_cache_manager(_key("library", text))
+    path = kept.get_file("run.so")
+    if path is not None:
+        try:
+            return ctypes.CDLL(path).run
+        except OSError:  # cut short by a full disk, say: it is made anew
+            Path(path).unlink(missing_ok=True)
+    assembled, linked = _backend()
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder, "run.o"), Path(folder, "run.so")
+        source.write_bytes(assembled(text))
+        linked(str(source), str(target))
+        return ctypes.CDLL(kept.put(target.read_bytes(), "run.so", binary=True)).run

@@ -1,0 +1,216 @@
+"""Lanes: stand-ins for a vector of numbers, with Python's operators, that write down what is done to them in LLVM's intermediate language.
+
+A formula called with lanes in place of arrays leaves its body behind as straight-line code: no loop or branch may depend on a lane.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+LLVM = {"b1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f16": "half", "f32": "float", "f64": "double"}
+_BITS = {"b1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "f32": 32, "f64": 64}
+_ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne": "une"}
+_SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
+
+
+class NotStraightError(Exception):
+    """A formula asked a lane for its value: it has no straight-line form."""
+
+
+class Code:
+    """The code under construction: `width` lanes a vector; `hard` gathers the lanes that a formula cannot do."""
+
+    def __init__(self, width: int, prefix: str) -> None:
+        self.width, self.prefix = width, prefix
+        self.lines: list[str] = []
+        self.declared: set[str] = set()
+        self.hard: Lane | None = None
+        self.count = 0
+
+    def type(self, kind: str) -> str:
+        return f"<{self.width} x {LLVM[kind]}>"
+
+    def emit(self, kind: str, text: str) -> Lane:
+        """One instruction, and the lanes that it makes."""
+        self.count += 1
+        name = f"%{self.prefix}{self.count}"
+        self.lines.append(f"  {name} = {text}")
+        return Lane(self, name, kind)
+
+    def call(self, name: str, *args: Lane) -> Lane:
+        """One of LLVM's functions of vectors, of arguments and a result of one kind."""
+        kind = args[0].kind
+        function = f"@llvm.{name}.v{self.width}{kind}"
+        types = ", ".join([self.type(kind)] * len(args))
+        self.declared.add(f"declare {self.type(kind)} {function}({types})")
+        given = ", ".join(f"{self.type(kind)} {a.name}" for a in args)
+        return self.emit(kind, f"call {self.type(kind)} {function}({given})")
+
+    def constant(self, value: float, kind: str) -> Lane:
+        """A number in every lane, rounded to the kind."""
+        if kind == "b1":
+            text = "true" if value else "false"
+        elif kind[0] == "i":
+            text = str(int(value))
+        else:
+            rounded = float(np.float32(value)) if kind == "f32" else float(value)
+            text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
+        return Lane(self, f"splat ({LLVM[kind]} {text})", kind)
+
+
+class Lane:
+    """`width` values of one kind: b1, i8, i16, i32, i64, f16, f32 or f64."""
+
+    __slots__ = ("code", "kind", "name")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, code: Code, name: str, kind: str) -> None:
+        self.code, self.name, self.kind = code, name, kind
+
+    def __bool__(self) -> bool:
+        raise NotStraightError("a branch on a lane")
+
+    def _alike(self, other: Any) -> tuple[Lane, Lane]:
+        """Both operands as one kind: a number takes the lane's, float32 meets float64 in float64."""
+        if not isinstance(other, Lane):
+            return self, self.code.constant(other, self.kind)
+        if self.kind == other.kind:
+            return self, other
+        if {self.kind, other.kind} == {"f32", "f64"}:
+            return self.to("f64"), other.to("f64")
+        raise TypeError(f"lanes of {self.kind} and {other.kind}")
+
+    def _arithmetic(self, floating: str, whole: str, other: Any, turned: bool = False) -> Lane:
+        a, b = self._alike(other)
+        if turned:
+            a, b = b, a
+        how = floating if a.kind[0] == "f" else whole
+        if not how:
+            raise NotStraightError(f"no such operation on lanes of {a.kind}")
+        return self.code.emit(a.kind, f"{how} {self.code.type(a.kind)} {a.name}, {b.name}")
+
+    def __add__(self, other: Any) -> Lane:
+        return self._arithmetic("fadd", "add", other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Lane:
+        return self._arithmetic("fsub", "sub", other)
+
+    def __rsub__(self, other: Any) -> Lane:
+        return self._arithmetic("fsub", "sub", other, turned=True)
+
+    def __mul__(self, other: Any) -> Lane:
+        return self._arithmetic("fmul", "mul", other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Lane:
+        return self._arithmetic("fdiv", "", other)
+
+    def __rtruediv__(self, other: Any) -> Lane:
+        return self._arithmetic("fdiv", "", other, turned=True)
+
+    def __neg__(self) -> Lane:
+        if self.kind[0] == "f":
+            return self.code.emit(self.kind, f"fneg {self.code.type(self.kind)} {self.name}")
+        return 0 - self
+
+    def _compared(self, name: str, other: Any) -> Lane:
+        a, b = self._alike(other)
+        how = f"fcmp {_ORDERED[name]}" if a.kind[0] == "f" else f"icmp {_SIGNED[name]}"
+        return self.code.emit("b1", f"{how} {self.code.type(a.kind)} {a.name}, {b.name}")
+
+    def __lt__(self, other: Any) -> Lane:
+        return self._compared("lt", other)
+
+    def __le__(self, other: Any) -> Lane:
+        return self._compared("le", other)
+
+    def __gt__(self, other: Any) -> Lane:
+        return self._compared("gt", other)
+
+    def __ge__(self, other: Any) -> Lane:
+        return self._compared("ge", other)
+
+    def __eq__(self, other: Any) -> Lane:  # type: ignore[override]
+        return self._compared("eq", other)
+
+    def __ne__(self, other: Any) -> Lane:  # type: ignore[override]
+        return self._compared("ne", other)
+
+    def __and__(self, other: Any) -> Lane:
+        return self._arithmetic("", "and", other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Lane:
+        return self._arithmetic("", "or", other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Lane:
+        return self._arithmetic("", "xor", other)
+
+    def __invert__(self) -> Lane:
+        return self ^ (1 if self.kind == "b1" else -1)
+
+    def __lshift__(self, other: Any) -> Lane:
+        return self._arithmetic("", "shl", other)
+
+    def __rshift__(self, other: Any) -> Lane:
+        """The sign's bit moves in."""
+        return self._arithmetic("", "ashr", other)
+
+    def to(self, kind: str) -> Lane:
+        """As another kind: floats round to nearest, floats to integers truncate (and must fit)."""
+        if kind == self.kind:
+            return self
+        kinds = self.kind[0], kind[0]
+        how = {
+            ("f", "f"): "fpext" if _BITS[kind] > _BITS[self.kind] else "fptrunc",
+            ("f", "i"): "fptosi", ("i", "f"): "sitofp", ("b", "f"): "uitofp", ("b", "i"): "zext",
+            ("i", "i"): "sext" if _BITS[kind] > _BITS[self.kind] else "trunc",
+        }[kinds]  # fmt: skip
+        return self.code.emit(kind, f"{how} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+
+    def unsigned(self, kind: str) -> Lane:
+        """An integer as a wider one, its sign's bit a digit."""
+        return self.code.emit(kind, f"zext {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+
+    def bits(self, kind: str) -> Lane:
+        """The same bits read as another kind of the same size."""
+        return self.code.emit(kind, f"bitcast {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+
+    def unsigned_shift(self, places: int) -> Lane:
+        """To the right, zeros moving in."""
+        return self._arithmetic("", "lshr", places)
+
+
+def choice(condition: Lane, a: Any, b: Any) -> Lane:
+    """a where condition, else b; one of them may be a number."""
+    if isinstance(a, Lane):
+        a, b = a._alike(b)
+    elif isinstance(b, Lane):
+        b, a = b._alike(a)
+    else:
+        raise NotStraightError("a choice between two numbers, whose type nothing tells")
+    code = condition.code
+    return code.emit(a.kind, f"select {code.type('b1')} {condition.name}, {code.type(a.kind)} {a.name}, {code.type(b.kind)} {b.name}")
+
+
+def fused(a: Lane, b: Any, c: Any) -> Lane:
+    """a b + c, rounded once."""
+    b = b if isinstance(b, Lane) else a.code.constant(b, a.kind)
+    c = c if isinstance(c, Lane) else a.code.constant(c, a.kind)
+    kind = "f64" if "f64" in (a.kind, b.kind, c.kind) else a.kind
+    return a.code.call("fma", a.to(kind), b.to(kind), c.to(kind))
+
+
+def give_up(condition: Lane) -> None:
+    """Where the condition holds in a lane, the formula is not good: numpy does the whole call."""
+    code = condition.code
+    code.hard = condition if code.hard is None else code.hard | condition

@@ -1,0 +1,216 @@
+"""Elementwise loops in machine code: a formula of lanes over whole arrays, in one pass, types converted on the way in and out."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from tritensor.native import compiler
+from tritensor.native.lanes import LLVM, Code, Lane, NotStraightError, choice
+
+MANY = 2048  # elements from which a call pays for its way through ctypes
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+STORED = {
+    np.dtype(np.float16): "f16", _BFLOAT16: "i16", np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64", np.dtype(np.bool_): "i8",
+}  # fmt: skip
+
+
+class Loop:
+    """A formula of as many lanes as inputs, compiled when it is first needed, once for each combination of types.
+
+    Floats of 16 bits arrive as float32 and are rounded once, as in the kernels; `formula` is called once for each combination to leave its code behind.
+    """
+
+    def __init__(self, formula: Callable[..., Lane]) -> None:
+        self.formula = formula
+        self.compiled: dict[tuple[Any, ...], Any] = {}
+
+    def __call__(self, inputs: Sequence[Any], out: np.ndarray) -> bool:
+        """Write formula(*inputs) to out; False where numpy has to: of few elements, of other types or strides than these loops take, of hard numbers.
+
+        An input is an array of out's shape, both contiguous in the same order, or a number.
+        """
+        if out.size < MANY:
+            return False
+        order = _order(out)
+        if not order or out.dtype not in STORED:
+            return False
+        key: list[Any] = [out.dtype]
+        wide = out.dtype == np.float64 or any(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in inputs)
+        if wide and out.dtype.itemsize == 2:  # would be rounded twice
+            return False
+        pointers, held = [out.ctypes.data], []
+        for x in inputs:
+            if isinstance(x, np.ndarray) and x.size != 1:
+                if x.dtype not in STORED or x.shape != out.shape or not lies(x, order) or _crossing(x, out):
+                    return False
+                key.append(x.dtype)
+            else:
+                if not isinstance(x, np.ndarray | np.generic | float | int):
+                    return False
+                x = np.asarray(x).reshape(1).astype(np.float64 if wide else np.float32)
+                held.append(x)
+                key.append(None)
+            pointers.append(x.ctypes.data)
+        function = self.compiled.get(tuple(key))
+        if function is None:
+            function = self.compiled[tuple(key)] = self._built(tuple(key), wide)
+        return not function(out.size, *pointers)
+
+    def _built(self, types: tuple[np.dtype | None, ...], wide: bool) -> Any:
+        """The machine function of these types, which answers whether it met a number that is too hard; one that always does where there is none."""
+        if compiler.refusal():
+            return _everything_is_hard
+        try:
+            module = text(self.formula, types, "f64" if wide else "f32")
+        except NotStraightError:
+            return _everything_is_hard
+        made = compiler.build(module)
+        made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)
+        made.restype = ctypes.c_int64
+        return made
+
+
+def _everything_is_hard(size: int, *pointers: int) -> int:
+    return 1
+
+
+def lies(x: np.ndarray, order: str) -> bool:
+    """Whether an array lies in one piece, in C's or Fortran's order."""
+    return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
+
+
+def _order(x: np.ndarray) -> str:
+    return "C" if x.flags.c_contiguous else "F" if x.flags.f_contiguous else ""
+
+
+def _crossing(x: np.ndarray, out: np.ndarray) -> bool:
+    """Whether an input's memory is out's otherwise than element by element."""
+    if not np.may_share_memory(x, out):
+        return False
+    return x.ctypes.data != out.ctypes.data or x.itemsize != out.itemsize
+
+
+class _Module(NamedTuple):
+    """What the text of a loop is made of: the kinds of the arrays in memory (the result first; None: a number), the kind of the numbers."""
+
+    formula: Callable[..., Lane]
+    types: tuple[np.dtype | None, ...]
+    kind: str
+    width: int
+
+    def vector(self, i: int) -> str:
+        t = self.types[i]
+        return f"<{self.width} x {LLVM[self.kind if t is None else STORED[t]]}>"
+
+    def arrays(self) -> list[int]:
+        return [i for i, t in enumerate(self.types) if t is not None]
+
+    def body(self, prefix: str) -> tuple[Code, str, str]:
+        """The formula's code on %<prefix>_in<i>, the name of its result in memory's kind and that of the hard lanes."""
+        code = Code(self.width, prefix)
+        given = []
+        for i, t in enumerate(self.types[1:], 1):
+            name, stored = (f"%{prefix}_in{i}", STORED[t]) if t is not None else (f"%number{i}", self.kind)
+            given.append(arriving(Lane(code, name, stored), t))
+        result = self.types[0]
+        assert result is not None
+        y = _leaving(self.formula(*given), result)
+        hard = code.hard if code.hard is not None else code.constant(0, "b1")
+        return code, y.name, hard.name
+
+
+def arriving(x: Lane, dtype: np.dtype | None) -> Lane:
+    """16-bit floats as float32, all else as it is."""
+    if dtype == _BFLOAT16:
+        return (x.unsigned("i32") << 16).bits("f32")
+    return x.to("f32") if x.kind == "f16" else x
+
+
+def _leaving(y: Lane, dtype: np.dtype) -> Lane:
+    """Rounded to the type in memory, to nearest, ties to even."""
+    if dtype == np.bool_:
+        return y.to("i8")
+    if dtype.itemsize == 2 and y.kind == "f64":
+        y = y.to("f32")  # as numpy's blocks and the kernels have it
+    if dtype != _BFLOAT16:
+        return y.to(STORED[dtype])
+    bits = y.bits("i32")
+    rounded = bits + (bits.unsigned_shift(16) & 1) + 0x7FFF
+    kept = choice(y != y, bits | 0x400000, rounded)  # NaN stays one
+    return kept.unsigned_shift(16).to("i16")
+
+
+def text(formula: Callable[..., Lane], types: tuple[np.dtype | None, ...], kind: str) -> str:
+    """The module of a loop over arrays of these types, the result's first: whole vectors, then the rest through room for one on the stack."""
+    m = _Module(formula, types, kind, 16 if kind == "f64" else 32)
+    main, y, hard = m.body("v")
+    rest, last, rest_hard = m.body("r")
+    truths = f"<{m.width} x i1>"
+    arrays, inputs = m.arrays(), m.arrays()[1:]
+    size = {i: types[i].itemsize for i in arrays}  # type: ignore[union-attr]
+    numbers = [i for i, t in enumerate(types) if t is None]
+    copy = "call void @llvm.memcpy.p0.p0.i64(ptr"
+    parts = [
+        *sorted(main.declared | rest.declared),
+        "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
+        f"define i64 @run(i64 %n, {', '.join(f'ptr %p{i}' for i in range(len(types)))}) {{",
+        "entry:",
+        *[f"  %room{i} = alloca {m.vector(i)}, align 64" for i in arrays],
+        *[line for i in numbers for line in _spread(i, m)],
+        f"  %whole = and i64 %n, {-m.width}",
+        "  %some = icmp sgt i64 %whole, 0",
+        "  br i1 %some, label %loop, label %tail",
+        "loop:",
+        "  %i = phi i64 [0, %entry], [%next, %loop]",
+        f"  %before = phi {truths} [zeroinitializer, %entry], [%met, %loop]",
+        *[f"  %o{i} = mul i64 %i, {size[i]}\n  %a{i} = getelementptr i8, ptr %p{i}, i64 %o{i}" for i in arrays],
+        *[f"  %v_in{i} = load {m.vector(i)}, ptr %a{i}, align {size[i]}" for i in inputs],
+        *main.lines,
+        f"  store {m.vector(0)} {y}, ptr %a0, align {size[0]}",
+        f"  %met = or {truths} %before, {hard}",
+        f"  %next = add i64 %i, {m.width}",
+        "  %more = icmp slt i64 %next, %whole",
+        "  br i1 %more, label %loop, label %tail",
+        "tail:",
+        f"  %all = phi {truths} [zeroinitializer, %entry], [%met, %loop]",
+        "  %left = sub i64 %n, %whole",
+        "  %none = icmp eq i64 %left, 0",
+        "  br i1 %none, label %done, label %last",
+        "last:",
+        *[
+            f"  %d{i} = mul i64 %whole, {size[i]}\n  %b{i} = getelementptr i8, ptr %p{i}, i64 %d{i}\n  %s{i} = mul i64 %left, {size[i]}"
+            for i in arrays
+        ],
+        *[f"  store {m.vector(i)} zeroinitializer, ptr %room{i}, align 64" for i in inputs],
+        *[f"  {copy} %room{i}, ptr %b{i}, i64 %s{i}, i1 false)" for i in inputs],
+        *[f"  %r_in{i} = load {m.vector(i)}, ptr %room{i}, align 64" for i in inputs],
+        *rest.lines,
+        f"  store {m.vector(0)} {last}, ptr %room0, align 64",
+        f"  {copy} %b0, ptr %room0, i64 %s0, i1 false)",
+        f"  %lastmet = or {truths} %all, {rest_hard}",
+        "  br label %done",
+        "done:",
+        f"  %found = phi {truths} [%all, %tail], [%lastmet, %last]",
+        f"  %bits = bitcast {truths} %found to i{m.width}",
+        f"  %any = icmp ne i{m.width} %bits, 0",
+        "  %answer = zext i1 %any to i64",
+        "  ret i64 %answer",
+        "}",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _spread(i: int, m: _Module) -> list[str]:
+    """A number in every lane."""
+    vector, element = m.vector(i), LLVM[m.kind]
+    return [
+        f"  %n{i} = load {element}, ptr %p{i}",
+        f"  %one{i} = insertelement {vector} poison, {element} %n{i}, i64 0",
+        f"  %number{i} = shufflevector {vector} %one{i}, {vector} poison, <{m.width} x i32> zeroinitializer",
+    ]
