@@ -8,6 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.array import CudaArray
+from tritensor.kernels.parts import machine_code
 from tritensor.kernels.parts.elementwise import elementwise, forward_of
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.table import FLOATS, INTS, Sample
@@ -156,10 +157,21 @@ _COMBINED: tuple[tuple[str, Any, Any], ...] = (
 _SHIFTED: tuple[tuple[str, Any, Any], ...] = (
     ("bitwise_left_shift", _left_shift, np.left_shift), ("bitwise_right_shift", _right_shift, np.right_shift),
 )  # fmt: skip
+
+
+def _native(name: str) -> tuple[str, ...]:
+    """Types of which machine code is faster than numpy, whose truth of a float goes number by number."""
+    return FLOATS if name.startswith("logical") else machine_code.NARROW
+
+
 for _name, _formula, _reference, _kinds in _COMPARED:
-    elementwise(_name, _formula, None, _reference, promote="same", result="bool", kinds=_kinds, dtypes=_TYPES, extra=_ties)
+    elementwise(
+        _name, _formula, None, _reference, promote="same", result="bool", kinds=_kinds, dtypes=_TYPES, extra=_ties, native=_native(_name)
+    )
 for _name, _formula, _reference in _TESTED:
-    elementwise(_name, _formula, None, _reference, promote="same", result="bool", kinds=_ANY, dtypes=_TYPES, extra=_extremes)
+    elementwise(
+        _name, _formula, None, _reference, promote="same", result="bool", kinds=_ANY, dtypes=_TYPES, extra=_extremes, native=_native(_name)
+    )
 for _name, _formula, _reference in _COMBINED:
     elementwise(_name, _formula, None, _reference, promote="same", kinds=_BITS, scalars=False, dtypes=("bool", *INTS), extra=_whole)
 _NEAR = (Domain(-9.0, 9.0), Domain(0.4, 1.6))

@@ -1,11 +1,12 @@
 """Optimizer steps as ops: sgd_step and adam_step update a parameter and its state in place, each in one launch per parameter.
 
-Every operation stands in PyTorch's order, so that trajectories agree. On the CPU a step runs in blocks that stay in the cache, on
-two temporaries that are kept; 16-bit parameters compute in float32 and round once.
+Every operation stands in PyTorch's order, so that trajectories agree. On the CPU a step of many elements is one pass of
+machine code, any other runs in blocks that stay in the cache, on two temporaries that are kept; 16-bit parameters compute in float32 and round once.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from typing import Any
@@ -20,6 +21,8 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.copying import dense, write
+from tritensor.native.functions import maximum, sqrt
+from tritensor.native.loops import Loop
 from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 BLOCK = 1024
@@ -91,11 +94,31 @@ def _sgd(
     np.subtract(p, t, out=p)
 
 
+@functools.cache
+def _machine_sgd(with_momentum: bool, damped: bool, decays: bool, nesterov: bool, first: bool, maximize: bool) -> Loop:
+    """The same in one pass over memory; what is not asked for is left out."""
+
+    def formula(p: Any, g: Any, *rest: Any) -> Any:
+        lr, momentum, one_dampening, weight_decay = rest[-4:]
+        g = -g if maximize else g
+        g = g + p * weight_decay if decays else g
+        if not with_momentum:
+            return p - g * lr
+        buf = g if first else rest[0] * momentum + (g * one_dampening if damped else g)
+        return p - (g + buf * momentum if nesterov else buf) * lr, buf
+
+    return Loop(formula)
+
+
 def sgd_reference(
     p: np.ndarray, g: np.ndarray, buf: np.ndarray | None = None, rate: np.ndarray | None = None, *, lr: float = 0.0, momentum: float = 0.0,
     dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False, first: bool = False, maximize: bool = False,
 ) -> None:  # fmt: skip
     lr = lr if rate is None else rate.item()
+    states = () if buf is None else (buf,)
+    machine = _machine_sgd(buf is not None, dampening != 0, weight_decay != 0, nesterov, first, maximize)
+    if machine((p, g, *states, lr, momentum, 1 - dampening, weight_decay), (p, *states)):
+        return
     _in_blocks(_sgd, (p, g, buf), (True, False, True), lr, momentum, dampening, weight_decay, nesterov, first, maximize)
 
 
@@ -239,6 +262,25 @@ def _adam(
     np.subtract(p, t, out=p)
 
 
+@functools.cache
+def _machine_adam(amsgrad: bool, decays: bool, maximize: bool) -> Loop:
+    """The same in one pass over memory; what is not asked for is left out."""
+
+    def formula(p: Any, g: Any, m: Any, v: Any, *rest: Any) -> tuple[Any, ...]:
+        vmax, numbers = (rest[0], rest[1:]) if amsgrad else (None, rest)
+        rate, root, shrink, one_beta1, beta2, one_beta2, eps, weight_decay = numbers
+        g = -g if maximize else g
+        p = p * shrink
+        g = g + p * weight_decay if decays else g
+        m = m + (g - m) * one_beta1
+        v = v * beta2 + (g * g) * one_beta2
+        vmax = None if vmax is None else maximum(vmax, v)
+        p = p - m / (sqrt(v if vmax is None else vmax) / root + eps) * rate
+        return (p, m, v) if vmax is None else (p, m, v, vmax)
+
+    return Loop(formula)
+
+
 def step_numbers(lr: float, beta1: float, beta2: float, step: float, weight_decay: float, decoupled: bool) -> tuple[float, float, float]:
     """(rate, root, shrink): lr / (1 - beta1^t), sqrt(1 - beta2^t), and what p is multiplied by first."""
     return lr / (1 - beta1**step), math.sqrt(1 - beta2**step), 1 - lr * weight_decay if decoupled else 1.0
@@ -254,6 +296,10 @@ def adam_reference(
     else:
         rate, root, shrink = scalars.tolist()
     decay = 0 if decoupled else weight_decay
+    states = (m, v) if vmax is None else (m, v, vmax)
+    machine = _machine_adam(vmax is not None, decay != 0, maximize)
+    if machine((p, g, *states, rate, root, shrink, 1 - beta1, beta2, 1 - beta2, eps, decay), (p, *states)):
+        return
     _in_blocks(_adam, (p, g, m, v, vmax), (True, False, True, True, True), rate, root, shrink, beta1, beta2, eps, decay, maximize)
 
 

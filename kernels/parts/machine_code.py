@@ -77,12 +77,19 @@ def natively(
     if bare is not None and known <= HALVES:
         chosen.bare = bare  # type: ignore[attr-defined]
     elif bare is not None:
-        chosen.bare = lambda x: chosen(x) if x.size >= MANY else bare(x)  # type: ignore[attr-defined]
+        chosen.bare = _with_size_asked(chosen, bare)  # type: ignore[attr-defined]
     chosen.half_is_bare = False  # type: ignore[attr-defined]
     chosen.in_numpy, chosen.types = reference, known  # type: ignore[attr-defined]  # for the tests that compare the two
     if not hasattr(reference, "__signature__"):
         chosen.__wrapped__ = reference  # type: ignore[attr-defined]  # whose signature registration reads
     return chosen
+
+
+def _with_size_asked(many: Callable[..., Any], few: Callable[..., Any]) -> Callable[..., Any]:
+    def one_or_two(x: Any, *second: Any) -> Any:
+        return (many if getattr(x, "size", 0) >= MANY else few)(x, *second)
+
+    return one_or_two
 
 
 def _gradient(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | None]:

@@ -11,7 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor.native import compiler
+import tritensor as tt
+from tritensor.native import compiler, functions
 from tritensor.native.lanes import NotStraightError, choice
 from tritensor.native.loops import MANY, Loop
 
@@ -135,3 +136,22 @@ def test_a_library_cut_short_is_made_anew(tmp_path: Any, monkeypatch: pytest.Mon
     library.unlink()
     library.write_bytes(b"cut")
     assert compiler.build(text)(5) == 15
+
+
+def test_several_results_in_place() -> None:
+    rng = np.random.default_rng(0)
+    p, m = rng.standard_normal(5003).astype(np.float32), np.ones(5003, np.float32)
+    kept = p.copy()
+    assert Loop(lambda a, b, rate: (a - b * rate, a * b + b))((p, m, 0.5), (p, m))
+    np.testing.assert_array_equal(p, kept - np.float32(0.5))
+    np.testing.assert_array_equal(m, kept + np.float32(1))
+
+
+def test_what_may_give_up_never_writes_over_its_input() -> None:
+    x = tt.arange(5000, dtype=tt.float64)
+    x[4000] = float("inf")
+    want = np.append(np.sin(np.arange(5000.0)[:4000]), np.nan)
+    np.testing.assert_allclose(x.sin_().numpy()[:4001], want, rtol=1e-14)
+    y = np.ones(5000)
+    assert not Loop(functions.sin)((y,), y)
+    assert (y == 1).all()

@@ -55,6 +55,11 @@ def test_without_a_gpu(tmp_path: Path) -> None:
     assert len(columns) == 1, "the values stand in one column"
 
 
+def test_what_computes_on_the_cpu(tmp_path: Path) -> None:
+    _, found = findings(without_driver(TRITENSOR_CACHE=tmp_path, TRITENSOR_NATIVE=0))
+    assert (found["machine-code"]["status"], found["machine-code"]["value"]) == ("note", "none: TRITENSOR_NATIVE=0; numpy computes")
+
+
 def test_emulated(tmp_path: Path) -> None:
     done = doctors(without_driver(TRITENSOR_CACHE=tmp_path, TRITON_INTERPRET=1))
     assert done.returncode == 1, "no GPU is used"

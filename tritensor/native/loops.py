@@ -26,67 +26,72 @@ class Loop:
     Floats of 16 bits arrive as float32 and are rounded once, as in the kernels; `formula` is called once for each combination to leave its code behind.
     """
 
-    def __init__(self, formula: Callable[..., Lane]) -> None:
+    def __init__(self, formula: Callable[..., Any]) -> None:
         self.formula = formula
         self.compiled: dict[tuple[Any, ...], Any] = {}
 
-    def __call__(self, inputs: Sequence[Any], out: np.ndarray) -> bool:
-        """Write formula(*inputs) to out; False where numpy has to: of few elements, of other types or strides than these loops take, of hard numbers.
+    def __call__(self, inputs: Sequence[Any], out: np.ndarray | Sequence[np.ndarray]) -> bool:
+        """Write formula(*inputs) to out, which may be several arrays where the formula gives as many results; False where numpy has to compute it,
+        and then nothing is written that it needs: of few elements, of other types or strides than these loops take, of hard numbers.
 
-        An input is an array of out's shape, both contiguous in the same order, or a number.
+        An input is an array of out's shape, all contiguous in the same order, or a number.
         """
-        if out.size < MANY:
+        outs = (out,) if isinstance(out, np.ndarray) else tuple(out)
+        first = outs[0]
+        if first.size < MANY:
             return False
-        order = _order(out)
-        if not order or out.dtype not in STORED:
+        order = "C" if first.flags.c_contiguous else "F"
+        arrays = [x for x in (*outs, *inputs) if isinstance(x, np.ndarray) and x.size != 1]
+        if not all(x.dtype in STORED and x.shape == first.shape and lies(x, order) for x in arrays):
             return False
-        key: list[Any] = [out.dtype]
-        wide = out.dtype == np.float64 or any(isinstance(x, np.ndarray) and x.dtype == np.float64 for x in inputs)
-        if wide and out.dtype.itemsize == 2:  # would be rounded twice
+        wide = any(x.dtype == np.float64 for x in arrays)
+        if wide and any(x.itemsize == 2 for x in outs):  # would be rounded twice
             return False
-        pointers, held = [out.ctypes.data], []
-        for x in inputs:
-            if isinstance(x, np.ndarray) and x.size != 1:
-                if x.dtype not in STORED or x.shape != out.shape or not lies(x, order) or _crossing(x, out):
-                    return False
-                key.append(x.dtype)
-            else:
-                if not isinstance(x, np.ndarray | np.generic | float | int):
-                    return False
-                x = np.asarray(x).reshape(1).astype(np.float64 if wide else np.float32)
-                held.append(x)
-                key.append(None)
-            pointers.append(x.ctypes.data)
-        function = self.compiled.get(tuple(key))
-        if function is None:
-            function = self.compiled[tuple(key)] = self._built(tuple(key), wide)
-        return not function(out.size, *pointers)
+        if not all(isinstance(x, np.ndarray | np.generic | float | int) for x in inputs):
+            return False
+        given = [x if isinstance(x, np.ndarray) and x.size != 1 else _number(x, wide) for x in inputs]
+        if any(_crossing(x, y) for x in given for y in outs):
+            return False
+        types = (*[x.dtype for x in outs], *[x.dtype if x.size != 1 else None for x in given])
+        found = self.compiled.get(types)
+        if found is None:
+            found = self.compiled[types] = self._built(types, len(outs), "f64" if wide else "f32")
+        if found.gives_up and any(np.may_share_memory(x, y) for x in given for y in outs):
+            return False
+        return not found.function(first.size, *[x.ctypes.data for x in (*outs, *given)])
 
-    def _built(self, types: tuple[np.dtype | None, ...], wide: bool) -> Any:
-        """The machine function of these types, which answers whether it met a number that is too hard; one that always does where there is none."""
+    def _built(self, types: tuple[np.dtype | None, ...], results: int, kind: str) -> _Compiled:
+        """The machine function of these types; one that gives up at once where there is none."""
         if compiler.refusal():
-            return _everything_is_hard
+            return _NOTHING
         try:
-            module = text(self.formula, types, "f64" if wide else "f32")
+            module, gives_up = text(self.formula, types, results, kind)
         except NotStraightError:
-            return _everything_is_hard
+            return _NOTHING
         made = compiler.build(module)
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)
         made.restype = ctypes.c_int64
-        return made
+        return _Compiled(made, gives_up)
 
 
-def _everything_is_hard(size: int, *pointers: int) -> int:
-    return 1
+class _Compiled(NamedTuple):
+    """A machine function, which answers whether it gave up, and whether it ever may."""
+
+    function: Callable[..., int]
+    gives_up: bool
+
+
+_NOTHING = _Compiled(lambda *_: 1, True)
+
+
+def _number(x: Any, wide: bool) -> np.ndarray:
+    """A number as an array of one, in the type that the loop computes in."""
+    return np.asarray(x).reshape(1).astype(np.float64 if wide else np.float32)
 
 
 def lies(x: np.ndarray, order: str) -> bool:
     """Whether an array lies in one piece, in C's or Fortran's order."""
     return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
-
-
-def _order(x: np.ndarray) -> str:
-    return "C" if x.flags.c_contiguous else "F" if x.flags.f_contiguous else ""
 
 
 def _crossing(x: np.ndarray, out: np.ndarray) -> bool:
@@ -97,10 +102,11 @@ def _crossing(x: np.ndarray, out: np.ndarray) -> bool:
 
 
 class _Module(NamedTuple):
-    """What the text of a loop is made of: the kinds of the arrays in memory (the result first; None: a number), the kind of the numbers."""
+    """What the text of a loop is made of: the types of the arrays in memory (the results first; None: a number), the kind of the numbers."""
 
-    formula: Callable[..., Lane]
+    formula: Callable[..., Any]
     types: tuple[np.dtype | None, ...]
+    results: int
     kind: str
     width: int
 
@@ -111,18 +117,16 @@ class _Module(NamedTuple):
     def arrays(self) -> list[int]:
         return [i for i, t in enumerate(self.types) if t is not None]
 
-    def body(self, prefix: str) -> tuple[Code, str, str]:
-        """The formula's code on %<prefix>_in<i>, the name of its result in memory's kind and that of the hard lanes."""
+    def body(self, prefix: str) -> tuple[Code, list[str]]:
+        """The formula's code on %<prefix>_in<i>, and the names of its results as they are in memory."""
         code = Code(self.width, prefix)
         given = []
-        for i, t in enumerate(self.types[1:], 1):
+        for i, t in enumerate(self.types[self.results :], self.results):
             name, stored = (f"%{prefix}_in{i}", STORED[t]) if t is not None else (f"%number{i}", self.kind)
             given.append(arriving(Lane(code, name, stored), t))
-        result = self.types[0]
-        assert result is not None
-        y = _leaving(self.formula(*given), result)
-        hard = code.hard if code.hard is not None else code.constant(0, "b1")
-        return code, y.name, hard.name
+        made = self.formula(*given)
+        made = made if isinstance(made, tuple) else (made,)
+        return code, [leaving(y, t).name for y, t in zip(made, self.types[: self.results], strict=True) if t is not None]
 
 
 def arriving(x: Lane, dtype: np.dtype | None) -> Lane:
@@ -132,7 +136,7 @@ def arriving(x: Lane, dtype: np.dtype | None) -> Lane:
     return x.to("f32") if x.kind == "f16" else x
 
 
-def _leaving(y: Lane, dtype: np.dtype) -> Lane:
+def leaving(y: Lane, dtype: np.dtype) -> Lane:
     """Rounded to the type in memory, to nearest, ties to even."""
     if dtype == np.bool_:
         return y.to("i8")
@@ -146,13 +150,16 @@ def _leaving(y: Lane, dtype: np.dtype) -> Lane:
     return kept.unsigned_shift(16).to("i16")
 
 
-def text(formula: Callable[..., Lane], types: tuple[np.dtype | None, ...], kind: str) -> str:
-    """The module of a loop over arrays of these types, the result's first: whole vectors, then the rest through room for one on the stack."""
-    m = _Module(formula, types, kind, 16 if kind == "f64" else 32)
-    main, y, hard = m.body("v")
-    rest, last, rest_hard = m.body("r")
+def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], results: int, kind: str) -> tuple[str, bool]:
+    """The module of a loop over arrays of these types, those of the results first: whole vectors, then the rest through room for one on the stack.
+    And whether it may give up."""
+    m = _Module(formula, types, results, kind, 16 if kind == "f64" else 32)
+    (main, made), (rest, made_last) = m.body("v"), m.body("r")
+    never = main.constant(0, "b1")
+    hard, rest_hard = (never if code.hard is None else code.hard for code in (main, rest))
     truths = f"<{m.width} x i1>"
-    arrays, inputs = m.arrays(), m.arrays()[1:]
+    arrays, outs = m.arrays(), range(results)
+    inputs = arrays[results:]
     size = {i: types[i].itemsize for i in arrays}  # type: ignore[union-attr]
     numbers = [i for i, t in enumerate(types) if t is None]
     copy = "call void @llvm.memcpy.p0.p0.i64(ptr"
@@ -172,8 +179,8 @@ def text(formula: Callable[..., Lane], types: tuple[np.dtype | None, ...], kind:
         *[f"  %o{i} = mul i64 %i, {size[i]}\n  %a{i} = getelementptr i8, ptr %p{i}, i64 %o{i}" for i in arrays],
         *[f"  %v_in{i} = load {m.vector(i)}, ptr %a{i}, align {size[i]}" for i in inputs],
         *main.lines,
-        f"  store {m.vector(0)} {y}, ptr %a0, align {size[0]}",
-        f"  %met = or {truths} %before, {hard}",
+        *[f"  store {m.vector(i)} {made[i]}, ptr %a{i}, align {size[i]}" for i in outs],
+        f"  %met = or {truths} %before, {hard.name}",
         f"  %next = add i64 %i, {m.width}",
         "  %more = icmp slt i64 %next, %whole",
         "  br i1 %more, label %loop, label %tail",
@@ -191,9 +198,11 @@ def text(formula: Callable[..., Lane], types: tuple[np.dtype | None, ...], kind:
         *[f"  {copy} %room{i}, ptr %b{i}, i64 %s{i}, i1 false)" for i in inputs],
         *[f"  %r_in{i} = load {m.vector(i)}, ptr %room{i}, align 64" for i in inputs],
         *rest.lines,
-        f"  store {m.vector(0)} {last}, ptr %room0, align 64",
-        f"  {copy} %b0, ptr %room0, i64 %s0, i1 false)",
-        f"  %lastmet = or {truths} %all, {rest_hard}",
+        *[
+            f"  store {m.vector(i)} {made_last[i]}, ptr %room{i}, align 64\n  {copy} %b{i}, ptr %room{i}, i64 %s{i}, i1 false)"
+            for i in outs
+        ],
+        f"  %lastmet = or {truths} %all, {rest_hard.name}",
         "  br label %done",
         "done:",
         f"  %found = phi {truths} [%all, %tail], [%lastmet, %last]",
@@ -203,7 +212,7 @@ def text(formula: Callable[..., Lane], types: tuple[np.dtype | None, ...], kind:
         "  ret i64 %answer",
         "}",
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts) + "\n", main.hard is not None
 
 
 def _spread(i: int, m: _Module) -> list[str]:

@@ -22,7 +22,10 @@ def _text(dtype: np.dtype) -> str:
     stored = code.type(STORED[dtype])
     sums: list[Lane] = []
     for k in range(_TURNS * _SIDE_BY_SIDE):
-        code.lines += [f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * dtype.itemsize}", f"  %x{k} = load {stored}, ptr %p{k}, align {dtype.itemsize}"]
+        code.lines += [
+            f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * dtype.itemsize}",
+            f"  %x{k} = load {stored}, ptr %p{k}, align {dtype.itemsize}",
+        ]
         x = arriving(Lane(code, f"%x{k}", STORED[dtype]), dtype)
         if k < _SIDE_BY_SIDE:
             sums.append(x)

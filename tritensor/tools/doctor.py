@@ -25,6 +25,7 @@ from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.device import gpu
 from tritensor.errors import LaunchError
+from tritensor.native import compiler as native
 from tritensor.table import ops
 from tritensor.tensor.core import new_tensor
 from tritensor.tools.doctor_probe import Check, probe
@@ -235,6 +236,14 @@ def compiler() -> list[Check]:
     ]
 
 
+def machine_code() -> list[Check]:
+    """What computes long formulas on the CPU."""
+    why = native.refusal()
+    if why:
+        return [Check("cpu", "machine-code", "note", f"none: {why}; numpy computes")]
+    return [Check("cpu", "machine-code", "ok", f"formulas run as code for {native.processor()}")]
+
+
 # The report
 def examine() -> list[Check]:
     """All findings, in the order in which they are printed."""
@@ -242,7 +251,7 @@ def examine() -> list[Check]:
     there = presence.found().gpus > 0
     if serving.emulated():
         out = [c._replace(status="note", fix="") if c.group == "driver" and c.status == "fail" else c for c in out]
-    parts: list[Callable[[], list[Check]]] = [caches]
+    parts: list[Callable[[], list[Check]]] = [machine_code, caches]
     if there or serving.emulated():
         parts.append(on_device)
     else:

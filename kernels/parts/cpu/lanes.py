@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.kernels.parts.cpu import special
 from tritensor.native import functions as native
-from tritensor.native.lanes import Lane, NotStraightError, choice, fused
+from tritensor.native.lanes import Lane, NotStraightError, choice, fused, give_up
 
 
 def horner(x: Lane, coefficients: Any) -> Lane:
@@ -88,6 +88,33 @@ def _hypot(a: Lane, b: Lane) -> Lane:
     return choice(infinite, math.inf, y)
 
 
+_EXACT = 2.0**28  # quotients of two float32 below it have the right whole part in float64, and a - n b is exact (see quotients.py)
+
+
+def _whole_quotient(a: Lane, b: Any, rounding: Any) -> tuple[Lane, Lane, Lane]:
+    """(a, b, n) in float64 of two float32, n = rounding(a / b); float64, large quotients and infinities are numpy's."""
+    if a.kind != "f32":
+        raise NotStraightError("remainders of float64")
+    wide_a, wide_b = a.to("f64"), (b if isinstance(b, Lane) else a.code.constant(b, a.kind)).to("f64")
+    q = wide_a / wide_b
+    give_up(~((native.absolute(q) < _EXACT) & (native.absolute(wide_b) < math.inf)))
+    return wide_a, wide_b, rounding(q)
+
+
+def _fmod(a: Lane, b: Any) -> Lane:
+    wide_a, wide_b, n = _whole_quotient(a, b, native.trunc)
+    r = (wide_a - n * wide_b).to("f32")
+    return choice(r == 0, native.copysign(r, a), r)
+
+
+def _floor_divide(a: Lane, b: Any) -> Lane:
+    return _whole_quotient(a, b, native.floor)[2].to("f32")
+
+
+def _trunc_divide(a: Lane, b: Any) -> Lane:
+    return native.trunc(a / b)
+
+
 def _pow(a: Lane, b: Any) -> Lane:
     """float32: 2^(b log2 |a|) in float64, whose digits cover what the product's rounding costs; float64 is numpy's. Special cases as in C's pow."""
     if a.kind != "f32":
@@ -142,7 +169,8 @@ on_lanes = _OnLanes(
     ones=lambda x: x.code.constant(1, x.kind), where=_where, sign=_sign, sigmoid=lambda x: 1.0 / (1.0 + native.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=lambda a, b: a & b, either=lambda a, b: a | b, safe=_safe, chain=_chain,
     tame=lambda g, y: choice(g == 0, 0.0, y), chain_div=lambda g, a, d: _chain(g, a / d), gated=lambda g, x: g / (1.0 + native.exp(-x)),
-    erf=erf, erfc=erfc, normal_cdf=normal_cdf, hypot=_hypot, pow=_pow, horner=horner, ratio=_ratio,
+    erf=erf, erfc=erfc, normal_cdf=normal_cdf, hypot=_hypot, pow=_pow, fmod=_fmod,
+    floor_divide=_floor_divide, trunc_divide=_trunc_divide, horner=horner, ratio=_ratio,
     choose=lambda condition, one, other, x: choice(condition, one(x), other(x)), square_rest=lambda x: fused(x, x, -(x * x)),
     wide=lambda x: x.to("f64"), signbit=lambda x: x.bits({"f32": "i32", "f64": "i64"}[x.kind]) < 0,
 )  # fmt: skip
