@@ -29,6 +29,8 @@ def loop_of(formula: Any, spelling: Any = on_lanes) -> Loop:
 def arranged(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
     """Arrays that broadcast, and numbers, as a loop takes them: arrays of the common shape that lie alike, numbers as they are. With that shape and
     the order of memory, "C" or "F". What lies otherwise is copied."""
+    if len(inputs) == 1 and inputs[0].flags.c_contiguous:
+        return list(inputs), inputs[0].shape, "C"
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.size != 1]
     first = arrays[0]
     shape = first.shape

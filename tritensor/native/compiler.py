@@ -7,6 +7,7 @@ computes alone.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -29,6 +30,7 @@ _LEVELS = {
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
 }
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
+_PATIENCE = 120  # seconds that the trial may take
 _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
 
@@ -57,11 +59,17 @@ def refusal() -> str:
     kept = get_cache_manager(_key("probe", _PROBE))
     if kept.get_file("works") is None:
         command = "from tritensor.native import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"
-        path = os.pathsep.join(p for p in sys.path if p)
-        done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+        path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", command], capture_output=True, text=True, timeout=_PATIENCE, env={**os.environ, "PYTHONPATH": path}
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"the trial did not end: {error}"
         if done.returncode:
             return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
-        kept.put("", "works", binary=False)
+        with contextlib.suppress(OSError):  # where nothing can be kept, each process tries anew
+            kept.put("", "works", binary=False)
     return ""
 
 
@@ -102,4 +110,8 @@ def build(text: str) -> Any:
         source, target = Path(folder, "run.o"), Path(folder, "run.so")
         source.write_bytes(assembled(text))
         linked(str(source), str(target))
-        return ctypes.CDLL(kept.put(target.read_bytes(), "run.so", binary=True)).run
+        try:
+            path = kept.put(target.read_bytes(), "run.so", binary=True)
+        except OSError:  # a folder that cannot be written: the library serves this process alone
+            path = str(target)
+        return ctypes.CDLL(path).run

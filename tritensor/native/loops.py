@@ -36,34 +36,52 @@ class Loop:
 
         An input is an array of out's shape, all contiguous in the same order, or a number.
         """
-        outs = (out,) if isinstance(out, np.ndarray) else tuple(out)
+        outs = (out,) if type(out) is np.ndarray else tuple(out)
         first = outs[0]
         if first.size < MANY:
             return False
         order = "C" if first.flags.c_contiguous else "F"
-        arrays = [x for x in (*outs, *inputs) if isinstance(x, np.ndarray) and x.size != 1]
-        if not all(x.dtype in STORED and x.shape == first.shape and lies(x, order) for x in arrays):
-            return False
-        wide = any(x.dtype == np.float64 for x in arrays)
-        if wide and any(x.itemsize == 2 for x in outs):  # would be rounded twice
-            return False
-        if not all(isinstance(x, np.ndarray | np.generic | float | int) for x in inputs):
-            return False
-        given = [x if isinstance(x, np.ndarray) and x.size != 1 else _number(x, wide) for x in inputs]
-        if any(_crossing(x, y) for x in given for y in outs):
-            return False
-        types = (*[x.dtype for x in outs], *[x.dtype if x.size != 1 else None for x in given])
-        found = self.compiled.get(types)
+        shape, types, held, wide = first.shape, [], [], False
+        for x in (*outs, *inputs):
+            if type(x) is np.ndarray and x.size != 1:
+                if x.dtype not in STORED or x.shape != shape or not lies(x, order):
+                    return False
+                types.append(x.dtype)
+                wide = wide or x.dtype.char == "d"
+            elif isinstance(x, np.ndarray | np.generic | float | int):
+                types.append(None)
+            else:
+                return False
+            held.append(x)
+        key = tuple(types)
+        found = self.compiled.get(key)
         if found is None:
-            found = self.compiled[types] = self._built(types, len(outs), "f64" if wide else "f32")
-        if found.gives_up and any(np.may_share_memory(x, y) for x in given for y in outs):
+            found = self.compiled[key] = self._built(key, len(outs), "f64" if wide else "f32")
+        pointers = []
+        for i, x in enumerate(held):
+            if types[i] is None:
+                x = held[i] = _number(x, wide)  # kept alive until the call
+            pointers.append(x.__array_interface__["data"][0])
+        if not self._apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
-        return not found.function(first.size, *[x.ctypes.data for x in (*outs, *given)])
+        return not found.function(first.size, *pointers)
+
+    @staticmethod
+    def _apart(outs: tuple[np.ndarray, ...], inputs: list[np.ndarray], pointers: list[int], gives_up: bool) -> bool:
+        """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
+        for i, y in enumerate(outs):
+            start, end = pointers[i], pointers[i] + y.nbytes
+            for x, at in zip(inputs, pointers[len(outs) :], strict=True):
+                if at < end and start < at + x.nbytes and (gives_up or at != start or x.itemsize != y.itemsize):
+                    return False
+        return True
 
     def _built(self, types: tuple[np.dtype | None, ...], results: int, kind: str) -> _Compiled:
         """The machine function of these types; one that gives up at once where there is none."""
         if compiler.refusal():
             return _NOTHING
+        if kind == "f64" and any(t is not None and t.itemsize == 2 for t in types[:results]):
+            return _NOTHING  # would be rounded twice
         try:
             module, gives_up = text(self.formula, types, results, kind)
         except NotStraightError:
@@ -92,13 +110,6 @@ def _number(x: Any, wide: bool) -> np.ndarray:
 def lies(x: np.ndarray, order: str) -> bool:
     """Whether an array lies in one piece, in C's or Fortran's order."""
     return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
-
-
-def _crossing(x: np.ndarray, out: np.ndarray) -> bool:
-    """Whether an input's memory is out's otherwise than element by element."""
-    if not np.may_share_memory(x, out):
-        return False
-    return x.ctypes.data != out.ctypes.data or x.itemsize != out.itemsize
 
 
 class _Module(NamedTuple):
