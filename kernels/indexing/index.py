@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -43,6 +44,7 @@ class Plan(NamedTuple):
         return math.prod(self.lead), math.prod(self.sizes), math.prod(self.rest)
 
 
+@functools.lru_cache(1024)
 def plan(shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Plan:
     """The indexed dimensions stay where the first of them is, or come to the front (numpy: when they are not neighbours)."""
     before = () if front else tuple(range(dims[0]))
@@ -53,8 +55,9 @@ def plan(shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Plan:
 
 def broadcast_indices(name: str, indices: Sequence[Any]) -> tuple[int, ...]:
     """The shape that the index arrays broadcast to."""
-    if len(indices) == 1:
-        return tuple(indices[0].shape)
+    first = tuple(indices[0].shape)
+    if all([i.shape == first for i in indices]):
+        return first
     try:
         return np.broadcast_shapes(*(tuple(i.shape) for i in indices))
     except ValueError:

@@ -42,6 +42,8 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return ops.index_view(x, index=(index + n if index < 0 else index,))
     if _is_rows(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
+    if type(index) is tuple and len(index) <= len(x.array.shape) and index and all([_is_rows(x, i) for i in index]):
+        return ops.index_get(x, *index, dims=tuple(range(len(index))), front=False)
     if _is_whole_mask(x, index):
         return where_true(x, index)
     entries = entries_of(index)

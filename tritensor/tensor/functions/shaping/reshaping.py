@@ -15,7 +15,7 @@ from tritensor.errors import GradError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.publish import function, named
 
 
@@ -329,6 +329,8 @@ def diag(x: Tensor, diagonal: int = 0) -> Tensor:
         return ops.pad_diagonal(x, shape=(n, n), offset=int(diagonal), dim1=0, dim2=1)
     if len(shape) != 2:
         raise ShapeError(f"diag: x {tuple(shape)} is neither a vector nor a matrix; use diagonal")
+    if type(x.array) is np.ndarray and not x.tracked:  # no graph asks how it came about: one call instead of two
+        return new_tensor(x.array.diagonal(int(diagonal)).copy())
     return ops.copy(ops.diagonal(x, offset=int(diagonal), dim1=0, dim2=1))
 
 
