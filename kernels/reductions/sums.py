@@ -16,6 +16,7 @@ from tritensor.kernels.parts.axes import along, along_host, count, reduced, stre
 from tritensor.kernels.parts.cpu.summation import few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.native.rows import products
 from tritensor.table import Sample, Work, normal_dims, ops
 
 
@@ -94,7 +95,10 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Product over dims; integers and bools in int64, 16-bit floats in float32."""
     kept = dtypes.accumulator(x.dtype)
     dims = normal_dims("prod", dim, x.ndim)
-    if x.dtype == kept and x.flags.c_contiguous and x.size > _MANY and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)):
+    last = x.size > 0 and dims and dims == tuple(range(x.ndim - len(dims), x.ndim))
+    if last and (out := products(x.reshape(-1, count(x.shape, dims)))) is not None:
+        out = out.reshape(reduced(x.shape, dims, keepdim))
+    elif last and x.dtype == kept and x.flags.c_contiguous and x.size > _MANY:
         out = _product(x.reshape(-1, count(x.shape, dims))).reshape(reduced(x.shape, dims, keepdim))
     else:
         out = np.multiply.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)

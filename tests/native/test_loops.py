@@ -155,3 +155,16 @@ def test_what_may_give_up_never_writes_over_its_input() -> None:
     y = np.ones(5000)
     assert not Loop(functions.sin)((y,), y)
     assert (y == 1).all()
+
+
+def test_processors_without_avx512(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code for AVX2, which every processor that is served understands, gives the same answers."""
+    x = np.random.default_rng(0).standard_normal(5003)
+    for dtype in (np.float16, np.float32, np.float64):
+        given = x.astype(dtype)
+        found, lesser = np.empty_like(given), np.empty_like(given)
+        assert Loop(functions.sin)((given,), found)
+        with monkeypatch.context() as patch:
+            patch.setattr(compiler, "processor", lambda: "x86-64-v3")
+            assert Loop(functions.sin)((given,), lesser)
+        np.testing.assert_array_equal(found, lesser)

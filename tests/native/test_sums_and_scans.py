@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor.native import compiler, scans, sums
+from tritensor.native import compiler, rows, scans, sums
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 _TYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
@@ -55,3 +55,24 @@ def test_what_running_sums_leave() -> None:
     assert scans.running_sums(np.ones(100, np.float32)) is None
     assert scans.running_sums(np.ones(5000, np.int64)) is None
     assert scans.running_sums(np.ones((100, 100), np.float32)[:, ::2]) is None
+
+
+@pytest.mark.parametrize("dtype", _TYPES)
+@pytest.mark.parametrize("shape", [(3, 1001), (700, 3), (300, 64), (100, 130), (1, 5000)])
+def test_products_of_rows(dtype: type, shape: tuple[int, ...]) -> None:
+    x = (1 + 0.01 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
+    found = rows.products(x)
+    assert found is not None
+    want = x.astype(np.float64).prod(1)
+    np.testing.assert_allclose(
+        found.astype(np.float64),
+        want,
+        rtol=max(float(ml_dtypes.finfo(dtype).eps), 300 * np.finfo(np.float32 if x.itemsize < 8 else dtype).eps),
+    )
+
+
+def test_products_keep_zeros_and_nan() -> None:
+    x = np.full((3, 1000), 1.0, np.float32)
+    x[0, 7], x[1, 999], x[2, 3], x[2, 500] = 0.0, np.nan, 0.0, np.inf
+    np.testing.assert_array_equal(rows.products(x), [0.0, np.nan, np.nan])
+    assert rows.products(np.ones((2, 100), np.float32)) is None

@@ -1,0 +1,115 @@
+"""Products of the rows of a matrix in machine code: four vectors side by side, folded at the end of each row."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from tritensor.native import compiler
+from tritensor.native.lanes import LLVM, Code, Lane
+from tritensor.native.loops import MANY, STORED, arriving, leaving
+
+_WIDTH, _SIDE_BY_SIDE = 16, 4
+_CHUNK = _WIDTH * _SIDE_BY_SIDE
+
+
+def _folded(code: Code, lanes: list[Lane]) -> Lane:
+    """The product of all lanes of some vectors, in every lane of one."""
+    y = (lanes[0] * lanes[1]) * (lanes[2] * lanes[3])
+    kind = code.type(y.kind)
+    for half in (8, 4, 2, 1):
+        order = ", ".join(f"i32 {(i + half) % _WIDTH}" for i in range(_WIDTH))
+        y = y * code.emit(y.kind, f"shufflevector {kind} {y.name}, {kind} poison, <{_WIDTH} x i32> <{order}>")
+    return y
+
+
+def _text(dtype: np.dtype) -> str:
+    """Writes the product of each of `rows` rows of n elements to out."""
+    stored, size = STORED[dtype], dtype.itemsize
+    main, fold, one = Code(_WIDTH, "v"), Code(_WIDTH, "f"), Code(1, "s")
+    kind = "f64" if dtype == np.float64 else "f32"
+    vector, single = main.type(kind), one.type(kind)
+    products = []
+    for k in range(_SIDE_BY_SIDE):
+        main.lines += [
+            f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * size}",
+            f"  %x{k} = load {main.type(stored)}, ptr %p{k}, align {size}",
+        ]
+        products.append(Lane(main, f"%y{k}", kind) * arriving(Lane(main, f"%x{k}", stored), dtype))
+    whole = _folded(fold, [Lane(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
+    last = Lane(one, "%so", kind) * arriving(Lane(one, "%sx", stored), dtype)
+    end = Code(1, "e")
+    result = leaving(Lane(end, "%total", kind), dtype)
+    ones = main.constant(1, kind).name
+    return "\n".join([
+        "define void @run(ptr %out, ptr %in, i64 %rows, i64 %n) {",
+        "entry:",
+        f"  %whole = and i64 %n, {-_CHUNK}",
+        "  br label %row",
+        "row:",
+        "  %r = phi i64 [0, %entry], [%nextrow, %rowdone]",
+        "  %start = mul i64 %r, %n",
+        f"  %base = getelementptr {LLVM[stored]}, ptr %in, i64 %start",
+        "  %some = icmp sgt i64 %whole, 0",
+        "  br i1 %some, label %loop, label %tail",
+        "loop:",
+        "  %i = phi i64 [0, %row], [%next, %loop]",
+        *[f"  %y{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+        f"  %at = getelementptr {LLVM[stored]}, ptr %base, i64 %i",
+        *main.lines,
+        f"  %next = add i64 %i, {_CHUNK}",
+        "  %more = icmp slt i64 %next, %whole",
+        "  br i1 %more, label %loop, label %tail",
+        "tail:",
+        *[f"  %t{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+        *fold.lines,
+        f"  %first = shufflevector {vector} {whole.name}, {vector} poison, <1 x i32> zeroinitializer",
+        "  %rest = icmp slt i64 %whole, %n",
+        "  br i1 %rest, label %one, label %rowdone",
+        "one:",
+        "  %j = phi i64 [%whole, %tail], [%nextj, %one]",
+        f"  %so = phi {single} [%first, %tail], [{last.name}, %one]",
+        f"  %sat = getelementptr {LLVM[stored]}, ptr %base, i64 %j",
+        f"  %sx = load {one.type(stored)}, ptr %sat, align {size}",
+        *one.lines,
+        "  %nextj = add i64 %j, 1",
+        "  %morej = icmp slt i64 %nextj, %n",
+        "  br i1 %morej, label %one, label %rowdone",
+        "rowdone:",
+        f"  %total = phi {single} [%first, %tail], [{last.name}, %one]",
+        *end.lines,
+        f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %r",
+        f"  store {end.type(stored)} {result.name}, ptr %to, align {size}",
+        "  %nextrow = add i64 %r, 1",
+        "  %morerows = icmp slt i64 %nextrow, %rows",
+        "  br i1 %morerows, label %row, label %done",
+        "done:",
+        "  ret void",
+        "}",
+        "",
+    ])  # fmt: skip
+
+
+@functools.cache
+def _function(dtype: np.dtype) -> Any:
+    if compiler.refusal():
+        return None
+    made = compiler.build(_text(dtype))
+    made.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+    made.restype = None
+    return made
+
+
+def products(x: np.ndarray) -> np.ndarray | None:
+    """The products of the rows of a C-ordered floating (rows, n) with n > 0; None for few elements, other types, and where there is no machine code."""
+    if x.size < MANY or x.dtype.kind not in "fV" or x.dtype not in STORED or not x.flags.c_contiguous:
+        return None
+    function = _function(x.dtype)
+    if function is None:
+        return None
+    out = np.empty(x.shape[0], x.dtype)
+    function(out.ctypes.data, x.ctypes.data, *x.shape)
+    return out
