@@ -26,19 +26,24 @@ def _folded(code: Code, lanes: list[Lane]) -> Lane:
     return y
 
 
+def _multiplied(code: Code, dtype: np.dtype, kind: str) -> list[Lane]:
+    """The running products %y0, %y1, ... times the vectors from %at on."""
+    stored, size = STORED[dtype], dtype.itemsize
+    products = []
+    for k in range(_SIDE_BY_SIDE):
+        code.lines.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * size}")
+        code.lines.append(f"  %x{k} = load {code.type(stored)}, ptr %p{k}, align {size}")
+        products.append(Lane(code, f"%y{k}", kind) * arriving(Lane(code, f"%x{k}", stored), dtype))
+    return products
+
+
 def _text(dtype: np.dtype) -> str:
     """Writes the product of each of `rows` rows of n elements to out."""
     stored, size = STORED[dtype], dtype.itemsize
     main, fold, one = Code(_WIDTH, "v"), Code(_WIDTH, "f"), Code(1, "s")
     kind = "f64" if dtype == np.float64 else "f32"
     vector, single = main.type(kind), one.type(kind)
-    products = []
-    for k in range(_SIDE_BY_SIDE):
-        main.lines += [
-            f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * size}",
-            f"  %x{k} = load {main.type(stored)}, ptr %p{k}, align {size}",
-        ]
-        products.append(Lane(main, f"%y{k}", kind) * arriving(Lane(main, f"%x{k}", stored), dtype))
+    products = _multiplied(main, dtype, kind)
     whole = _folded(fold, [Lane(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
     last = Lane(one, "%so", kind) * arriving(Lane(one, "%sx", stored), dtype)
     end = Code(1, "e")
