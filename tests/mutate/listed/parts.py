@@ -45,11 +45,6 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if (len(numbers) or len(arrays)):  # the kernel sees arrays first",
         ): "of one kind alone every operand keeps its place",
         (
-            "numpy_gradient",
-            "if one_rounding and len(names) == 1:",
-            "if (one_rounding or len(names) == 1):",
-        ): "of one rounding either way, and no formula of the gradient alone rounds more than once",
-        (
             "_plan",
             "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)",
             "crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 1 for s in strides)",
