@@ -41,7 +41,8 @@ def _mass_beyond(t: Lane, scale: float) -> Lane:
     lost = fused(t, t, -square)
     grown = native.exp(square * -scale)
     grown = fused(grown, lost * -scale, grown)
-    return grown / fused(c - _quotient((m, q), t), t, one)
+    below = horner(t, q)  # one division: one + t (c - m / q) is (one q + t (c q - m)) / q
+    return grown * below / fused(fused(below, c, -horner(t, m)), t, below * float(one))
 
 
 _ENDS = {(1.0, "f32"): 11.0, (1.0, "f64"): 27.5, (0.5, "f32"): 15.0, (0.5, "f64"): 38.5}
