@@ -42,6 +42,7 @@ from tritensor.errors import EmptyError as EmptyError
 from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
+from tritensor.errors import MissingFileError as MissingFileError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
@@ -50,18 +51,37 @@ from tritensor.io import load as load
 from tritensor.io import save as save
 from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
 from tritensor.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+from tritensor.paths.autocast import clear_autocast_cache as clear_autocast_cache
+from tritensor.paths.autocast import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from tritensor.paths.autocast import get_autocast_dtype as get_autocast_dtype
+from tritensor.paths.autocast import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from tritensor.paths.autocast import is_autocast_cache_enabled as is_autocast_cache_enabled
+from tritensor.paths.autocast import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from tritensor.paths.autocast import is_autocast_enabled as is_autocast_enabled
+from tritensor.paths.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
+from tritensor.paths.autocast import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from tritensor.paths.autocast import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from tritensor.paths.autocast import set_autocast_dtype as set_autocast_dtype
+from tritensor.paths.autocast import set_autocast_enabled as set_autocast_enabled
+from tritensor.paths.autocast import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from tritensor.paths.finder import look_up as _look_up
 from tritensor.paths.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from tritensor.paths.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from tritensor.paths.settings import get_device_module as get_device_module
 from tritensor.paths.settings import get_num_interop_threads as get_num_interop_threads
 from tritensor.paths.settings import get_num_threads as get_num_threads
+from tritensor.paths.settings import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.paths.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from tritensor.paths.settings import is_vulkan_available as is_vulkan_available
+from tritensor.paths.settings import is_warn_always_enabled as is_warn_always_enabled
 from tritensor.paths.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from tritensor.paths.settings import set_flush_denormal as set_flush_denormal
 from tritensor.paths.settings import set_num_interop_threads as set_num_interop_threads
 from tritensor.paths.settings import set_num_threads as set_num_threads
+from tritensor.paths.settings import set_warn_always as set_warn_always
 from tritensor.paths.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from tritensor.random import Generator as Generator
+from tritensor.random import default_generator as default_generator
 from tritensor.random import get_rng_state as get_rng_state
 from tritensor.random import initial_seed as initial_seed
 from tritensor.random import manual_seed as manual_seed
@@ -78,6 +98,8 @@ from tritensor.table import Work as Work
 from tritensor.table import op as op
 from tritensor.table import ops as ops
 from tritensor.tensor.core import Tensor as Tensor
+from tritensor.tensor.functions.types.storages import TypedStorage as TypedStorage
+from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedStorage
 from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
@@ -132,6 +154,7 @@ def is_floating_point(input: "Tensor") -> _builtins.bool:
 
 newaxis = None
 memory_format = _strides.MemoryFormat
+legacy_contiguous_format = contiguous_format
 
 
 # As in PyTorch, log(0) is -inf and 0/0 is nan without a word; numpy would warn. Only warnings raised in our own modules are silenced.

@@ -39,6 +39,7 @@ from tritensor.errors import EmptyError as EmptyError
 from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
+from tritensor.errors import MissingFileError as MissingFileError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
@@ -47,17 +48,36 @@ from tritensor.io import load as load
 from tritensor.io import save as save
 from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
 from tritensor.matmul_precision import set_float32_matmul_precision as set_float32_matmul_precision
+from tritensor.paths.autocast import clear_autocast_cache as clear_autocast_cache
+from tritensor.paths.autocast import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from tritensor.paths.autocast import get_autocast_dtype as get_autocast_dtype
+from tritensor.paths.autocast import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from tritensor.paths.autocast import is_autocast_cache_enabled as is_autocast_cache_enabled
+from tritensor.paths.autocast import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+from tritensor.paths.autocast import is_autocast_enabled as is_autocast_enabled
+from tritensor.paths.autocast import set_autocast_cache_enabled as set_autocast_cache_enabled
+from tritensor.paths.autocast import set_autocast_cpu_dtype as set_autocast_cpu_dtype
+from tritensor.paths.autocast import set_autocast_cpu_enabled as set_autocast_cpu_enabled
+from tritensor.paths.autocast import set_autocast_dtype as set_autocast_dtype
+from tritensor.paths.autocast import set_autocast_enabled as set_autocast_enabled
+from tritensor.paths.autocast import set_autocast_gpu_dtype as set_autocast_gpu_dtype
 from tritensor.paths.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from tritensor.paths.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
+from tritensor.paths.settings import get_device_module as get_device_module
 from tritensor.paths.settings import get_num_interop_threads as get_num_interop_threads
 from tritensor.paths.settings import get_num_threads as get_num_threads
+from tritensor.paths.settings import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.paths.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from tritensor.paths.settings import is_vulkan_available as is_vulkan_available
+from tritensor.paths.settings import is_warn_always_enabled as is_warn_always_enabled
 from tritensor.paths.settings import set_deterministic_debug_mode as set_deterministic_debug_mode
 from tritensor.paths.settings import set_flush_denormal as set_flush_denormal
 from tritensor.paths.settings import set_num_interop_threads as set_num_interop_threads
 from tritensor.paths.settings import set_num_threads as set_num_threads
+from tritensor.paths.settings import set_warn_always as set_warn_always
 from tritensor.paths.settings import use_deterministic_algorithms as use_deterministic_algorithms
 from tritensor.random import Generator as Generator
+from tritensor.random import default_generator as default_generator
 from tritensor.random import get_rng_state as get_rng_state
 from tritensor.random import initial_seed as initial_seed
 from tritensor.random import manual_seed as manual_seed
@@ -74,6 +94,8 @@ from tritensor.table import Work as Work
 from tritensor.table import op as op
 from tritensor.table import ops as ops
 from tritensor.tensor.core import Tensor as Tensor
+from tritensor.tensor.functions.types.storages import TypedStorage as TypedStorage
+from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedStorage
 from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
@@ -180,14 +202,29 @@ def _unsafe_masked_index_put_accumulate(input: Tensor, mask: Tensor, indices: An
 def abs(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its gradient at 0 is 0."""
 
+def abs_(input: Tensor) -> Tensor:
+    """The absolute value; its gradient at 0 is 0."""
+
 def absolute(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The absolute value; its gradient at 0 is 0."""
 
 def acos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse cosine."""
 
+def acos_(input: Tensor) -> Tensor:
+    """The inverse cosine."""
+
 def acosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse hyperbolic cosine."""
+
+def acosh_(input: Tensor) -> Tensor:
+    """The inverse hyperbolic cosine."""
+
+def adaptive_avg_pool1d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int]) -> Tensor:
+    """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
+
+def adaptive_max_pool1d(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int]) -> tuple[Tensor, Tensor]:
+    """nn.functional.adaptive_max_pool1d with its indices, always: (maxima, places)."""
 
 def add(input: Tensor, other: Any, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """x + alpha * other."""
@@ -205,6 +242,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 
     """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
 
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """beta * input + alpha * (mat @ vec)."""
+
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec)."""
 
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
@@ -246,13 +286,25 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
 def arccos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse cosine."""
 
+def arccos_(input: Tensor) -> Tensor:
+    """The inverse cosine."""
+
 def arccosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic cosine."""
+
+def arccosh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic cosine."""
 
 def arcsin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse sine."""
 
+def arcsin_(input: Tensor) -> Tensor:
+    """The inverse sine."""
+
 def arcsinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic sine."""
+
+def arcsinh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic sine."""
 
 def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -261,7 +313,13 @@ def arctan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def arctan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, x), in (-pi, pi]."""
 
+def arctan_(input: Tensor) -> Tensor:
+    """The inverse tangent."""
+
 def arctanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic tangent."""
+
+def arctanh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic tangent."""
 
 def argmax(input: Tensor, dim: _builtins.int | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
@@ -297,7 +355,13 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: _builtins.
 def asin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse sine."""
 
+def asin_(input: Tensor) -> Tensor:
+    """The inverse sine."""
+
 def asinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic sine."""
+
+def asinh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic sine."""
 
 def astype(input: Tensor, dtype: Any, copy: _builtins.bool = True) -> Tensor:
@@ -309,7 +373,13 @@ def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def atan2(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The angle of the point (other, x), in (-pi, pi]."""
 
+def atan_(input: Tensor) -> Tensor:
+    """The inverse tangent."""
+
 def atanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The inverse hyperbolic tangent."""
+
+def atanh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic tangent."""
 
 def atleast_1d(*tensors: Tensor) -> Any:
@@ -332,6 +402,12 @@ def bernoulli(input: Tensor, p: _builtins.float | None = None, *, generator: Gen
 
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y[k] = input1 @ weight[k] @ input2 + bias[k]: (..., n), (..., m), weight (out, n, m) -> (..., out)."""
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: _builtins.int = 0) -> Tensor:
+    """nn.functional.binary_cross_entropy_with_logits, the reduction as a number: 0 none, 1 the mean, 2 the sum. 0"""
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: _builtins.int = 0) -> Tensor:
     """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64."""
@@ -396,6 +472,9 @@ def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _built
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The smallest whole number not below x."""
 
+def ceil_(input: Tensor) -> Tensor:
+    """The smallest whole number not below x."""
+
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order that takes the fewest multiplications."""
 
@@ -417,13 +496,25 @@ def chunk(input: Tensor, chunks: _builtins.int, dim: _builtins.int = 0) -> tuple
 def clamp(input: Tensor, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
     """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
+def clamp_(input: Tensor, min: Any | None = None, max: Any | None = None) -> Tensor:
+    """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
 def clamp_max(input: Tensor, max: Any, *, out: Tensor | None = None) -> Tensor:
+    """x, but at most max."""
+
+def clamp_max_(input: Tensor, max: Any) -> Tensor:
     """x, but at most max."""
 
 def clamp_min(input: Tensor, min: Any, *, out: Tensor | None = None) -> Tensor:
     """x, but at least min."""
 
+def clamp_min_(input: Tensor, min: Any) -> Tensor:
+    """x, but at least min."""
+
 def clip(input: Tensor, min: Any | None = None, max: Any | None = None, *, out: Tensor | None = None) -> Tensor:
+    """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
+
+def clip_(input: Tensor, min: Any | None = None, max: Any | None = None) -> Tensor:
     """x, but at least min and at most max (tensors that broadcast, numbers, or None); max wins where min exceeds it."""
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -450,8 +541,14 @@ def conj(input: Tensor) -> Tensor:
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The complex conjugate in memory of its own; of a real x a copy."""
 
+def conj_physical_(input: Tensor) -> Tensor:
+    """The complex conjugate in memory of its own; of a real x a copy."""
+
 def constant_pad_nd(input: Tensor, pad: Sequence[_builtins.int], value: Any = 0) -> Tensor:
     """x with `value` around it: pad is (before, after) of the last dimension, then of the one before it, and so on; negative cuts off."""
+
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
+    """Cross-correlation: input (batch, in, h, w), weight (out, in / groups, kh, kw), bias (out) -> (batch, out, h', w')."""
 
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
@@ -462,7 +559,13 @@ def corrcoef(input: Tensor) -> Tensor:
 def cos(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The cosine of x in radians."""
 
+def cos_(input: Tensor) -> Tensor:
+    """The cosine of x in radians."""
+
 def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic cosine."""
+
+def cosh_(input: Tensor) -> Tensor:
     """The hyperbolic cosine."""
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _builtins.int = 1, eps: _builtins.float = 1e-08) -> Tensor:
@@ -501,8 +604,17 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
 
+def deg2rad_(input: Tensor) -> Tensor:
+    """Degrees as radians."""
+
 def det(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Determinants of square matrices (..., n, n). Its gradient, the cofactors, exists for singular matrices too."""
+
+def detach(input: Tensor) -> Tensor:
+    """x.detach(): the same memory outside the graph."""
+
+def detach_(input: Tensor) -> Tensor:
+    """x.detach_(): x itself cut off its graph. Raises GradError for a view."""
 
 def detach_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
@@ -546,14 +658,26 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
 def dropout(input: Tensor, p: _builtins.float = 0.5, train: _builtins.bool = True, *, generator: Generator | None = None) -> Tensor:
     """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
 
+def dropout_(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """dropout written over x; x untouched when not training or p is 0."""
+
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 2."""
 
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined along dim 2, after vectors and matrices got one."""
 
+def eig(input: Tensor, eigenvectors: _builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
+    """Removed: linalg.eig gives complex (eigenvalues, eigenvectors). Raises RuntimeError."""
+
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sum of products in Einstein's notation: `einsum("bij,bjk->bik", x, y)`; "..." stands for broadcast dimensions."""
+
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _builtins.int = -1, scale_grad_by_freq: _builtins.bool = False, sparse: _builtins.bool = False) -> Tensor:
+    """Rows of weight (rows, features) picked by integers: nn.functional.embedding with the table first. Row padding_idx gets no gradient, a"""
+
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _builtins.float, norm_type: _builtins.float) -> Tensor:
+    """Scale those rows of input (rows, features) that the indices name and whose norm_type-norm is above max_norm to that norm, in place."""
 
 def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: _builtins.bool = False, memory_format: Any = None, out: Tensor | None = None, layout: Any = None, requires_grad: _builtins.bool = False) -> Tensor:
     """Uninitialised memory of a shape, in C order or another memory format."""
@@ -576,7 +700,13 @@ def equal(input: Tensor, other: Tensor) -> _builtins.bool:
 def erf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The error function."""
 
+def erf_(input: Tensor) -> Tensor:
+    """The error function."""
+
 def erfc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """1 - erf(x), accurate where erf is near 1."""
+
+def erfc_(input: Tensor) -> Tensor:
     """1 - erf(x), accurate where erf is near 1."""
 
 def erfinv(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -587,6 +717,12 @@ def exp(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 def exp2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """2 to the power x."""
+
+def exp2_(input: Tensor) -> Tensor:
+    """2 to the power x."""
+
+def exp_(input: Tensor) -> Tensor:
+    """e to the power x."""
 
 def expand(input: Tensor, *size: Any, implicit: _builtins.bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
@@ -604,6 +740,9 @@ def expit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
 
 def expm1(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """exp(x) - 1, accurate near 0."""
+
+def expm1_(input: Tensor) -> Tensor:
     """exp(x) - 1, accurate near 0."""
 
 def exponential_(input: Tensor, lambd: _builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
@@ -624,6 +763,9 @@ def finfo(type: Any = None) -> None:
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x without its fraction."""
 
+def fix_(input: Tensor) -> Tensor:
+    """x without its fraction."""
+
 def flatten(input: Tensor, start_dim: _builtins.int = 0, end_dim: _builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
 
@@ -642,6 +784,9 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The largest whole number not above x."""
 
+def floor_(input: Tensor) -> Tensor:
+    """The largest whole number not above x."""
+
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
 
@@ -657,11 +802,20 @@ def fmod(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x - trunc(x)."""
 
+def frac_(input: Tensor) -> Tensor:
+    """x - trunc(x)."""
+
 def frexp(input: Tensor, *, out: Tensor | None = None) -> Any:
     """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
 
+def frobenius_norm(input: Tensor, dim: _builtins.int | Sequence[_builtins.int], keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The root of the sum of squares along one dim or two; along all for an empty tuple. linalg.matrix_norm and vector_norm are its newer names."""
+
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: _builtins.bool | None = None) -> Tensor:
     """A tensor on the memory of anything that speaks DLPack, or of a capsule, on the CPU or a GPU; on `device`, or a copy, where one is asked for."""
+
+def from_file(filename: Any, shared: _builtins.bool | None = None, size: _builtins.int | None = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
+    """A vector of `size` elements on a file mapped into memory. shared=True: writes reach the file, which is made or grows where it is too small;"""
 
 def from_numpy(ndarray: Any) -> Tensor:
     """A tensor on the memory of a numpy array: writes are seen on both sides."""
@@ -679,6 +833,9 @@ def gather(input: Tensor, dim: _builtins.int, index: Tensor, *, sparse_grad: _bu
     """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
 
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor of integers; gcd(0, 0) is 0."""
+
+def gcd_(input: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
 
 def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -753,6 +910,9 @@ def hypot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def i0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The modified Bessel function I0."""
 
+def i0_(input: Tensor) -> Tensor:
+    """The modified Bessel function I0."""
+
 def igamma(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
 
@@ -777,6 +937,9 @@ def index_fill(input: Tensor, dim: _builtins.int, index: Tensor, value: Any) -> 
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
     """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
 
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: _builtins.bool = False) -> Tensor:
+    """A copy of x with values written, or added with `accumulate`, at a tuple of index tensors; None among them stands for a whole dimension."""
+
 def index_reduce(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, reduce: _builtins.str, *, include_self: _builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """A copy of x in which the `reduce` of source's slices, and of x's own unless include_self is False, stands at the indices of a dimension."""
 
@@ -794,6 +957,9 @@ def is_complex(input: Tensor) -> _builtins.bool:
 
 def is_conj(input: Tensor) -> _builtins.bool:
     """Whether x is conjugated lazily: never, here."""
+
+def is_distributed(input: Tensor) -> _builtins.bool:
+    """False: a tensor is in one process."""
 
 def is_floating_point(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type is a floating one."""
@@ -855,10 +1021,19 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 def kthvalue(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Any:
     """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
 
+def layer_norm(input: Tensor, normalized_shape: Sequence[_builtins.int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _builtins.float = 1e-05, cudnn_enable: _builtins.bool = True) -> Tensor:
+    """nn.functional.layer_norm; cudnn_enable changes nothing."""
+
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The least common multiple of integers, 0 where one of them is 0."""
 
+def lcm_(input: Tensor, other: Tensor) -> Tensor:
+    """The least common multiple of integers, 0 where one of them is 0."""
+
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x * 2^other."""
+
+def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """x * 2^other."""
 
 def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -885,11 +1060,23 @@ def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def log10(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 10."""
 
+def log10_(input: Tensor) -> Tensor:
+    """The logarithm to base 10."""
+
 def log1p(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """log(1 + x), accurate near 0."""
+
+def log1p_(input: Tensor) -> Tensor:
     """log(1 + x), accurate near 0."""
 
 def log2(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The logarithm to base 2."""
+
+def log2_(input: Tensor) -> Tensor:
+    """The logarithm to base 2."""
+
+def log_(input: Tensor) -> Tensor:
+    """The natural logarithm; NaN below 0."""
 
 def log_softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """x - log sum e^x along dim; `dtype`: cast x first."""
@@ -921,11 +1108,17 @@ def logical_xor(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> T
 def logit(input: Tensor, eps: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
 
+def logit_(input: Tensor, eps: _builtins.float | None = None) -> Tensor:
+    """log(x / (1 - x)), NaN outside [0, 1] as is its gradient; x first clamped to [eps, 1 - eps] where eps is given."""
+
 def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float = 10.0, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
 
 def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
+
+def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+    """Removed: linalg.lstsq, whose arguments go the other way round. Raises RuntimeError."""
 
 def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""
@@ -957,11 +1150,17 @@ def matrix_exp(input: Tensor) -> Tensor:
 def matrix_power(input: Tensor, n: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
 
+def matrix_rank(input: Tensor, tol: _builtins.float | None = None, symmetric: _builtins.bool = False, *, out: Any = None) -> Any:
+    """Removed: linalg.matrix_rank, whose tol is relative or absolute by name. Raises RuntimeError."""
+
 def matrix_transpose(input: Tensor) -> Tensor:
     """The last two dimensions exchanged."""
 
 def max(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
+
+def max_pool2d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] = (), padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False) -> Tensor:
+    """nn.functional.max_pool2d without its indices."""
 
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
@@ -1014,6 +1213,9 @@ def mvlgamma(input: Tensor, p: _builtins.int, *, out: Tensor | None = None) -> T
 def nan_to_num(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
 
+def nan_to_num_(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None) -> Tensor:
+    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+
 def nanmean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims of what is not NaN."""
 
@@ -1038,6 +1240,9 @@ def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None,
 def native_channel_shuffle(input: Tensor, groups: _builtins.int) -> Tensor:
     """channel_shuffle under the name of PyTorch's operator."""
 
+def native_dropout(input: Tensor, p: _builtins.float, train: _builtins.bool | None) -> tuple[Tensor, Tensor]:
+    """(dropout's result, whether each element was kept); all are kept when `train` is False. x is floating."""
+
 def native_group_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, N: _builtins.int, C: _builtins.int, HxW: _builtins.int, group: _builtins.int, eps: _builtins.float) -> tuple[Tensor, Tensor, Tensor]:
     """(the input normalized within each of `group` groups of channels, mean, 1 / sqrt(var + eps)): input (N, C, ...), statistics (N, group)."""
 
@@ -1050,7 +1255,13 @@ def ne(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
 def neg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """-x."""
 
+def neg_(input: Tensor) -> Tensor:
+    """-x."""
+
 def negative(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """-x."""
+
+def negative_(input: Tensor) -> Tensor:
     """-x."""
 
 def nextafter(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -1065,6 +1276,9 @@ def nonzero_static(input: Tensor, *, size: _builtins.int, fill_value: _builtins.
 def norm(input: Tensor, p: _builtins.float | _builtins.str | None = 'fro', dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, dtype: Any = None, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number."""
 
+def norm_except_dim(v: Tensor, pow: _builtins.int = 2, dim: _builtins.int = 0) -> Tensor:
+    """The pow-norm over all dims but one, which and whose neighbours' places are kept: (n, ...) -> (n, 1, ...). dim=-1 is over all dims, with none kept."""
+
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Normal numbers; mean and std are numbers (with a size) or tensors that broadcast, of mean's type where it is a tensor."""
 
@@ -1073,6 +1287,9 @@ def normal_(input: Tensor, mean: _builtins.float = 0.0, std: _builtins.float = 1
 
 def not_equal(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x != other."""
+
+def nuclear_norm(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The sum of the singular values of matrices, of the last two dims or of `dim`; `nuclear_norm(x, True)` keeps the dims."""
 
 def numel(input: Tensor) -> _builtins.int:
     """How many elements a tensor has."""
@@ -1152,6 +1369,9 @@ def quantile(input: Tensor, q: Any, dim: _builtins.int | None = None, keepdim: _
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
 
+def rad2deg_(input: Tensor) -> Tensor:
+    """Radians as degrees."""
+
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Uniform numbers of [0, 1) in a shape."""
 
@@ -1188,7 +1408,13 @@ def real(input: Tensor) -> Tensor:
 def reciprocal(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / x."""
 
+def reciprocal_(input: Tensor) -> Tensor:
+    """1 / x."""
+
 def relu(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """max(x, 0); the gradient at 0 is 0."""
+
+def relu_(input: Tensor) -> Tensor:
     """max(x, 0); the gradient at 0 is 0."""
 
 def remainder(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1230,10 +1456,16 @@ def rot90(input: Tensor, k: _builtins.int = 1, dims: Any = (0, 1)) -> Tensor:
 def round(input: Tensor, *, decimals: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
 
+def round_(input: Tensor, *, decimals: _builtins.int = 0) -> Tensor:
+    """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
+
 def row_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined row by row: vectors count as rows."""
 
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """1 / sqrt(x)."""
+
+def rsqrt_(input: Tensor) -> Tensor:
     """1 / sqrt(x)."""
 
 def rsub(input: Tensor, other: Any, *, alpha: _builtins.float = 1) -> Tensor:
@@ -1281,6 +1513,9 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / (1 + exp(-x))."""
 
+def sigmoid_(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x))."""
+
 def sign(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1, 0 or -1 by the sign of x; its gradient is 0. Raises DTypeError for complex numbers, which `sgn` takes."""
 
@@ -1290,10 +1525,19 @@ def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def sin(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sine of x in radians."""
 
+def sin_(input: Tensor) -> Tensor:
+    """The sine of x in radians."""
+
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0."""
 
+def sinc_(input: Tensor) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
+
 def sinh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic sine."""
+
+def sinh_(input: Tensor) -> Tensor:
     """The hyperbolic sine."""
 
 def slice_copy(input: Tensor, dim: _builtins.int = 0, start: _builtins.int | None = None, end: _builtins.int | None = None, step: _builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
@@ -1307,6 +1551,9 @@ def slogdet(input: Tensor, *, out: Tensor | None = None) -> Any:
 
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
+
+def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+    """Removed: linalg.solve, whose arguments go the other way round. Raises RuntimeError."""
 
 def sort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
     """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
@@ -1326,7 +1573,13 @@ def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: _builtins.int = 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root, correctly rounded; NaN below 0."""
 
+def sqrt_(input: Tensor) -> Tensor:
+    """The square root, correctly rounded; NaN below 0."""
+
 def square(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x * x; whole numbers of bools."""
+
+def square_(input: Tensor) -> Tensor:
     """x * x; whole numbers of bools."""
 
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
@@ -1368,6 +1621,9 @@ def swapaxes(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1:
 def swapdims(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
+def symeig(input: Tensor, eigenvectors: _builtins.bool = False, upper: _builtins.bool = True, *, out: Any = None) -> Any:
+    """Removed: linalg.eigh, which reads the lower triangle unless UPLO="U". Raises RuntimeError."""
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
 
@@ -1386,7 +1642,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: _builtins.int | None = N
 def tan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The tangent of x in radians."""
 
+def tan_(input: Tensor) -> Tensor:
+    """The tangent of x in radians."""
+
 def tanh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The hyperbolic tangent."""
+
+def tanh_(input: Tensor) -> Tensor:
     """The hyperbolic tangent."""
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: _builtins.bool = False, pin_memory: _builtins.bool = False) -> Tensor:
@@ -1400,6 +1662,9 @@ def tensordot(a: Tensor, b: Tensor, dims: _builtins.int | Tensor | Sequence[Any]
 
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
+
+def to_dlpack(input: Tensor) -> Any:
+    """A DLPack capsule on x's memory, to be taken once by another library's from_dlpack. Raises BufferError for a tensor that requires grad."""
 
 def topk(input: Tensor, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
     """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
@@ -1438,6 +1703,9 @@ def true_divide(input: Tensor, other: Any, *, rounding_mode: _builtins.str | Non
     """x / other."""
 
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """x without its fraction."""
+
+def trunc_(input: Tensor) -> Tensor:
     """x without its fraction."""
 
 def typename(obj: Any) -> _builtins.str:
@@ -1506,8 +1774,14 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs (..., 2) of float32 or float64 as complex numbers (...), a view. Raises ShapeError where the strides allow none."""
 
+def view_as_complex_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """view_as_complex(x) as a copy: (..., 2) -> (...)."""
+
 def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers (...) as pairs of real ones (..., 2), a view."""
+
+def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """view_as_real(x) as a copy: (..., 2)."""
 
 def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
     """x.view(size), or of a type x.view(dtype), as a copy."""
@@ -1522,6 +1796,9 @@ def where(condition: Tensor, input: Any | None = None, other: Any | None = None,
     """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`."""
 
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
+
+def xlogy_(input: Any, other: Any) -> Tensor:
     """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
 
 def zero_(input: Tensor) -> Tensor:

@@ -55,6 +55,10 @@ class CaptureError(RuntimeError):
     """Something that a CUDA graph cannot record, or a capture that was begun or ended out of turn; nothing of it was queued."""
 
 
+class MissingFileError(FileNotFoundError, RuntimeError):
+    """A file that is to be read and is not there."""
+
+
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device that has no room for what was asked."""
 

@@ -144,6 +144,11 @@ def _order(shape: Steps, strides: Sequence[Steps]) -> list[int]:
     return inner[::-1]
 
 
+def memory_order(shape: Steps, strides: Steps) -> tuple[int, ...]:
+    """Dimensions from the outermost to the innermost as their strides say, in C order where they do not."""
+    return tuple(_order(shape, [strides]))
+
+
 def _compared(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
     """Negative where dimension a lies inside b, positive where b lies inside a, 0 where no operand says."""
     for steps in strides:

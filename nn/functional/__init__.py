@@ -1,9 +1,12 @@
 """Neural network functions with PyTorch's names and arguments; every one runs through the op table."""
 
+from tritensor.nn.functional import namespace as namespace
 from tritensor.nn.functional.activation import dropout as dropout
 from tritensor.nn.functional.activation import elu as elu
+from tritensor.nn.functional.activation import elu_ as elu_
 from tritensor.nn.functional.activation import gelu as gelu
 from tritensor.nn.functional.activation import leaky_relu as leaky_relu
+from tritensor.nn.functional.activation import leaky_relu_ as leaky_relu_
 from tritensor.nn.functional.activation import log_softmax as log_softmax
 from tritensor.nn.functional.activation import relu as relu
 from tritensor.nn.functional.activation import sigmoid as sigmoid
@@ -33,6 +36,7 @@ from tritensor.nn.functional.patches import fold as fold
 from tritensor.nn.functional.patches import unfold as unfold
 from tritensor.nn.functional.pooling import avg_pool2d as avg_pool2d
 from tritensor.nn.functional.pooling import max_pool2d as max_pool2d
+from tritensor.nn.functional.pooling import max_pool2d_with_indices as max_pool2d_with_indices
 from tritensor.nn.functional.products import bilinear as bilinear
 from tritensor.nn.functional.products import linear as linear
 from tritensor.nn.functional.resampling import interpolate as interpolate

@@ -64,6 +64,9 @@ def dropout(input: Tensor, p: _builtins.float = 0.5, training: _builtins.bool = 
 def elu(input: Tensor, alpha: _builtins.float = 1.0, inplace: _builtins.bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
 
+def elu_(input: Tensor, alpha: _builtins.float = 1.0) -> Tensor:
+    """elu written over the input."""
+
 def embedding(input: Tensor, weight: Tensor, padding_idx: _builtins.int | None = None, max_norm: _builtins.float | None = None, norm_type: _builtins.float = 2.0, scale_grad_by_freq: _builtins.bool = False, sparse: _builtins.bool = False) -> Tensor:
     """Rows of weight (rows, features) picked by the integers in `input`; row padding_idx gets no gradient."""
 
@@ -88,6 +91,9 @@ def layer_norm(input: Tensor, normalized_shape: _builtins.int | Sequence[_builti
 def leaky_relu(input: Tensor, negative_slope: _builtins.float = 0.01, inplace: _builtins.bool = False) -> Tensor:
     """x where positive, else negative_slope * x."""
 
+def leaky_relu_(input: Tensor, negative_slope: _builtins.float = 0.01) -> Tensor:
+    """leaky_relu written over the input."""
+
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
 
@@ -96,6 +102,9 @@ def log_softmax(input: Tensor, dim: _builtins.int | None = None, _stacklevel: _b
 
 def max_pool2d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] | None = None, padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False, return_indices: _builtins.bool = False) -> Any:
     """Maximum of each window; stride defaults to the window. (batch, c, h, w) -> (batch, c, h', w'), and where each maximum stood if return_indices."""
+
+def max_pool2d_with_indices(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] | None = None, padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False, return_indices: _builtins.bool = False) -> Any:
+    """max_pool2d with return_indices=True."""
 
 def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: _builtins.str = 'mean', weight: Tensor | None = None) -> Tensor:
     """(input - target)^2, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""

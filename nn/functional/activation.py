@@ -41,6 +41,18 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @checked
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """leaky_relu written over the input."""
+    return leaky_relu(input, negative_slope, True)  # type: ignore[no-any-return]
+
+
+@checked
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """elu written over the input."""
+    return elu(input, alpha, True)  # type: ignore[no-any-return]
+
+
+@checked
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, x itself where beta x is above `threshold`."""
     return ops.softplus(input, beta=float(beta), threshold=float(threshold))

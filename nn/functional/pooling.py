@@ -31,6 +31,15 @@ def max_pool2d(
 
 
 @checked
+def max_pool2d_with_indices(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """max_pool2d with return_indices=True."""
+    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+@checked
 def avg_pool2d(
     input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,

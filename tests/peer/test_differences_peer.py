@@ -59,6 +59,8 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     "F.linear": (_linear, [[1]], tt.DTypeError),
+    "x.as_subclass(cls)": (lambda T: T.ones(1, requires_grad=True).as_subclass(T.Tensor), [1.0], tt.GradError),
+    "x.share_memory_()": (lambda T: T.ones(1).share_memory_(), [1.0], NotImplementedError),
     "F.embedding(max_norm=)": (_embedding, [[0.5] * 4], ValueError),
 }
 # (what raises in PyTorch, what is given here)

@@ -40,6 +40,24 @@ INSTEAD = {
     ("optim", "Adagrad"): "optim.Adam",
     ("optim", "LBFGS"): "optim.Adam",
     ("utils.checkpoint", "checkpoint"): "autograd.Function",
+    **{
+        ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
+        for kind in (
+            "",
+            "Float",
+            "Double",
+            "Half",
+            "BFloat16",
+            "Long",
+            "Int",
+            "Short",
+            "Char",
+            "Byte",
+            "Bool",
+            "ComplexFloat",
+            "ComplexDouble",
+        )
+    },
 }
 
 
@@ -169,10 +187,9 @@ class Absent:
 
 
 def mark_methods() -> None:
-    """Put an Absent wherever PyTorch's Tensor has a public attribute that ours has not. The engine asks arrays and
-    tensors alike for their `storage`: that name stays plainly absent."""
+    """Put an Absent wherever PyTorch's Tensor has a public attribute that ours has not."""
     for name in names.tensor_names():
-        if name != "storage" and not hasattr(Tensor, name) and _static(Tensor, name) is None:
+        if not hasattr(Tensor, name) and _static(Tensor, name) is None:
             setattr(Tensor, name, Absent(name))
     Tensor.__dir__ = _present  # type: ignore[assignment, method-assign]
 

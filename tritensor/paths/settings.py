@@ -6,8 +6,14 @@ import ctypes
 import functools
 import os
 import re
+import types
 import warnings
 from typing import Any
+
+from tritensor import cuda
+from tritensor.device import as_device
+from tritensor.errors import DTypeError
+from tritensor.tensor.publishing.publish import checked
 
 # The names under which BLAS libraries set and tell their number of threads; numpy's wheels bring the first.
 _THREADS = (
@@ -18,6 +24,7 @@ _THREADS = (
 )
 _deterministic = {"mode": False, "warn_only": False}
 _interop = 1
+_warn_always = False
 
 
 @functools.cache
@@ -99,3 +106,36 @@ def get_deterministic_debug_mode() -> int:
 def set_flush_denormal(mode: bool) -> bool:
     """Whether denormal numbers are flushed to zero from now on: False, they are kept always, as numpy keeps them."""
     return False
+
+
+@checked
+def set_warn_always(b: bool, /) -> None:
+    """Accepted: a warning is given each time, and Python's filters (`warnings.filterwarnings`) choose. Raises TypeError for what is no bool."""
+    global _warn_always
+    if not isinstance(b, bool):
+        raise DTypeError(f"set_warn_always: {b!r} is of type {type(b).__name__}; give True or False")
+    _warn_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What set_warn_always was given last; False before."""
+    return _warn_always
+
+
+def is_anomaly_enabled() -> bool:
+    """False: backward does not look for NaN by itself."""
+    return False
+
+
+def is_vulkan_available() -> bool:
+    """False: devices are the CPU and CUDA's."""
+    return False
+
+
+@checked
+def get_device_module(device: Any = None) -> types.ModuleType:
+    """`tritensor.cuda` or `tritensor.cpu`: the module of a device, or of the one in use, a GPU where there is one."""
+    import importlib
+
+    kind = as_device(device).type if device is not None else "cuda" if cuda.is_available() else "cpu"
+    return importlib.import_module(f"tritensor.{kind}")

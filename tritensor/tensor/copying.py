@@ -32,6 +32,23 @@ def with_storage(x: Any, memo: dict[Any, Any]) -> Any:
     return np.ndarray(x.shape, x.dtype, data, x.ctypes.data - low if x.size else 0, x.strides)
 
 
+def memory_of(x: Any, dtype: np.dtype) -> Any:
+    """The whole memory that x lies in as a vector of another type, as far as it holds whole elements; it keeps that memory alive."""
+    if isinstance(x, CudaArray):
+        return CudaArray(x.storage, (x.storage.nbytes // dtype.itemsize,), dtype)
+    owner = _owner(x)
+    low, high = _span(owner)
+    return np.ndarray(((high - low) // dtype.itemsize,), dtype, np.asarray(_Held(owner, low, high - low)))
+
+
+class _Held:
+    """Bytes at an address in an array that has to live as long as they are seen."""
+
+    def __init__(self, owner: np.ndarray, address: int, nbytes: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
 def compact(x: Any) -> Any:
     """A copy of x alone, without gaps, its axes in the order in which they lie in memory."""
     if not isinstance(x, CudaArray):

@@ -222,6 +222,9 @@ class Methods:
     def any(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
 
+    def apply_(self, callable: Callable[[Any], Any]) -> Tensor:
+        """Write callable(v) over every element v: a Python call for each, on the CPU, for trying things out. Returns x."""
+
     def arccos(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse cosine."""
 
@@ -284,6 +287,9 @@ class Methods:
 
     def as_strided_scatter(self, src: Tensor, size: Any, stride: Any, storage_offset: _builtins.int | None = None) -> Tensor:
         """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset)."""
+
+    def as_subclass(self, cls: Any) -> Any:
+        """The same memory, outside the graph as detach() gives it, as an instance of cls, a subclass of Tensor, whose __init__ is not called. Writes are"""
 
     def asin(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse sine."""
@@ -459,6 +465,9 @@ class Methods:
     def conj_physical_(self) -> Tensor:
         """The complex conjugate in memory of its own; of a real x a copy."""
 
+    def const_data_ptr(self) -> _builtins.int:
+        """Address of the first element, for reading."""
+
     def contiguous(self, memory_format: Any = ...) -> Tensor:
         """x itself when its elements lie without gaps in C order (or in another memory format's), else a copy that does."""
 
@@ -537,6 +546,9 @@ class Methods:
     def deg2rad_(self) -> Tensor:
         """Degrees as radians."""
 
+    def dense_dim(self) -> _builtins.int:
+        """The number of dimensions: all are dense."""
+
     def det(self, *, out: Tensor | None = None) -> Tensor:
         """Determinants of square matrices (..., n, n). Its gradient, the cofactors, exists for singular matrices too."""
 
@@ -564,6 +576,9 @@ class Methods:
     def digamma_(self) -> Tensor:
         """The derivative of lgamma; NaN at -1, -2, ..."""
 
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[_builtins.int, ...]:
+        """The dimensions from the outermost in memory to the innermost; those of which the strides do not say stay in their order."""
+
     def dist(self, other: Tensor, p: _builtins.float = 2) -> Tensor:
         """The p-norm of x - other."""
 
@@ -587,6 +602,9 @@ class Methods:
 
     def dsplit(self, indices_or_sections: Any) -> tuple[Tensor, ...]:
         """Parts along dim 2."""
+
+    def eig(self, eigenvectors: _builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
+        """Removed: linalg.eig gives complex (eigenvalues, eigenvectors). Raises RuntimeError."""
 
     def eq(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x == other, element by element."""
@@ -653,6 +671,9 @@ class Methods:
 
     def fill_(self, value: Any) -> Tensor:
         """Write one value, a number or a 0-d tensor, everywhere; returns x."""
+
+    def fill_diagonal_(self, fill_value: Any, wrap: _builtins.bool = False) -> Tensor:
+        """Write one value on the main diagonal of a matrix, or of a tensor of more dimensions of one size; returns x."""
 
     def fix(self, *, out: Tensor | None = None) -> Tensor:
         """x without its fraction."""
@@ -740,6 +761,12 @@ class Methods:
 
     def get_device(self) -> _builtins.int:
         """The number of a tensor's GPU, -1 on the CPU."""
+
+    @property
+    def grad_dtype(self) -> Any:
+        """The type of this tensor's gradient: its own."""
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None: ...
 
     def greater(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x > other."""
@@ -852,14 +879,52 @@ class Methods:
     def inverse(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse of square matrices, another name of linalg.inv. Raises LinAlgError where there is none."""
 
+    def is_coalesced(self) -> _builtins.bool:
+        """Raises RuntimeError, as of every tensor that is not sparse; none is."""
+
     def is_conj(self) -> _builtins.bool:
         """Whether x is conjugated lazily: never, here."""
+
+    @property
+    def is_cpu(self) -> _builtins.bool:
+        """Whether the tensor is on the CPU."""
+
+    def is_distributed(self) -> _builtins.bool:
+        """False: a tensor is in one process."""
 
     def is_inference(self) -> _builtins.bool:
         """False: a tensor made in inference_mode is an ordinary one."""
 
+    @property
+    def is_ipu(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
+    @property
+    def is_maia(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
+    @property
+    def is_meta(self) -> _builtins.bool:
+        """False: every tensor has its data."""
+
+    @property
+    def is_mkldnn(self) -> _builtins.bool:
+        """False: every tensor lies as its strides say."""
+
+    @property
+    def is_mps(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
+    @property
+    def is_mtia(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
     def is_neg(self) -> _builtins.bool:
         """Whether x is negated lazily: never, here."""
+
+    @property
+    def is_nested(self) -> _builtins.bool:
+        """False: every tensor is one array."""
 
     def is_nonzero(self) -> _builtins.bool:
         """Whether the one element of a tensor is not 0; waits for the device. Raises ShapeError for more or fewer elements."""
@@ -867,14 +932,41 @@ class Methods:
     def is_pinned(self, device: Any = None) -> _builtins.bool:
         """Whether x lies in pinned host memory."""
 
+    @property
+    def is_quantized(self) -> _builtins.bool:
+        """False: no tensor is quantized."""
+
     def is_same_size(self, other: Tensor) -> _builtins.bool:
         """Whether two tensors have one shape."""
 
     def is_set_to(self, tensor: Tensor) -> _builtins.bool:
         """Whether both look at the same memory in the same way."""
 
+    def is_shared(self) -> _builtins.bool:
+        """Whether another process could see this memory: True on a GPU, as in PyTorch; False on the CPU."""
+
     def is_signed(self) -> _builtins.bool:
         """Whether a tensor's type holds negative numbers."""
+
+    @property
+    def is_sparse(self) -> _builtins.bool:
+        """False: no tensor is sparse."""
+
+    @property
+    def is_sparse_csr(self) -> _builtins.bool:
+        """False: no tensor is sparse."""
+
+    @property
+    def is_vulkan(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
+    @property
+    def is_xla(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
+
+    @property
+    def is_xpu(self) -> _builtins.bool:
+        """False: devices are the CPU and CUDA's."""
 
     def isclose(self, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> Tensor:
         """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
@@ -1030,6 +1122,9 @@ class Methods:
     def long(self, memory_format: Any = ...) -> Tensor:
         """x as int64; itself when it is."""
 
+    def lstsq(self, A: Tensor, *, out: Any = None) -> Any:
+        """Removed: linalg.lstsq, whose arguments go the other way round. Raises RuntimeError."""
+
     def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x < other."""
 
@@ -1049,6 +1144,12 @@ class Methods:
     @property
     def mT(self) -> Tensor:
         """The last two dimensions exchanged."""
+
+    def map2_(self, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
+        """map_ with a function of three elements: of this tensor and of two others. Returns this one."""
+
+    def map_(self, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
+        """Write callable(v, w) over every element v of x, w of other, which broadcasts to x: a Python call for each, on the CPU. Returns x."""
 
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
@@ -1133,6 +1234,10 @@ class Methods:
 
     def mvlgamma_(self, p: _builtins.int) -> Tensor:
         """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4)."""
+
+    @property
+    def name(self) -> None:
+        """None: tensors have no names."""
 
     def nan_to_num(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
         """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
@@ -1329,8 +1434,14 @@ class Methods:
     def reshape_as(self, other: Tensor) -> Tensor:
         """x.reshape(other.shape)."""
 
+    def resize(self, *sizes: Any) -> Tensor:
+        """The tensor in another shape of as many elements: reshape under an older name. Raises ShapeError for another number of elements."""
+
     def resize_(self, *size: Any, memory_format: Any = None) -> Tensor:
         """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows."""
+
+    def resize_as(self, tensor: Tensor) -> Tensor:
+        """The tensor in another one's shape: x.reshape(tensor.shape) under an older name."""
 
     def resize_as_(self, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
         """x.resize_(the_template.shape), laid out as the template where memory_format is preserve_format."""
@@ -1395,6 +1506,9 @@ class Methods:
     def sgn_(self) -> Tensor:
         """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
 
+    def share_memory_(self) -> Tensor:
+        """The tensor itself on a GPU, as in PyTorch. Raises NotImplementedError on the CPU: its memory belongs to this process."""
+
     def short(self, memory_format: Any = ...) -> Tensor:
         """x as int16; itself when it is."""
 
@@ -1440,8 +1554,14 @@ class Methods:
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
 
+    def solve(self, A: Tensor, *, out: Any = None) -> Any:
+        """Removed: linalg.solve, whose arguments go the other way round. Raises RuntimeError."""
+
     def sort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
         """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says."""
+
+    def sparse_dim(self) -> _builtins.int:
+        """0: no dimension is sparse."""
 
     def split(self, split_size_or_sections: Any, dim: _builtins.int = 0) -> tuple[Tensor, ...]:
         """Parts of a size (the last may be smaller), or of the sizes listed."""
@@ -1475,6 +1595,9 @@ class Methods:
 
     def stft(self, n_fft: _builtins.int, hop_length: _builtins.int | None = None, win_length: _builtins.int | None = None, window: Tensor | None = None, center: _builtins.bool = True, pad_mode: _builtins.str = 'reflect', normalized: _builtins.bool = False, onesided: _builtins.bool | None = None, return_complex: _builtins.bool | None = None, align_to_window: _builtins.bool | None = None) -> Tensor:
         """Spectra of windows of a signal: (length) or (batch, length) to (batch, frequencies, windows), complex."""
+
+    def storage(self) -> Any:
+        """The memory that x lies in, in elements of x's type, for reading: nbytes(), data_ptr(), size()."""
 
     def storage_offset(self) -> _builtins.int:
         """Elements between the start of the memory that x is a view of and x's first element."""
@@ -1512,6 +1635,9 @@ class Methods:
     def swapdims_(self, *args: Any, **kwargs: Any) -> Tensor:
         """transpose, in place: the memory stays, this tensor's shape changes."""
 
+    def symeig(self, eigenvectors: _builtins.bool = False, upper: _builtins.bool = True, *, out: Any = None) -> Any:
+        """Removed: linalg.eigh, which reads the lower triangle unless UPLO="U". Raises RuntimeError."""
+
     def t(self) -> Tensor:
         """The transpose of a matrix; a view of all of x with fewer dimensions."""
 
@@ -1547,6 +1673,9 @@ class Methods:
 
     def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: _builtins.bool = False, copy: _builtins.bool = False, memory_format: Any = None) -> Tensor:
         """x on another device and/or as another dtype: `x.to("cuda")`, `x.to(float16)`, `x.to(other)`; itself when nothing changes."""
+
+    def to_dense(self, dtype: Any = None, *, masked_grad: _builtins.bool | None = None) -> Tensor:
+        """The tensor itself, which is dense, or cast to dtype."""
 
     def topk(self, k: _builtins.int, dim: _builtins.int = -1, largest: _builtins.bool = True, sorted: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
         """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says."""
@@ -1625,6 +1754,9 @@ class Methods:
 
     def unsqueeze_(self, *args: Any, **kwargs: Any) -> Tensor:
         """unsqueeze, in place: the memory stays, this tensor's shape changes."""
+
+    def untyped_storage(self) -> Any:
+        """The memory that x lies in, in bytes, for reading: nbytes(), data_ptr(), size()."""
 
     def var(self, dim: Any = None, unbiased: _builtins.bool | None = None, keepdim: _builtins.bool = False, *, correction: _builtins.float | None = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""

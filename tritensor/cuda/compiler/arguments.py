@@ -66,8 +66,8 @@ def bind(kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any]) -> list[tu
 
 
 def is_array(x: Any) -> bool:
-    """Whether a value is an array on the device (a CudaArray, known by its storage: arrays live one floor up)."""
-    return hasattr(x, "storage")
+    """Whether a value is an array on the device (a CudaArray, known by its storage and address: arrays live one floor up)."""
+    return hasattr(x, "pointer") and hasattr(x, "storage")
 
 
 def scalar_type(value: Any, name: str = "") -> str:

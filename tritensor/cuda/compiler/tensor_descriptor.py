@@ -28,7 +28,7 @@ class TensorDescriptor:
     __slots__ = ("array", "block_shape", "padding", "shape", "strides", "type")
 
     def __init__(self, array: Any, block_shape: Sequence[int], padding: str = "zero") -> None:
-        if not hasattr(array, "storage"):
+        if not (hasattr(array, "pointer") and hasattr(array, "storage")):
             raise DeviceError(f"TensorDescriptor: {type(array).__name__} is no array on a GPU; give a CudaArray")
         self.array = array
         self.block_shape = tuple(block_shape)

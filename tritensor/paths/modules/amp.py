@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tritensor import cuda
-from tritensor.dtypes import as_dtype, bfloat16, float16
+from tritensor.dtypes import as_dtype
+from tritensor.paths.autocast import get_autocast_dtype, refuse
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
 
@@ -31,10 +32,8 @@ class autocast:
             warnings.warn("autocast: CUDA is not available; nothing is cast", UserWarning, stacklevel=2)
             enabled = False
         if enabled:
-            raise NotImplementedError(
-                "autocast: ops run in the types that they are given; give enabled=False, or convert the model, as with model.bfloat16()"
-            )
-        self.device, self.fast_dtype = device_type, as_dtype(dtype) if dtype is not None else bfloat16 if device_type == "cpu" else float16
+            refuse("autocast")
+        self.device, self.fast_dtype = device_type, as_dtype(dtype) if dtype is not None else get_autocast_dtype(device_type)
 
     def __enter__(self) -> autocast:
         return self

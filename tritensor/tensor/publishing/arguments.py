@@ -108,6 +108,15 @@ def mended(
     raise wrong from None
 
 
+def first_by_name(f: Callable[..., Any], name: str, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The first argument of f and the others, of a call without arguments by place. Raises TypeError where it is not among them."""
+    given = (_renamed(f, name, (), kwargs) or ((), dict(kwargs)))[1]
+    first = _first(f)
+    if first not in given:
+        _misfit(f, name, (), given)
+    return given.pop(first), given
+
+
 def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
     own, _, text = str(error).partition(": ")

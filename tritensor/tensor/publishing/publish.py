@@ -15,12 +15,85 @@ from tritensor.dtypes import as_dtype
 from tritensor.errors import DeviceError, DTypeError, ShapeError
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, refuse_shared, write_out, write_over
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.arguments import PublicSignature, mended
+from tritensor.tensor.publishing.arguments import PublicSignature, first_by_name, mended
 from tritensor.tensor.publishing.layout import check_layout
 
 public: dict[str, Callable[..., Any]] = {}
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {}  # of the front door: {"fft": {"fft": ..., "rfft": ...}}
 Scalar = bool | int | float | complex
+# In-place forms that PyTorch has as functions too: `torch.relu_(x)`, but x.erfinv_() alone. No rule says which.
+WRITING = frozenset(
+    [
+        "abs_",
+        "acos_",
+        "acosh_",
+        "addmv_",
+        "alpha_dropout_",
+        "arccos_",
+        "arccosh_",
+        "arcsin_",
+        "arcsinh_",
+        "arctan_",
+        "arctanh_",
+        "asin_",
+        "asinh_",
+        "atan_",
+        "atanh_",
+        "ceil_",
+        "celu_",
+        "clamp_",
+        "clamp_max_",
+        "clamp_min_",
+        "clip_",
+        "conj_physical_",
+        "cos_",
+        "cosh_",
+        "deg2rad_",
+        "dropout_",
+        "embedding_renorm_",
+        "erf_",
+        "erfc_",
+        "exp2_",
+        "exp_",
+        "expm1_",
+        "feature_alpha_dropout_",
+        "feature_dropout_",
+        "fix_",
+        "floor_",
+        "frac_",
+        "gcd_",
+        "i0_",
+        "index_put_",
+        "lcm_",
+        "ldexp_",
+        "log10_",
+        "log1p_",
+        "log2_",
+        "log_",
+        "logit_",
+        "nan_to_num_",
+        "neg_",
+        "negative_",
+        "rad2deg_",
+        "reciprocal_",
+        "relu_",
+        "round_",
+        "rrelu_",
+        "rsqrt_",
+        "selu_",
+        "sigmoid_",
+        "sin_",
+        "sinc_",
+        "sinh_",
+        "sqrt_",
+        "square_",
+        "tan_",
+        "tanh_",
+        "threshold_",
+        "trunc_",
+        "xlogy_",
+    ]
+)
 
 
 def function(
@@ -41,8 +114,8 @@ def function(
     Args:
         method: attach to Tensor.
         free: publish as a function too (`x.cuda()` is a method only).
-        inplace: also attach `x.<name>_(...)`, which writes the result over x. Where an op has the function's name it is asked to do so
-            straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
+        inplace: also attach `x.<name>_(...)`, which writes the result over x, and publish those of WRITING. Where an op has the function's
+            name it is asked to do so straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
         out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs). "exact": one of the
             result's type that shares no memory with the arguments.
         names: aliases; the function's own name is always one.
@@ -79,7 +152,11 @@ def function(
         if method:
             setattr(Tensor, name, call)
         if inplace:
-            setattr(Tensor, name + "_", _in_place(f, name + "_", inplace))
+            write = _in_place(f, name + "_", inplace)
+            if method:
+                setattr(Tensor, name + "_", write)
+            if name + "_" in WRITING:
+                public[name + "_"] = write
     return call
 
 
@@ -216,25 +293,34 @@ def _refuse_other(name: str, out: Tensor, value: Tensor, given: tuple[Any, ...])
             raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
 
 
+_NOTHING: Any = object()
+
+
 def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
+    """The method and function that writes f's result over its first argument."""
+
     @wrapper
     @functools.wraps(f)
-    def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def call(input: Tensor = _NOTHING, *args: Any, **kwargs: Any) -> Tensor:
         try:
             if operands is not True:
-                given = operands(self, *args, **kwargs)
+                given = operands(input, *args, **kwargs)
             else:
-                given = (self, *args) if not kwargs else ()
-            if write_over(f.__name__, self, given, name):
-                return self
+                given = (input, *args) if not kwargs else ()
+            if write_over(f.__name__, input, given, name):
+                return input
             since = next_sequence() if state.enabled else None
-            value = f(self, *args, **kwargs)
+            value = f(input, *args, **kwargs)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
-            (self, *args), kwargs = mended(f, name, (self, *args), kwargs, error)  # type: ignore[assignment]
+            if input is _NOTHING:
+                input, kwargs = first_by_name(f, name, kwargs)
+            else:
+                (input, *args), kwargs = mended(f, name, (input, *args), kwargs, error)  # type: ignore[assignment]
         else:
-            return overwrite(self, value, name, since)
-        return call(self, *args, **kwargs)
+            return overwrite(input, value, name, since)
+        return call(input, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = "tritensor" if name in WRITING else call.__module__
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
     return call

@@ -276,3 +276,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if copy is False and moved is not found:
         raise ArgumentError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")
     return moved.clone() if copy and moved is found else moved
+
+
+@function(method=False)
+def to_dlpack(x: Tensor) -> Any:
+    """A DLPack capsule on x's memory, to be taken once by another library's from_dlpack. Raises BufferError for a tensor that requires grad."""
+    return x.__dlpack__()

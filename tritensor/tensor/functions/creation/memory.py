@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from tritensor import array, dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.memory import pinned
 from tritensor.device import as_device
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import ArgumentError, MissingFileError, ShapeError
 from tritensor.strides import contiguous_strides, reach
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
@@ -89,3 +91,31 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
         raise ArgumentError(f"frombuffer: {n} elements of {kind.name} need {n * kind.itemsize} bytes, {left} are there")
     made = new_tensor(np.frombuffer(memory, kind.numpy, n, offset))
     return made.requires_grad_() if requires_grad else made
+
+
+@function(method=False, maker=True)
+def from_file(filename: Any, shared: bool | None = None, size: int | None = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A vector of `size` elements on a file mapped into memory. shared=True: writes reach the file, which is made or grows where it is too small;
+    otherwise they stay with the tensor.
+
+    Raises FileNotFoundError, and ValueError for a negative size, a device that is not the CPU, and a file with too few bytes.
+    """
+    count, kind, path = as_index(size or 0), numpy_type(dtype), os.fspath(filename)
+    if as_device(device).type != "cpu":
+        raise ArgumentError(f"from_file: device is {device}; a file is mapped into the CPU's memory, move the tensor with .to({device!r})")
+    if count < 0:
+        raise ArgumentError(f"from_file: size is {count}; give the number of elements, 0 or more")
+    if not shared and not os.path.exists(path):
+        raise MissingFileError(f"from_file: no file {path!r}; give one that exists, or shared=True, which makes it")
+    if count == 0:
+        return new_tensor(np.empty((0,), kind))
+    have = os.path.getsize(path) if os.path.exists(path) else 0
+    need = count * kind.itemsize
+    if have < need:
+        if not shared:
+            raise ArgumentError(
+                f"from_file: {count} elements of {dtypes.of(kind).name} need {need} bytes, {path!r} has {have}; give a smaller size"
+            )
+        with open(path, "ab") as file:
+            file.truncate(need)
+    return new_tensor(np.memmap(path, np.uint8, "r+" if shared else "c", shape=(need,)).view(np.ndarray).view(kind))

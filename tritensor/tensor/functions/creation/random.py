@@ -13,7 +13,8 @@ from tritensor import dtypes
 from tritensor import random as generators
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd.function import Function
-from tritensor.autograd.modes import no_grad
+from tritensor.autograd.modes import no_grad, state
+from tritensor.autograd.node import next_sequence
 from tritensor.device import as_device, cpu, device
 from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.random import Generator
@@ -375,3 +376,24 @@ def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generat
         return x
     seed, offset = _place(generators.blocks_used(x.array.size, 32), generator)
     return ops.dropout(x, p=float(p), seed=seed, offset=offset)
+
+
+@function(method=False)
+def dropout_(x: Tensor, p: float, train: bool) -> Tensor:
+    """dropout written over x; x untouched when not training or p is 0."""
+    since = next_sequence() if state.enabled else None
+    y = dropout(x, p, train)
+    return x if y is x else overwrite(x, y, "dropout_", since)
+
+
+@function(method=False)
+def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """(dropout's result, whether each element was kept); all are kept when `train` is False. x is floating."""
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"native_dropout: p is {p}; it must be between 0 and 1")
+    if train is False:
+        return ops.copy(x), ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(bool), device=x.device)
+    seed, offset = _place(generators.blocks_used(x.array.size, 32), None)
+    one = ops.full(shape=tuple(x.shape), value=1, dtype=x.array.dtype, device=x.device)
+    scaled = ops.dropout(one, p=float(p), seed=seed, offset=offset)
+    return ops.mul(x, scaled), ops.ne(scaled, 0)

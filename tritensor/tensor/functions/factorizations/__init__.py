@@ -8,6 +8,7 @@ from tritensor.tensor.functions.factorizations import norms as norms
 from tritensor.tensor.functions.factorizations import older_names as older_names
 from tritensor.tensor.functions.factorizations import orthogonal as orthogonal
 from tritensor.tensor.functions.factorizations import powers as powers
+from tritensor.tensor.functions.factorizations import removed as removed
 from tritensor.tensor.functions.factorizations import solving as solving
 from tritensor.tensor.functions.factorizations import spectra as spectra
 from tritensor.tensor.functions.factorizations import symmetric as symmetric

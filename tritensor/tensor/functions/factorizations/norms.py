@@ -118,6 +118,34 @@ def norm(x: Tensor, ord: float | str | None = None, dim: Dims = None, keepdim: b
     return vector_norm(x, ord, dims, keepdim, dtype=dtype)
 
 
+@function(method=False, out=True)
+def frobenius_norm(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+    """The root of the sum of squares along one dim or two; along all for an empty tuple. linalg.matrix_norm and vector_norm are its newer names."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim)
+    if len(dims) > 2:
+        raise ShapeError(f"frobenius_norm: dim {dim} names {len(dims)} dims; give at most two, or use linalg.vector_norm")
+    refuse_whole("frobenius_norm", x, "x")
+    return p_norm(x, 2.0, normal_dims("frobenius_norm", dims or None, x.ndim), bool(keepdim))
+
+
+@function(method=False, out=True)
+def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of matrices, of the last two dims or of `dim`; `nuclear_norm(x, True)` keeps the dims."""
+    if isinstance(dim, bool):
+        dim, keepdim = None, dim
+    return _matrix_norm("nuclear_norm", x, "nuc", (-2, -1) if dim is None else dim, bool(keepdim), None)
+
+
+@function(method=False)
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The pow-norm over all dims but one, which and whose neighbours' places are kept: (n, ...) -> (n, 1, ...). dim=-1 is over all dims, with none kept."""
+    refuse_whole("norm_except_dim", v, "v")
+    if dim == -1:
+        return p_norm(v, float(pow), tuple(range(v.ndim)), False)
+    kept = normal_dim("norm_except_dim", dim, v.ndim)
+    return p_norm(v, float(pow), tuple(d for d in range(v.ndim) if d != kept), True)
+
+
 @function(namespace="linalg", out=True, also={"input": "A"})
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number |A| |A^-1| in the matrix norm p: None and 2 the ratio of the largest singular value to the smallest, -2 its inverse,

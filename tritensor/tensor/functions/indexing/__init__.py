@@ -1,5 +1,6 @@
 """Elements picked and put by position."""
 
+from tritensor.tensor.functions.indexing import diagonal as diagonal
 from tritensor.tensor.functions.indexing import masking as masking
 from tritensor.tensor.functions.indexing import parts as parts
 from tritensor.tensor.functions.indexing import picking as picking

@@ -17,7 +17,7 @@ from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
 
 
-def _publish_unary(name: str, doc: str, *aliases: str, inplace: bool = True, out: bool = True) -> Callable[..., Any]:
+def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out: bool = True) -> Callable[..., Any]:
     """A function of one tensor that is its op and nothing else."""
 
     def call(x: Tensor) -> Tensor:
@@ -59,8 +59,16 @@ _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "logical_not": ("Whether x is 0.", ()),
     "bitwise_not": ("Every bit flipped; `not` of booleans.", ("bitwise_invert",)),
 }
+
+
+def _real_alone(x: Tensor) -> tuple[Tensor]:
+    if x.is_complex():
+        raise DTypeError(f"abs_: input is {x.dtype.name}, whose absolute values are real and have no place in it; use abs")
+    return (x,)
+
+
 for _name, (_doc, _aliases) in _UNARY.items():
-    _publish_unary(_name, _doc, *_aliases)
+    _publish_unary(_name, _doc, *_aliases, inplace=_real_alone if _name == "abs" else True)
 for _name, _doc in {
     "isnan": "Whether x is NaN.",
     "isinf": "Whether x is infinite.",

@@ -232,7 +232,11 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     """Write one value, a number or a 0-d tensor, everywhere; returns x."""
     if isinstance(value, Tensor) and value.array.shape:
         raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
-    overwrite(_one_of_each_cell(x), cast(value, x.array.dtype) if isinstance(value, Tensor) else value, "fill_")
+    if isinstance(value, Tensor):
+        value = cast(value, x.array.dtype)
+    elif isinstance(value, complex):
+        value = dtypes.as_element(x.array.dtype, value, "fill_")
+    overwrite(_one_of_each_cell(x), value, "fill_")
     return x
 
 

@@ -1,4 +1,4 @@
-"""The views of the neighbouring files as copies: `view_copy` and its kin, contiguous tensors of their own."""
+"""The views of the neighbouring files as copies: `view_copy` and its kin, contiguous tensors of their own; and detach as a function."""
 
 from __future__ import annotations
 
@@ -20,6 +20,18 @@ def _copied(view: Any) -> Any:
 def alias_copy(x: Tensor) -> Tensor:
     """A copy of x."""
     return _copied(x)
+
+
+@function(method=False)
+def detach(x: Tensor) -> Tensor:
+    """x.detach(): the same memory outside the graph."""
+    return x.detach()
+
+
+@function(method=False)
+def detach_(x: Tensor) -> Tensor:
+    """x.detach_(): x itself cut off its graph. Raises GradError for a view."""
+    return x.detach_()
 
 
 @function(method=False, out=True)
@@ -121,3 +133,15 @@ def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
 def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split_with_sizes gives."""
     return _copied(joining.split_with_sizes(x, split_sizes, dim))
+
+
+@function(method=False, out=True)
+def view_as_real_copy(x: Tensor) -> Tensor:
+    """view_as_real(x) as a copy: (..., 2)."""
+    return _copied(ops.view_as_real(x))
+
+
+@function(method=False, out=True)
+def view_as_complex_copy(x: Tensor) -> Tensor:
+    """view_as_complex(x) as a copy: (..., 2) -> (...)."""
+    return _copied(ops.view_as_complex(x))

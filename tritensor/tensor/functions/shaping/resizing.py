@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format, reach
 from tritensor.tensor.aliasing.views import copy_into, part_from_base
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import sizes
+from tritensor.tensor.functions.shaping.reshaping import sizes as shape_of
 from tritensor.tensor.publishing.publish import function
 
 
@@ -56,7 +58,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     Raises GradError for a tensor that requires grad, ShapeError for a negative size.
     """
     _refuse_graph("resize_", x)
-    shape = sizes("resize_", size) if size else ()
+    shape = shape_of("resize_", size) if size else ()
     if min(shape, default=0) < 0:
         raise ShapeError(f"resize_: shape {shape} has a negative size")
     wanted = as_format("resize_", memory_format, contiguous_format)
@@ -87,6 +89,25 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
     return x
 
 
+def _reshaped(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    warnings.warn(f"{name}: the form that is not in place is deprecated, as in PyTorch; use reshape or resize_", stacklevel=4)
+    if math.prod(shape) != x.array.size:
+        raise ShapeError(f"{name}: size {shape} has {math.prod(shape)} elements, the tensor {tuple(x.shape)} {x.array.size}; use resize_")
+    return x.reshape(shape)
+
+
+@function(free=False)
+def resize(x: Tensor, *sizes: Any) -> Tensor:
+    """The tensor in another shape of as many elements: reshape under an older name. Raises ShapeError for another number of elements."""
+    return _reshaped("resize", x, shape_of("resize", sizes))
+
+
+@function(free=False)
+def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
+    """The tensor in another one's shape: x.reshape(tensor.shape) under an older name."""
+    return _reshaped("resize_as", x, tuple(tensor.shape))
+
+
 @function(free=False)
 def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none.
@@ -101,8 +122,8 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     elif size is None:
         changed = source.array
     else:
-        shape = sizes("set_", (size,))
-        steps = contiguous_strides(shape) if stride is None else sizes("set_", (stride,))
+        shape = shape_of("set_", (size,))
+        steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
         changed = source.detach().as_strided(shape, steps, storage_offset).array
     part_from_base(x)
     x.array = changed

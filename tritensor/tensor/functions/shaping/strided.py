@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, element_strides, reshape_strides
+from tritensor.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Node
-from tritensor.errors import ShapeError
-from tritensor.strides import reach
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.strides import MemoryFormat, memory_order, reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
 from tritensor.tensor.aliasing.views import change_shape
@@ -113,6 +114,29 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
 def as_strided_(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """as_strided, in place: the memory stays, this tensor's window on it changes."""
     return change_shape(x, as_strided, (size, stride, storage_offset), {}, "as_strided_")
+
+
+@function(free=False)
+def dim_order(x: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dimensions from the outermost in memory to the innermost; those of which the strides do not say stay in their order.
+
+    Args:
+        ambiguity_check: True, or a list of memory formats: raise RuntimeError where a size is 1 or neighbouring strides are equal, unless the
+            tensor lies in exactly one of the formats.
+    """
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, bool | list) or not all(isinstance(f, MemoryFormat) for f in formats):
+        raise TypeError(f"dim_order: ambiguity_check is {ambiguity_check!r}; give a bool or a list of memory formats")
+    shape, strides = tuple(x.array.shape), element_strides(x.array)
+    unclear = 1 in shape or any(a == b for a, b in itertools.pairwise(strides))
+    if ambiguity_check is not False and unclear and sum(x.is_contiguous(f) for f in formats) != 1:
+        raise ArgumentError(
+            f"dim_order: the tensor {shape} with strides {strides} has more than one order of dimensions; leave ambiguity_check out, or give "
+            "a list of memory formats of which it has one"
+        )
+    if is_contiguous(x.array):
+        return tuple(range(len(shape)))
+    return memory_order(shape, strides)
 
 
 class _WindowOp:

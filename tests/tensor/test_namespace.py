@@ -1,0 +1,133 @@
+"""What PyTorch publishes beside methods: in-place functions, networks' functions as torch.<name>, generators, settings, files as tensors."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tritensor as tt
+import tritensor.nn.functional as F
+from tritensor.paths import names
+from tritensor.tensor.publishing.publish import WRITING, public
+
+
+def test_every_method_that_writes_is_a_function_where_pytorch_has_one() -> None:
+    listed = {n for n in names.names_of("") if n.endswith("_") and not n.startswith("_")}
+    assert listed > WRITING
+    assert not [n for n in listed if hasattr(tt.Tensor, n) and n not in public]
+    assert not [n for n in public if n.endswith("_") and n in names.names_of("Tensor") and n not in listed and n in WRITING]
+    assert tt.abs_ is tt.Tensor.abs_
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_dropout_in_place_and_with_its_mask_draw_as_dropout(on: str) -> None:
+    x = tt.arange(1.0, 65.0, device=on)
+    tt.manual_seed(3)
+    expected = tt.dropout(x, 0.25, True)
+    tt.manual_seed(3)
+    y, mask = tt.native_dropout(x, 0.25, True)
+    tt.manual_seed(3)
+    z = x.clone()
+    assert tt.dropout_(z, 0.25, True) is z
+    assert tt.equal(z, expected)
+    assert tt.equal(mask, expected != 0)
+    assert tt.allclose(y, expected, rtol=1e-6)
+    assert 0 < int(mask.sum()) < 64
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_embedding_has_the_table_first_and_the_padded_row_no_gradient(on: str) -> None:
+    weight = tt.arange(6.0, device=on).reshape(3, 2).requires_grad_()
+    tt.embedding(weight, tt.tensor([2, 0, 2], device=on), 0).sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [[0, 0], [0, 0], [2, 2]]
+
+
+def test_the_same_functions_where_the_order_is_the_same() -> None:
+    assert tt.conv2d is F.conv2d
+    assert tt.bilinear is F.bilinear
+    assert tt.adaptive_avg_pool1d is F.adaptive_avg_pool1d
+
+
+def test_a_file_as_a_tensor(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    shared = tt.from_file(str(path), shared=True, size=4, dtype=tt.int32)
+    shared.copy_(tt.tensor([1, 2, 3, 4], dtype=tt.int32))
+    assert np.fromfile(path, np.int32).tolist() == [1, 2, 3, 4]
+    own = tt.from_file(str(path), size=3, dtype=tt.int32)
+    own += 10
+    assert own.tolist() == [11, 12, 13]
+    assert np.fromfile(path, np.int32).tolist() == [1, 2, 3, 4]
+    tt.from_file(path, shared=True, size=3, dtype=tt.float64)
+    assert path.stat().st_size == 24
+    with pytest.raises(ValueError, match=r"^from_file: 9 elements of float32 need 36 bytes, .* has 24; give a smaller size"):
+        tt.from_file(path, size=9)
+    with pytest.raises((RuntimeError, FileNotFoundError), match=r"^from_file: no file '.*gone'; give one that exists, or shared=True"):
+        tt.from_file(tmp_path / "gone", size=1)
+    with pytest.raises(ValueError, match=r"^from_file: device is cuda; a file is mapped into the CPU's memory"):
+        tt.from_file(path, size=1, device="cuda")
+
+
+def test_a_capsule_is_taken_by_another_library_and_shares_memory() -> None:
+    x = tt.arange(3.0)
+    other = tt.from_dlpack(tt.to_dlpack(x))
+    other[0] = 7
+    assert x.tolist() == [7, 1, 2]
+    with pytest.raises(BufferError, match=r"export \.detach"):
+        tt.to_dlpack(x.requires_grad_())
+
+
+def test_the_default_generator_is_what_manual_seed_seeds() -> None:
+    tt.manual_seed(11)
+    assert tt.default_generator.initial_seed() == 11
+    state = tt.default_generator.get_state()
+    first = tt.rand(3)
+    tt.default_generator.set_state(state)
+    assert tt.equal(tt.rand(3), first)
+    tt.default_generator.manual_seed(11)
+    assert tt.equal(tt.rand(3, generator=tt.default_generator), first)
+
+
+def test_autocast_is_off_and_says_so() -> None:
+    from tritensor.paths import autocast
+
+    with pytest.raises(NotImplementedError, match=r"^set_autocast_enabled: enabled is True, and ops run in the types that they are given"):
+        tt.set_autocast_enabled("cpu", True)
+    with pytest.raises(NotImplementedError, match=r"^set_autocast_cpu_enabled: "):
+        tt.set_autocast_cpu_enabled(True)
+    assert not tt.is_autocast_enabled("cpu")
+    try:
+        tt.set_autocast_dtype("cpu", tt.float16)
+        assert tt.get_autocast_cpu_dtype() is tt.float16
+        assert tt.amp.autocast("cpu", enabled=False).fast_dtype is tt.float16
+        assert tt.get_autocast_gpu_dtype() is tt.float16
+        tt.set_autocast_cache_enabled(False)
+        assert not tt.is_autocast_cache_enabled()
+    finally:
+        autocast._types.clear()
+        tt.set_autocast_cache_enabled(True)
+    with pytest.raises(tt.DeviceError, match=r"^get_autocast_dtype: 'gpu' is not a device"):
+        tt.get_autocast_dtype("gpu")
+
+
+def test_settings_that_scripts_ask_for() -> None:
+    tt.set_warn_always(True)
+    assert tt.is_warn_always_enabled()
+    tt.set_warn_always(False)
+    assert not tt.is_warn_always_enabled()
+    assert tt.get_device_module("cuda") is tt.cuda
+    assert tt.get_device_module("cpu").__name__.endswith("cpu")
+    with pytest.raises(tt.DeviceError, match=r"^get_device_module: 'tpu' is not a device"):
+        tt.get_device_module("tpu")
+
+
+def test_resize_warns_as_in_pytorch() -> None:
+    with pytest.warns(UserWarning, match=r"^resize: the form that is not in place is deprecated"):
+        assert tt.arange(6).resize(2, 3).shape == (2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(tt.ShapeError, match=r"^resize_as: size \(2, 2\) has 4 elements, the tensor \(6,\) 6; use resize_"):
+            tt.arange(6).resize_as(tt.zeros(2, 2))

@@ -1,0 +1,134 @@
+"""The memory a tensor lies in, seen for reading; what kind a tensor is; the same memory as an instance of a subclass."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import tritensor as tt
+
+ON = pytest.mark.parametrize("on", ["cpu", "cuda"])
+
+
+@ON
+def test_tensors_of_one_memory_have_one_storage(on: str) -> None:
+    x = tt.arange(12.0, device=on).reshape(3, 4)
+    part = x[1:, ::2]
+    assert part.storage().data_ptr() == x.storage().data_ptr() == x.untyped_storage().data_ptr()
+    assert part.untyped_storage() == x.untyped_storage()
+    assert hash(part.untyped_storage()) == hash(x.untyped_storage())
+    assert part.untyped_storage().nbytes() == 48
+    assert part.storage().size() == len(part.storage()) == 12
+    assert x.clone().storage().data_ptr() != x.storage().data_ptr()
+    assert part.storage().tolist() == list(part.storage()) == x.flatten().tolist()
+    assert part.storage()[2:5] == [2.0, 3.0, 4.0]
+    assert part.storage_offset() * 4 + part.storage().data_ptr() == part.data_ptr()
+    assert (part.storage().dtype, part.storage().device) == (tt.float32, x.device)
+    assert part.untyped_storage().is_cuda == part.untyped_storage().is_shared() == (on == "cuda")
+    assert repr(x.storage()) == f"[tritensor.TypedStorage(dtype=tritensor.float32, device={x.device}) of size 12]"
+    assert repr(x.untyped_storage()) == f"[tritensor.UntypedStorage(device={x.device}) of size 48]"
+
+
+@ON
+@pytest.mark.parametrize("dtype", [tt.bool, tt.uint8, tt.int64, tt.float16, tt.bfloat16, tt.float64])
+def test_elements_of_every_type(on: str, dtype: tt.dtype) -> None:
+    x = tt.tensor([1, 0, 1], dtype=dtype, device=on)
+    assert x.storage().tolist() == [1, 0, 1]
+    assert x.storage().element_size() == x.element_size()
+    assert x.storage().untyped().size() == 3 * x.element_size()
+
+
+@ON
+def test_a_storage_keeps_its_memory_and_sees_writes(on: str) -> None:
+    x = tt.arange(1000.0, device=on)
+    memory = x[10:].storage()
+    x[3] = -1
+    del x
+    gc.collect()
+    tt.zeros(1000, device=on)
+    assert memory[3] == -1
+    assert memory[999] == 999
+
+
+def test_a_storage_is_for_reading_and_made_by_no_one() -> None:
+    x = tt.zeros(2)
+    with pytest.raises(TypeError, match=r"^setitem: a storage is for reading here; write to the tensor itself"):
+        x.storage()[0] = 1
+    for kind in (tt.TypedStorage, tt.UntypedStorage):
+        with pytest.raises(TypeError, match=rf"^{kind.__name__}: memory is no object of its own here; make a tensor"):
+            kind(3)
+    assert x.untyped_storage() != 3
+    with pytest.raises(AttributeError, match=r"torch 2\.13 has it, tritensor does not; the nearest here is Tensor\.storage"):
+        tt.FloatStorage  # noqa: B018
+
+
+@ON
+def test_kinds_of_tensors(on: str) -> None:
+    x = tt.zeros(2, 3, device=on)
+    assert (x.is_cpu, x.is_cuda) == (on == "cpu", on == "cuda")
+    assert x.is_shared() == (on == "cuda")
+    if on == "cuda":
+        assert x.share_memory_() is x
+        with pytest.raises(tt.DeviceError, match=r"^apply_: the tensor is on cuda:0; Python functions are called with numbers of the CPU"):
+            x.apply_(abs)
+    else:
+        with pytest.raises(
+            NotImplementedError, match=r"^share_memory_: memory on the CPU belongs to this process; make the tensor on shared"
+        ):
+            x.share_memory_()
+    with pytest.raises(tt.GradError, match=r"^grad_dtype: float64 for a tensor of float32; a gradient has its tensor's type"):
+        x.grad_dtype = tt.float64
+    x.grad_dtype = tt.float32
+    with pytest.raises(AttributeError):
+        x.is_sparse = True
+
+
+def test_a_function_of_numbers_is_called_once_for_each() -> None:
+    x, seen = tt.arange(3, dtype=tt.int16), []
+    version = x._version
+    assert x.apply_(lambda a: seen.append(a) or a * 2) is x
+    assert seen == [0, 1, 2]
+    assert all(type(a) is int for a in seen)
+    assert x.tolist() == [0, 2, 4]
+    assert x._version > version
+    with pytest.raises(OverflowError, match=r"^apply_: 70000 does not fit int16"):
+        x.apply_(lambda a: 70000)
+    assert x.tolist() == [0, 2, 4], "written in part"
+
+
+class Named(tt.Tensor):
+    """A subclass with an attribute of its own."""
+
+    label = "none"
+
+
+@ON
+def test_a_subclass_on_the_same_memory(on: str) -> None:
+    x = tt.arange(3.0, device=on)
+    named = x.as_subclass(Named)
+    assert type(named) is Named
+    named.label = "three"
+    named[0] = 5
+    x[1] = 6
+    assert named.tolist() == x.tolist() == [5, 6, 2]
+    assert type(named + 1) is tt.Tensor
+    assert x._version == named._version > 0
+    w = tt.ones(3, device=on, requires_grad=True)
+    with pytest.raises(
+        tt.GradError, match=r"^as_subclass: the tensor requires grad, and a view in its graph is a Tensor, no Named; call it on"
+    ):
+        (w * 2).as_subclass(Named)
+    w.mul(named).sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [5, 6, 2]
+    named *= w
+    assert named.requires_grad
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(3, 3), (9, 2), (10, 3), (2, 5), (8, 1)])
+def test_a_diagonal_that_wraps_in_any_layout(rows: int, columns: int) -> None:
+    x = tt.zeros(columns, rows).t()
+    x.fill_diagonal_(1, wrap=True)
+    marked = [i * columns + j for i, j in x.nonzero().tolist()]
+    assert marked == list(range(0, rows * columns if rows > columns else columns * min(rows, columns), columns + 1))

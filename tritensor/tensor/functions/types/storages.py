@@ -1,0 +1,138 @@
+"""The memory that a tensor lies in, seen for reading: `x.untyped_storage()` in bytes, `x.storage()` in elements of x's type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import Array, CudaArray, device_of
+from tritensor.device import device
+from tritensor.dtypes import DType
+from tritensor.tensor.copying import memory_of
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.publishing.publish import function
+
+
+class _Memory:
+    """All of the memory that some tensor lies in. It is for looking: scripts compare `data_ptr()` and count `nbytes()`."""
+
+    __slots__ = ("_elements",)
+    _elements: Array
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(f"{cls.__name__}: memory is no object of its own here; make a tensor, and ask it for its storage()")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise TypeError(f"{what}: a storage is for reading here; write to the tensor itself")
+
+    def nbytes(self) -> int:
+        """Bytes."""
+        return int(self._elements.nbytes)
+
+    def size(self) -> int:
+        """Elements; of an untyped storage bytes."""
+        return int(self._elements.size)
+
+    def __len__(self) -> int:
+        return int(self._elements.size)
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return int(self._elements.dtype.itemsize)
+
+    def data_ptr(self) -> int:
+        """Address of the first byte, 0 where there is none; the same for all tensors in this memory."""
+        return new_tensor(self._elements).data_ptr() if self._elements.size else 0
+
+    @property
+    def device(self) -> device:
+        """Where it is."""
+        return device_of(self._elements)
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is on a GPU."""
+        return isinstance(self._elements, CudaArray)
+
+    def is_shared(self) -> bool:
+        """Whether another process could see it; see Tensor.is_shared."""
+        return self.is_cuda
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return new_tensor(self._elements)[index].tolist()
+        return new_tensor(self._elements)[index].item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._refuse("setitem")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def tolist(self) -> list[Any]:
+        """The elements as a list."""
+        found: list[Any] = new_tensor(self._elements).tolist()
+        return found
+
+
+class UntypedStorage(_Memory):
+    """A tensor's memory in bytes, for reading."""
+
+    __slots__ = ()
+
+    def untyped(self) -> UntypedStorage:
+        """Itself."""
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UntypedStorage):
+            return NotImplemented
+        return (self.device, self.data_ptr(), len(self)) == (other.device, other.data_ptr(), len(other))
+
+    def __hash__(self) -> int:
+        return hash((str(self.device), self.data_ptr(), len(self)))
+
+    def __repr__(self) -> str:
+        return f"[tritensor.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+class TypedStorage(_Memory):
+    """A tensor's memory in elements of its type, for reading."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements."""
+        return dtypes.of(self._elements.dtype)
+
+    def untyped(self) -> UntypedStorage:
+        """The same memory in bytes."""
+        return untyped_storage(new_tensor(self._elements))
+
+    def __repr__(self) -> str:
+        return f"[tritensor.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:
+    """The memory of an array as a storage of elements of `dtype`."""
+    found: Any = object.__new__(kind)
+    found._elements = memory_of(x, dtype)
+    return found
+
+
+@function(free=False)
+def untyped_storage(x: Tensor) -> UntypedStorage:
+    """The memory that x lies in, in bytes, for reading: nbytes(), data_ptr(), size()."""
+    found: UntypedStorage = _seen(UntypedStorage, x.array, np.dtype(np.uint8))
+    return found
+
+
+@function(free=False)
+def storage(x: Tensor) -> TypedStorage:
+    """The memory that x lies in, in elements of x's type, for reading: nbytes(), data_ptr(), size()."""
+    found: TypedStorage = _seen(TypedStorage, x.array, x.array.dtype)
+    return found
