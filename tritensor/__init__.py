@@ -90,6 +90,7 @@ from tritensor.random import set_rng_state as set_rng_state
 from tritensor.strides import channels_last as channels_last
 from tritensor.strides import channels_last_3d as channels_last_3d
 from tritensor.strides import contiguous_format as contiguous_format
+from tritensor.strides import contiguous_format as legacy_contiguous_format
 from tritensor.strides import preserve_format as preserve_format
 from tritensor.table import Op as Op
 from tritensor.table import Sample as Sample
@@ -154,7 +155,6 @@ def is_floating_point(input: "Tensor") -> _builtins.bool:
 
 newaxis = None
 memory_format = _strides.MemoryFormat
-legacy_contiguous_format = contiguous_format
 
 
 # As in PyTorch, log(0) is -inf and 0/0 is nan without a word; numpy would warn. Only warnings raised in our own modules are silenced.

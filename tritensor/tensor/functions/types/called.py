@@ -32,7 +32,7 @@ def _called(name: str, f: Callable[..., Any], x: Tensor, *others: Tensor) -> Ten
     values = [v.item() if isinstance(v, np.generic) else v for v in (f(*numbers) for numbers in zip(*lists, strict=True))]
     wrong = [v for v in values if not isinstance(v, bool | int | float | complex)]
     if wrong:
-        raise TypeError(f"{name}: callable returned {wrong[0]!r}, of type {type(wrong[0]).__name__}; return a number")
+        raise TypeError(f"{name}: callable returned {wrong[0]!r}, of type {type(wrong[0]).__name__}; make it return a number")
     kind = x.array.dtype
     found = np.array([dtypes.as_element(kind, v, name) for v in values]).astype(kind).reshape(x.array.shape)
     return overwrite(x, new_tensor(found), name)
