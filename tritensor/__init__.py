@@ -43,6 +43,7 @@ from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import MissingFileError as MissingFileError
+from tritensor.errors import NumberRangeError as NumberRangeError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
@@ -90,7 +91,7 @@ from tritensor.random import set_rng_state as set_rng_state
 from tritensor.strides import channels_last as channels_last
 from tritensor.strides import channels_last_3d as channels_last_3d
 from tritensor.strides import contiguous_format as contiguous_format
-from tritensor.strides import contiguous_format as legacy_contiguous_format
+from tritensor.strides import contiguous_format as legacy_contiguous_format  # noqa: F401
 from tritensor.strides import preserve_format as preserve_format
 from tritensor.table import Op as Op
 from tritensor.table import Sample as Sample

@@ -40,6 +40,7 @@ from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import MissingFileError as MissingFileError
+from tritensor.errors import NumberRangeError as NumberRangeError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
@@ -668,7 +669,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined along dim 2, after vectors and matrices got one."""
 
-def eig(input: Tensor, eigenvectors: _builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
+def eig(input: Any, eigenvectors: _builtins.bool = False, *, e: Any = None, v: Any = None) -> Any:
     """Removed: linalg.eig gives complex (eigenvalues, eigenvectors). Raises RuntimeError."""
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
@@ -1118,7 +1119,7 @@ def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float =
 def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
 
-def lstsq(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+def lstsq(input: Any, A: Any, *, out: Any = None) -> Any:
     """Removed: linalg.lstsq, whose arguments go the other way round. Raises RuntimeError."""
 
 def lt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1151,7 +1152,7 @@ def matrix_exp(input: Tensor) -> Tensor:
 def matrix_power(input: Tensor, n: _builtins.int, *, out: Tensor | None = None) -> Tensor:
     """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
 
-def matrix_rank(input: Tensor, tol: _builtins.float | None = None, symmetric: _builtins.bool = False, *, out: Any = None) -> Any:
+def matrix_rank(input: Any, tol: _builtins.float | None = None, symmetric: _builtins.bool = False, *, out: Any = None) -> Any:
     """Removed: linalg.matrix_rank, whose tol is relative or absolute by name. Raises RuntimeError."""
 
 def matrix_transpose(input: Tensor) -> Tensor:
@@ -1553,7 +1554,7 @@ def slogdet(input: Tensor, *, out: Tensor | None = None) -> Any:
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
 
-def solve(input: Tensor, A: Tensor, *, out: Any = None) -> Any:
+def solve(input: Any, A: Any, *, out: Any = None) -> Any:
     """Removed: linalg.solve, whose arguments go the other way round. Raises RuntimeError."""
 
 def sort(input: Tensor, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:
@@ -1622,7 +1623,7 @@ def swapaxes(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1:
 def swapdims(input: Tensor, *dims: Any, dim0: _builtins.int | None = None, dim1: _builtins.int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
 
-def symeig(input: Tensor, eigenvectors: _builtins.bool = False, upper: _builtins.bool = True, *, out: Any = None) -> Any:
+def symeig(input: Any, eigenvectors: _builtins.bool = False, upper: _builtins.bool = True, *, out: Any = None) -> Any:
     """Removed: linalg.eigh, which reads the lower triangle unless UPLO="U". Raises RuntimeError."""
 
 def t(input: Tensor) -> Tensor:

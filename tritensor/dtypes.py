@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor.errors import DTypeError
+from tritensor.errors import DTypeError, NumberRangeError
 
 
 class DType:
@@ -244,17 +245,17 @@ def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
 
 
 def check_number(dtype: np.dtype, value: bool | int | float | complex, op: str) -> None:
-    """Raise OverflowError for an integer that a computation in the integer type `dtype` cannot hold."""
+    """Raise NumberRangeError for an integer that a computation in the integer type `dtype` cannot hold."""
     if isinstance(value, int) and _by_numpy[dtype].kind in ("uint", "int"):
         info = np.iinfo(dtype)
         if not info.min <= value <= info.max:
-            raise OverflowError(f"{op}: {value} does not fit {of(dtype).name} ({info.min} to {info.max}); cast the tensor first")
+            raise NumberRangeError(f"{op}: {value} does not fit {of(dtype).name} ({info.min} to {info.max}); cast the tensor first")
 
 
 def as_element(dtype: np.dtype, value: bool | int | float | complex, op: str) -> Any:
     """A Python number as one that an array of `dtype` can be filled with: truth for bool, whole for integers.
 
-    Raises DTypeError for a complex number that is not real, OverflowError for one outside an integer type's range.
+    Raises DTypeError for a complex number that is not real, NumberRangeError for a finite one beyond the type's range.
     """
     kind = _by_numpy[dtype].kind
     if isinstance(value, complex) and kind != "complex":
@@ -266,7 +267,25 @@ def as_element(dtype: np.dtype, value: bool | int | float | complex, op: str) ->
     if kind in ("uint", "int"):
         if isinstance(value, float):
             if not math.isfinite(value):
-                raise OverflowError(f"{op}: {value} does not fit {of(dtype).name}; give a whole number, or cast the tensor first")
+                raise NumberRangeError(f"{op}: {value} does not fit {of(dtype).name}; give a whole number, or cast the tensor first")
             value = int(value)
         check_number(dtype, value, op)
+    elif isinstance(value, float | int | complex):
+        largest = _largest(dtype)
+        if not (-largest <= value.real <= largest and -largest <= value.imag <= largest):  # NaN, too
+            _refuse_beyond(dtype, value, largest, op)
     return value
+
+
+@functools.cache
+def _largest(dtype: np.dtype) -> float:
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+def _refuse_beyond(dtype: np.dtype, value: int | float | complex, largest: float, op: str) -> None:
+    """Raise NumberRangeError for a finite number beyond the largest of a floating type."""
+    if any(abs(part) > largest and part not in (math.inf, -math.inf) for part in (value.real, value.imag)):
+        shown = value if isinstance(value, float | complex) or abs(value) < 1 << 80 else "an integer of that size"
+        raise NumberRangeError(
+            f"{op}: {shown} does not fit {of(dtype).name} (up to {largest:.6g}); give float('inf') or a smaller number, or cast the tensor first"
+        )

@@ -19,6 +19,10 @@ class ArgumentError(ValueError, RuntimeError):
     """A number or a word that an argument does not take; the message says what it takes."""
 
 
+class NumberRangeError(ArgumentError, OverflowError):
+    """A number that its type cannot hold."""
+
+
 class OutOfRangeError(IndexError, RuntimeError):
     """A position beyond the elements that there are."""
 

@@ -6,7 +6,16 @@ import math
 import warnings
 from typing import Any
 
-ERRORS = (IndexError, KeyError, NotImplementedError, TypeError, ValueError, RuntimeError, AttributeError)  # the more special ones first
+ERRORS = (
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    OverflowError,
+    TypeError,
+    ValueError,
+    RuntimeError,
+    AttributeError,
+)  # the more special ones first
 CLOSE = {"float64": 1e-9, "complex128": 1e-9, "float16": 2e-3, "bfloat16": 2e-2}  # relative; of other types 2e-6
 _VALUES = [1.3, -0.7, 2.1, 0.4, -1.9, 0.8, 3.2, -2.6, 1.1, 0.3, -0.2, 1.7, -1.4, 0.9, 2.8, -3.1, 0.6, -0.5]
 _SPECIAL = [0.0, -0.0, 1.0, -1.0, float("inf"), float("-inf"), float("nan"), 1e-300, 0.5, -2.5]

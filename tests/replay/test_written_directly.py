@@ -130,7 +130,7 @@ def test_what_was_saved_for_a_gradient_is_still_found_overwritten() -> None:
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("device", DEVICES)
 def test_filling(device: str, dtype: str) -> None:
-    for value in (0, 1.5, -0.0, float("inf"), 70000):
+    for value in (0, 1.5, -0.0, float("inf"), 60000):
         x = made((3, 4), device, dtype)
         x.fill_(value)
         assert same(x, tt.full((3, 4), value, device=device, dtype=getattr(tt, dtype))), value

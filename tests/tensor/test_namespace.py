@@ -131,3 +131,32 @@ def test_resize_warns_as_in_pytorch() -> None:
         warnings.simplefilter("ignore")
         with pytest.raises(tt.ShapeError, match=r"^resize_as: size \(2, 2\) has 4 elements, the tensor \(6,\) 6; use resize_"):
             tt.arange(6).resize_as(tt.zeros(2, 2))
+
+
+def test_a_number_beyond_its_type_is_every_error_that_pytorch_raises_there() -> None:
+    u, f = tt.zeros(2, dtype=tt.uint8), tt.zeros(2)
+    for error in (OverflowError, RuntimeError, ValueError, tt.NumberRangeError):
+        with pytest.raises(error, match=r"^fill_: 300 does not fit uint8 \(0 to 255\)"):
+            u.fill_(300)
+        with pytest.raises(error, match=r"^tensor: an integer does not fit int64; give dtype=tritensor.float64"):
+            tt.tensor(2**64)
+        with pytest.raises(error, match=r"^masked_fill: 1e\+40 does not fit float32 \(up to 3.40282e\+38\); give float\('inf'\)"):
+            f.masked_fill(f == 0, 1e40)
+        with pytest.raises(error, match=r"^arange: from 0 to .* by 1 are more numbers than memory can address"):
+            tt.arange(2**70)
+    assert u.tolist() == [0, 0]
+    assert f.fill_(float("inf")).tolist() == [float("inf")] * 2
+    with pytest.raises(tt.ShapeError, match=r"^zeros: shape \(4611686018427387904,\) has 4611686018427387904 elements, more than memory"):
+        tt.zeros(2**62)
+
+
+def test_out_says_the_type_to_add_up_in() -> None:
+    half = tt.full((4096,), 0.1, dtype=tt.float16)
+    out = tt.zeros((), dtype=tt.float64)
+    assert tt.sum(half, 0, out=out) is out
+    assert abs(float(out) - 4096 * float(half[0])) < 1e-9, "added in float16, and widened afterwards"
+    assert tt.sum(tt.tensor([1.9, 1.9]), 0, out=tt.zeros((), dtype=tt.int32)).item() == 2
+    with pytest.raises(tt.DTypeError, match=r"^sum: dtype is float64, out is float32; give one of the two, or the same in both"):
+        tt.sum(half, 0, dtype=tt.float64, out=tt.zeros(()))
+    with pytest.raises(tt.DTypeError, match=r"^cumsum: dtype is bool, which holds no running results"):
+        tt.cumsum(half, 0, out=tt.zeros(4096, dtype=tt.bool))

@@ -39,7 +39,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "dims": lambda: (0,), "index": places, "split_sizes": lambda: [1, 2], "sizes": lambda: (3, 1), "value": lambda: 1.0,
     "fill_value": lambda: 1.0, "p": lambda: 0.5, "min": lambda: 0.0, "max": lambda: 1.0, "dtype": lambda: tt.float32,
     "normalized_shape": lambda: (3,), "pad": lambda: (1, 1), "equation": lambda: "ij,jk->ik", "indices": lambda: (places(),),
-    "reduce": lambda: "amax",
+    "reduce": lambda: "amax", "train": lambda: True,
 }  # fmt: skip
 # Those of single functions, where these do not fit.
 OWN: dict[str, dict[str, Callable[[], Any]]] = {

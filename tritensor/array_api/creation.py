@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array_api.operands import Number, met, need_array, ours
 from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError
+from tritensor.errors import ArgumentError, NumberRangeError
 from tritensor.tensor.core import Tensor
 
 Shape = int | tuple[int, ...]
@@ -22,10 +22,10 @@ def _sizes(shape: Shape) -> tuple[int, ...]:
 def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array of a number, nested sequences (of numbers or arrays), an array, or an object with a buffer or DLPack.
 
-    Raises ValueError where copy=False and it cannot be had without one, OverflowError for an integer that no type holds.
+    Raises ValueError where copy=False and it cannot be had without one, NumberRangeError for an integer that no type holds.
     """
     if isinstance(obj, int) and not -(2**63) <= obj < 2**64:
-        raise OverflowError(f"asarray: {obj} does not fit int64 or uint64; give a float")
+        raise NumberRangeError(f"asarray: {obj} does not fit int64 or uint64; give a float")
     if isinstance(obj, Tensor) and copy is not True:
         found = obj if dtype is None and device is None else obj.to(device=device, dtype=dtype)
         if copy is False and found is not obj:

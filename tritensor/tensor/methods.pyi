@@ -1122,7 +1122,7 @@ class Methods:
     def long(self, memory_format: Any = ...) -> Tensor:
         """x as int64; itself when it is."""
 
-    def lstsq(self, A: Tensor, *, out: Any = None) -> Any:
+    def lstsq(self, A: Any, *, out: Any = None) -> Any:
         """Removed: linalg.lstsq, whose arguments go the other way round. Raises RuntimeError."""
 
     def lt(self, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1554,7 +1554,7 @@ class Methods:
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""
 
-    def solve(self, A: Tensor, *, out: Any = None) -> Any:
+    def solve(self, A: Any, *, out: Any = None) -> Any:
         """Removed: linalg.solve, whose arguments go the other way round. Raises RuntimeError."""
 
     def sort(self, dim: _builtins.int = -1, descending: _builtins.bool = False, *, stable: _builtins.bool = False, out: Tensor | None = None) -> Any:

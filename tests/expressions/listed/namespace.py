@@ -116,4 +116,14 @@ EXPRESSIONS = [
         "f.untyped_storage().element_size()", "i.storage().dtype", "e.storage().size()", "e.untyped_storage().data_ptr()", "x.storage().untyped().nbytes()",
         "x.storage_offset() * 8 + x.untyped_storage().data_ptr() == x.data_ptr()", "b[1, 2:].storage_offset() * 8 + b.untyped_storage().data_ptr() == b[1, 2:].data_ptr()",
     )],
+    # numbers that a type does not hold
+    *[f"T.full((2,), {v}, dtype=T.{t}, device=on)" for v, t in (
+        ("300", "uint8"), ("2 ** 40", "int32"), ("1e40", "float32"), ("-1e40", "float32"), ("70000.0", "float16"), ("70000", "float16"), ("3.4e38", "bfloat16"), ("float('inf')", "int32"),
+        ("float('nan')", "int64"), ("float('-inf')", "float16"), ("2.7", "int32"), ("2", "bool"), ("65504.0", "float16"), ("1e300", "float64"),
+    )],
+    "T.tensor(2 ** 70)", "T.tensor([1, 2 ** 70])", "T.asarray(2 ** 70)", "T.as_tensor([300], dtype=T.uint8)", "T.tensor([2 ** 40], dtype=T.int32)", "T.tensor(1e40)",
+    "u.fill_(300)", "i.fill_(2 ** 70)", "i.fill_(float('inf'))", "f.fill_(1e40)", "f.half().fill_(70000)", "f.fill_(float('nan'))", "written(u, 0, 300)",
+    "written(f, 0, 1e40)", "f.masked_fill(f > 0, 1e40)", "f.half().masked_fill(f > 0, -1e9)", "u.masked_fill(u > 3, 300)", "f.index_fill(0, n[:1] * 0, 1e40)", "u.index_fill(0, n[1:2], 300)",
+    "T.full_like(u, 300)", "u.new_full((2,), 300)", "T.scatter(f, 0, n[1:2], 1e40)", "F.pad(u, (1, 1), value=300)", "F.pad(f, (1, 1), value=1e40)", "F.pad(u, (1, 1), value=2.7)",
+    "T.linspace(0, 300, 3, dtype=T.uint8, device=on)", "T.zeros(2 ** 62, device=on)",
 ]  # fmt: skip

@@ -23,4 +23,8 @@ EXPRESSIONS = [
     "T.cumulative_sum(v) ~ T.cumsum(v, 0)", "T.count_nonzero(x, dim=1)", "T.norm(x, 1)", "T.norm(x, 3, dim=1)", "T.norm(x, float('inf'), dim=0)",
     "T.norm(x, -float('inf'))", "T.norm(x, 0)", "T.norm(x, 'fro')", "T.norm(x, 'nuc')", "T.norm(x, dim=1, keepdim=True)", "T.dist(x, y)", "T.dist(x, y, 1)",
     "T.softmax(x, 1)", "T.softmax(x, dim=0)", "T.log_softmax(x, -1)", "x.softmax(1, dtype=T.float32)", "T.logsumexp(x, 1)", "T.logsumexp(x, (0, 1))",
+    *[f"T.{f}({given}, 0, out=T.zeros({shape}, dtype=T.{t}, device=on))" for f, shape in (("sum", "3"), ("prod", "3"), ("mean", "3"), ("nanmean", "3"), ("cumsum", "2, 3"), ("cumprod", "2, 3"))
+      for given in ("y.detach()", "i", "k", "u", "f[:1].expand(2, 3)") for t in ("int64", "uint8", "float32", "float64", "bool")],
+    *[f"T.{f}(x.detach(), 0, dtype=T.float32, out=T.zeros(0, dtype=T.{t}, device=on))" for f in ("sum", "prod", "mean", "nansum", "cumsum") for t in ("float32", "float64")],
+    *[f"T.{f}(k, 0, dtype=T.bool)" for f in ("sum", "prod", "cumsum", "cumprod")], "T.sum(x, 0, out=T.zeros(3, dtype=T.float64, device=on))",
 ]  # fmt: skip

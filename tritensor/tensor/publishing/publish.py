@@ -117,7 +117,8 @@ def function(
         inplace: also attach `x.<name>_(...)`, which writes the result over x, and publish those of WRITING. Where an op has the function's
             name it is asked to do so straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
         out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs). "exact": one of the
-            result's type that shares no memory with the arguments.
+            result's type that shares no memory with the arguments. "typed": its type is the `dtype` to compute in;
+            "typed floats": but of floats alone.
         names: aliases; the function's own name is always one.
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
@@ -139,7 +140,7 @@ def function(
         )
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _making(f, bool(out)) if maker else _with_out(f, quick, out == "exact") if out else checked(f, quick=quick)
+    call = _making(f, bool(out)) if maker else _with_out(f, quick, out) if out else checked(f, quick=quick)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
         namespaces.setdefault(namespace, {}).update(dict.fromkeys((f.__name__, *names), call))
@@ -199,8 +200,8 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
     return call
 
 
-def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bool = False) -> Callable[..., Any]:
-    name = f.__name__
+def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
+    name, exact, typed = f.__name__, kind == "exact", kind in ("typed", "typed floats")
 
     @wrapper
     @functools.wraps(f)
@@ -210,6 +211,8 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, exact: bo
                 made = quick(*args, **kwargs) if quick is not None else None
                 return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
             refuse_shared(out, (*args, *kwargs.values()), name)
+            if typed and isinstance(out, Tensor) and not (kind == "typed floats" and args and _whole(args[0])):
+                kwargs["dtype"] = _type_of(out, name, kwargs.get("dtype"))
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
                 return out
             value = f(*args, **kwargs)
@@ -281,6 +284,17 @@ def _stored(out: Any, value: Any, name: str) -> Any:
         raise TypeError(f"{name}: out is {type(out).__name__}; {name} has {len(value)} results, give as many tensors in a tuple")
     stored = [write_out(o, v, name) for o, v in zip(out, value, strict=True)]
     return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
+
+
+def _whole(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.array.dtype.kind in "biu"
+
+
+def _type_of(out: Tensor, name: str, dtype: Any) -> Any:
+    """out's type, which is the one to compute in. Raises DTypeError where another is asked for."""
+    if dtype is not None and as_dtype(dtype) is not out.dtype:
+        raise DTypeError(f"{name}: dtype is {as_dtype(dtype).name}, out is {out.dtype.name}; give one of the two, or the same in both")
+    return out.dtype
 
 
 def _refuse_other(name: str, out: Tensor, value: Tensor, given: tuple[Any, ...]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import to_host
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.errors import DTypeError, NumberRangeError, ShapeError
 from tritensor.tensor.core import Tensor
 
 _NUMBERS = frozenset((bool, int, float, complex))
@@ -19,7 +19,7 @@ def values_of(name: str, data: Any, dtype: Any) -> np.ndarray:
     """Data as a numpy array: Python floats in the default type, ints int64, bools bool; tensors and numpy's values keep theirs.
 
     Nested lists have the type that all they hold promote to. Raises ShapeError for ragged ones, DTypeError for what is no
-    number, OverflowError for a Python number that the type asked for cannot hold.
+    number, NumberRangeError for a Python number that the type asked for cannot hold.
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
@@ -71,13 +71,13 @@ def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | 
     """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
     inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
     if not inexact:
-        raise ArgumentError(
+        raise NumberRangeError(
             f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers"
         )
     try:
         return found.astype(np.complex128 if complex in kinds else np.float64)
     except OverflowError:
-        raise ArgumentError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
+        raise NumberRangeError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
 
 
 def _for_numpy(data: Any, numbers: bool) -> Any:
@@ -133,7 +133,7 @@ def _refuse(name: str, x: np.ndarray, wanted: dtypes.DType) -> None:
     info = np.iinfo(wanted.numpy)
     for n in (x.min(), x.max()):
         if not info.min <= n <= info.max:  # NaN too
-            raise OverflowError(f"{name}: {n} does not fit {wanted.name} ({info.min} to {info.max}); give a wider dtype=")
+            raise NumberRangeError(f"{name}: {n} does not fit {wanted.name} ({info.min} to {info.max}); give a wider dtype=")
 
 
 def _cast(x: np.ndarray, wanted: dtypes.DType | None) -> np.ndarray:

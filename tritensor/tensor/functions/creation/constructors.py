@@ -99,6 +99,8 @@ def _shaped(name: str, shape: Any) -> tuple[int, ...]:
     found = sizes(name, shape) if shape else ()
     if min(found, default=0) < 0:
         raise ShapeError(f"{name}: shape {found} has a negative size; give sizes of 0 or more")
+    if math.prod(found) >= 1 << 60:
+        raise ShapeError(f"{name}: shape {found} has {math.prod(found)} elements, more than memory can address; give smaller sizes")
     return found
 
 
@@ -140,20 +142,15 @@ def _number(name: str, fill_value: Any) -> Any:
     return value
 
 
-def _refuse_no_number(name: str, value: Any, dtype: Any) -> None:
-    """Raise OverflowError for an infinity or NaN in a type of integers, which the devices would make different numbers of; DTypeError for a
-    number with an imaginary part in a real type."""
-    if dtype is not None and (isinstance(value, complex) or (isinstance(value, float) and not math.isfinite(value))):
-        dtypes.as_element(numpy_type(dtype), value, name)
+def _as_element(name: str, value: Any, dtype: Any) -> Any:
+    """The number as `dtype` holds it. Raises NumberRangeError where it does not, DTypeError for an imaginary part in a real type."""
+    return value if dtype is None else dtypes.as_element(numpy_type(dtype), value, name)
 
 
 @function(method=False, maker=True, out=True)
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
-    value = _number("full", fill_value)
-    _refuse_no_number("full", value, dtype)
-    if type(value) is int and dtype is not None and numpy_type(dtype).kind in "iu":
-        value = dtypes.as_element(numpy_type(dtype), value, "full")
+    value = _as_element("full", _number("full", fill_value), dtype)
     return _filled(_shaped("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
 
 
@@ -172,8 +169,7 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format
 @function(method=False, maker=True)
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """One value in x's shape, dtype, device and layout, or in a memory format."""
-    value = _number("full_like", fill_value)
-    _refuse_no_number("full_like", value, x.dtype if dtype is None else dtype)
+    value = _as_element("full_like", _number("full_like", fill_value), x.dtype if dtype is None else dtype)
     return _like(x, value, dtype, device, memory_format)
 
 

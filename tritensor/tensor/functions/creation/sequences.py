@@ -11,7 +11,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import from_host
 from tritensor.device import as_device
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import ArgumentError, NumberRangeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
@@ -43,6 +43,10 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     kind = numpy_type(dtype if dtype is not None else None if inexact else int)
     if inexact and kind.kind in "iu":
         low, high, by = _whole_bounds(low, high, by, kind)
+    if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
+        raise NumberRangeError(
+            f"arange: from {low} to {high} by {by} are more numbers than memory can address; give closer bounds or a larger step"
+        )
     return ops.arange(start=low, end=high, step=by, dtype=kind, device=as_device(device))
 
 
@@ -101,6 +105,8 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
     kind = _spaced_type(start, end, dtype)
     first, last = _ends("linspace", start, end, kind)
+    if kind.kind in "iu":
+        dtypes.as_element(kind, first, "linspace"), dtypes.as_element(kind, last, "linspace")
     real = not isinstance(first, complex)
     return ops.linspace(
         start=float(first) if real else first,

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from tritensor import dtypes
 from tritensor.errors import ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -38,8 +41,7 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     for n, (before, after) in zip(x.shape, sides, strict=True):
         if n < max(-before, 0) + max(-after, 0) or n + before + after < 0:
             raise ShapeError(f"constant_pad_nd: {tuple(pad)} takes more off input {tuple(x.shape)} than there is")
-    kind = x.dtype.kind
-    filling = 0 if value is None else value
-    filling = bool(filling) if kind == "bool" else int(filling) if kind in ("int", "uint") else filling
+    given = value.item() if isinstance(value, np.generic) else value
+    filling = 0 if given is None else dtypes.as_element(x.array.dtype, given, "constant_pad_nd")
     added = tuple((max(before, 0), max(after, 0)) for before, after in sides)
     return ops.constant_pad(cut(x, sides), sides=added, value=filling)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tritensor.errors import ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.operators import fill_
 from tritensor.tensor.functions.shaping.reshaping import diagonal
-from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 
 
 @function(free=False)
-def fill_diagonal_(x: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
+def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     """Write one value on the main diagonal of a matrix, or of a tensor of more dimensions of one size; returns x.
 
     wrap: in a tall matrix (rows, n) the diagonal begins anew with each n + 1 rows.

@@ -234,7 +234,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
         raise ShapeError(f"fill_: the value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use copy_")
     if isinstance(value, Tensor):
         value = cast(value, x.array.dtype)
-    elif isinstance(value, complex):
+    elif isinstance(value, bool | int | float | complex):
         value = dtypes.as_element(x.array.dtype, value, "fill_")
     overwrite(_one_of_each_cell(x), value, "fill_")
     return x

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.dtypes import as_dtype, bool_
+from tritensor.errors import DTypeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices, as_type, one_of
@@ -20,15 +22,22 @@ def _dim(name: str, x: Tensor, dim: Any, axis: Any) -> int:
     return normal_dim(name, dim, x.ndim)
 
 
-@function(out=True, inplace=True, names=("cumulative_sum",))
+def _refuse_bool(name: str, dtype: Any) -> None:
+    if dtype is not None and as_dtype(dtype) is bool_:
+        raise DTypeError(f"{name}: dtype is bool, which holds no running results; give an integer or floating type")
+
+
+@function(out="typed", inplace=True, names=("cumulative_sum",))
 def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
     """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+    _refuse_bool("cumsum", dtype)
     return as_type(ops.cumsum(as_type(x, dtype), dim=_dim("cumsum", x, dim, axis), reverse=False), dtype)
 
 
-@function(out=True, inplace=True, names=("cumulative_prod",))
+@function(out="typed", inplace=True, names=("cumulative_prod",))
 def cumprod(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
     """Running product along dim (a 1-d tensor needs none); integers and bools in int64. The gradient is exact where elements are zero."""
+    _refuse_bool("cumprod", dtype)
     return as_type(ops.cumprod(as_type(x, dtype), dim=_dim("cumprod", x, dim, axis)), dtype)
 
 

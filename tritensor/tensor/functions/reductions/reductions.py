@@ -71,7 +71,7 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
 
 
 # Sums
-@function(out=True, quick=quick_reduction("sum"))
+@function(out="typed", quick=quick_reduction("sum"))
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -81,7 +81,7 @@ def sum(
     return as_type(ops.sum(as_type(x, dtype), dim=dims_of("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
 
 
-@function(out=True)
+@function(out="typed")
 def nansum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -99,7 +99,7 @@ def nansum(
     return as_type(ops.sum(as_type(x, dtype), dim=dims, keepdim=kept), dtype)
 
 
-@function(out=True)
+@function(out="typed floats")
 def mean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -109,7 +109,7 @@ def mean(
     return ops.mean(as_type(x, dtype), dim=dims_of("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
 
 
-@function(out=True)
+@function(out="typed floats")
 def nanmean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -119,7 +119,7 @@ def nanmean(
     return ops.div(ops.sum(ops.where(ops.ne(x, x), 0.0, x), dim=dims, keepdim=kept), ops.cast(count, dtype=x.array.dtype))
 
 
-@function(out=True)
+@function(out="typed")
 def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
