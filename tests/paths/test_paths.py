@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import importlib.util
 import pickle
 import subprocess
 import sys
@@ -113,7 +114,7 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
     ("code", "error", "said"),
     [
         ("tt.nn.LSTMCellular", AttributeError, "module 'tritensor.nn' has no attribute 'LSTMCellular'"),
-        ("tt.lobpcg", AttributeError, "module 'tritensor' has no attribute 'lobpcg': torch 2.13 has it, tritensor does not"),
+        ("tt.sspaddmm", AttributeError, "module 'tritensor' has no attribute 'sspaddmm': torch 2.13 has it, tritensor does not"),
         ("tt.softplus", AttributeError, "module 'tritensor' has no attribute 'softplus'; the nearest here is nn.functional.softplus"),
         ("tt.catt", AttributeError, "the nearest here is tritensor.cat"),
         ("tt.compile", AttributeError, "the nearest here is cuda.graph, which captures a whole step"),
@@ -121,10 +122,12 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
         ("tt.ones(2).to_mkldnn", AttributeError, "'Tensor' object has no attribute 'to_mkldnn': torch.Tensor 2.13 has it, tritensor does not"),
         ("tt.nn.Parameter(tt.ones(2)).to_mkldnn", AttributeError, "'Parameter' object has no attribute 'to_mkldnn'"),
         ("tt.ones(2).nothing", AttributeError, "'Tensor' object has no attribute 'nothing'"),
-        ("exec('from tritensor import lobpcg')", ImportError, "has no attribute 'lobpcg': torch 2.13 has it"),
+        ("exec('from tritensor import sspaddmm')", ImportError, "has no attribute 'sspaddmm': torch 2.13 has it"),
         ("exec('from tritensor.nn import CrossMapLRN2d')", ImportError, "torch.nn 2.13 has it"),
         ("exec('import tritensor.nn.quantized')", ModuleNotFoundError, "No module named 'tritensor.nn.quantized'"),
         ("exec('import tritensor.nowhere')", ModuleNotFoundError, "No module named 'tritensor.nowhere'"),
+        ("exec('import tritensor.sparse')", ModuleNotFoundError, "'tritensor.sparse': torch 2.13 has torch.sparse, tritensor has none of its names"),
+        ("exec('from tritensor.sparse import mm')", ImportError, "torch 2.13 has torch.sparse, tritensor has none of its names"),
         ("tt.fx.symbolic_trace(0)", NotImplementedError, "fx.symbolic_trace: not in tritensor: nothing is traced"),
         ("tt.onnx.export(0)", NotImplementedError, "onnx.export: not in tritensor: export to ONNX is not there"),
         ("tt.distributed.all_reduce(0)", NotImplementedError, "distributed.all_reduce: not in tritensor"),
@@ -143,7 +146,8 @@ def test_what_is_not_here_says_so(code: str, error: type[Exception], said: str) 
 def test_what_is_not_here_is_plainly_absent_to_those_who_ask() -> None:
     x = tt.ones(2)
     assert not hasattr(x, "to_mkldnn")
-    assert getattr(tt, "lobpcg", None) is None
+    assert getattr(tt, "sspaddmm", None) is None
+    assert importlib.util.find_spec("tritensor.sparse") is None
     assert "to_mkldnn" not in dir(x)
     x_of_a_user = type("Mine", (tt.Tensor,), {"to_mkldnn": lambda self: 3})(2)
     assert x_of_a_user.to_mkldnn() == 3
@@ -151,9 +155,11 @@ def test_what_is_not_here_is_plainly_absent_to_those_who_ask() -> None:
     absent.listeners.append(lambda path, name, frame: heard.append((path, name)))
     try:
         hasattr(x, "to_mkldnn"), hasattr(tt.nn, "CrossMapLRN2d"), hasattr(tt, "no_such_name")
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("tritensor.sparse")
     finally:
         absent.listeners.pop()
-    assert heard == [("Tensor", "to_mkldnn"), ("nn", "CrossMapLRN2d")]
+    assert heard == [("Tensor", "to_mkldnn"), ("nn", "CrossMapLRN2d"), ("", "sparse")]
 
 
 def test_nothing_is_read_at_import() -> None:

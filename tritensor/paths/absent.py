@@ -82,6 +82,23 @@ class AbsentImportError(_Told, ImportError):
     __module__, __qualname__ = "builtins", "ImportError"
 
 
+class AbsentModuleError(ModuleNotFoundError):
+    """A module that is not here, asked for by `import`. Tracebacks call it by its builtin class."""
+
+    __module__, __qualname__ = "builtins", "ModuleNotFoundError"
+
+
+def refuse_module(path: str) -> NoReturn:
+    """Raise for `import tritensor.<path>`, where PyTorch has a module of that path and this library none of its names."""
+    above, _, name = path.rpartition(".")
+    for listen in listeners:
+        listen(above, name, asking())
+    raise AbsentModuleError(
+        f"No module named 'tritensor.{path}': torch {names.VERSION} has torch.{path}, tritensor has none of its names",
+        name="tritensor." + path,
+    )
+
+
 def refuse(path: str, name: str) -> NoReturn:
     """Raise for a name that the module `path` has not: ImportError inside `from ... import`, else AttributeError."""
     frame = asking()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.paths import names
-from tritensor.paths.absent import refuse
+from tritensor.paths.absent import refuse, refuse_module
 from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
 from tritensor.tensor.publishing.publish import namespaces
 
@@ -149,6 +149,9 @@ class Finder:
             return None
         asked = fullname.removeprefix("tritensor.")
         if not is_here(asked):
+            importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"  # and not somebody who asks whether it is there
+            if importing and asked in names.recorded() and asked != "Tensor":
+                refuse_module(asked)
             return None
         return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
 
