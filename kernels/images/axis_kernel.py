@@ -41,7 +41,7 @@ def _reached(
 def _axes_kernel(
     x, y, elements, channels, result, size, out, scale, inverse, shift, low, spans, taps, strides,
     MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, COUNT: tl.constexpr, PLAIN: tl.constexpr, TAPS: tl.constexpr,
-    F: tl.constexpr, ACC: tl.constexpr, BYTES: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    F: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
     inside = at < elements
@@ -69,13 +69,11 @@ def _axes_kernel(
                     acc += value
                 else:
                     acc += tl.where(there, value * (w_i * w_j * w_k).to(ACC), 0)
-    if BYTES:
-        acc = tl.minimum(tl.maximum(tl.floor(acc + 0.5), 0.0), 255.0)
     tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
 
 
 def accumulator(dtype: np.dtype, plain: bool) -> tl.dtype:
-    """The type that taps are added in: float32 for 16-bit floats and weighted bytes, any other as it is."""
+    """The type that taps are added in: float32 for 16-bit floats, any other as it is."""
     if dtype.kind in "iub" and plain:
         return getattr(tl, np.dtype(np.uint8 if dtype.kind == "b" else dtype).name)
     return tl.float64 if dtype.itemsize == 8 else tl.float32
@@ -101,7 +99,7 @@ def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = 
         tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
         tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
         MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
-        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT), BYTES=x.dtype == np.uint8 and mode not in UNIT,
+        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT),
         CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
     )  # fmt: skip
     return y

@@ -37,10 +37,16 @@ class Axis(NamedTuple):
 
 def axis_of(size: int, out: int, mode: int, align_corners: bool, factor: float | None, dtype: np.dtype) -> Axis:
     """The axis of a resampling: `factor` is the scale that the user gave and means, None where sizes say it."""
-    real = np.float64 if dtype == np.float64 else np.float32
+    real = (
+        np.float64
+        if dtype in (np.float64, np.uint8) and mode not in (NEAREST, EXACT)
+        else np.float64
+        if dtype == np.float64
+        else np.float32
+    )
     if align_corners and mode not in (NEAREST, EXACT, AREA):
         scale = real(size - 1) / real(out - 1) if out > 1 else real(0)
-    elif factor is not None:
+    elif factor is not None and not (mode == NEAREST and out in (size, 2 * size)):  # where PyTorch takes the sizes' word, too
         scale = real(1.0 / factor)
     else:
         scale = real(size) / real(out)

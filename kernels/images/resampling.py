@@ -9,9 +9,11 @@ import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
+from tritensor.kernels.images import resampling_bytes
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import mapped
 from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
+from tritensor.kernels.images.resampling_bytes import in_bytes
 from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 
 Sizes = tuple[int, ...]
@@ -39,11 +41,15 @@ def shape(x: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Facto
 
 def reference(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     """x (N, C, one to three axes) at another `size`, each axis by the map `mode`; `factors`: the scales that the user gave and means, or None."""
-    return cpu.resampled(x, axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), MODES[mode], align_corners)
+    axes = axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
+    if in_bytes(x.dtype, MODES[mode]):
+        return resampling_bytes.resampled(x, axes, MODES[mode], align_corners)
+    return cpu.resampled(x, axes, MODES[mode], align_corners)
 
 
 def forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    return mapped(x, axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), MODES[mode], align_corners)
+    axes = axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
+    return (resampling_bytes.mapped if in_bytes(x.dtype, MODES[mode]) else mapped)(x, axes, MODES[mode], align_corners)
 
 
 def rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
@@ -130,7 +136,7 @@ def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
 def samples(rng: np.random.Generator) -> list[Sample]:
     whole = rng.integers(0, 256, (1, 2, 5, 4)).astype(np.uint8)
     plain: dict[str, Any] = {"size": (3, 7), "align_corners": False, "factors": (None, None)}
-    return [*_samples(rng, False), Sample(whole, mode="nearest", **plain), Sample(whole, mode="cubic", **plain)]
+    return [*_samples(rng, False), *[Sample(whole, mode=m, **plain) for m in ("nearest", "linear", "cubic", "linear-aa")]]
 
 
 def sizes(rng: np.random.Generator) -> list[Sample]:

@@ -11,15 +11,19 @@ from tritensor.kernels.images.axis_maps import AREA, CUBIC_AA, LINEAR_AA, UNIT, 
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.cpu.summation import row_sums
 
-_RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
-_RUN_ROWS = 16  # results of one product of whole rows
+RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
+RUN_ROWS = 16  # results of one product of whole rows
 Blocks = list[tuple[int, int, int, int, np.ndarray]]
 
 
 @lru_cache(maxsize=64)
 def _bands(axis: Axis, mode: int, align_corners: bool, double: bool, adjoint: bool, run: int) -> Blocks:
-    """The map as matrices: results [r0, r1) are cells [c0, c1) times (c1 - c0, r1 - r0)."""
-    t = taps_of(axis, mode, align_corners, double, adjoint)
+    """A map's matrices."""
+    return bands_of(taps_of(axis, mode, align_corners, double, adjoint), run)
+
+
+def bands_of(t: Taps, run: int) -> Blocks:
+    """Tables as matrices: results [r0, r1) are cells [c0, c1) times (c1 - c0, r1 - r0)."""
     found = []
     for r0 in range(0, len(t.cells), run):
         cells, weights, used = (x[r0 : r0 + run] for x in t)
@@ -54,13 +58,20 @@ def _along(x: np.ndarray, dim: int, axis: Axis, mode: int, align_corners: bool, 
         np.take(flat, taps_of(axis, mode, align_corners, double, False).cells[:, 0], 1, out=out, mode="clip")
     elif not finite:
         _by_taps(flat, taps_of(axis, mode, align_corners, double, adjoint), out)
-    elif inner == 1:
-        for r0, r1, c0, c1, band in _bands(axis, mode, align_corners, double, adjoint, _RUN):
-            np.matmul(flat[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
     else:
-        for r0, r1, c0, c1, band in _bands(axis, mode, align_corners, double, adjoint, _RUN_ROWS):
-            np.matmul(band.T, flat[:, c0:c1], out=out[:, r0:r1])
+        out = along_bands(flat, m, _bands(axis, mode, align_corners, double, adjoint, RUN if inner == 1 else RUN_ROWS))
     return out.reshape(*x.shape[:dim], m, *x.shape[dim + 1 :])
+
+
+def along_bands(x: np.ndarray, m: int, bands: Blocks) -> np.ndarray:
+    """x (outer, n, inner) with n mapped to m by matrices."""
+    out = np.empty((x.shape[0], m, x.shape[2]), x.dtype)
+    for r0, r1, c0, c1, band in bands:
+        if x.shape[2] == 1:
+            np.matmul(x[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
+        else:
+            np.matmul(band.T, x[:, c0:c1], out=out[:, r0:r1])
+    return out
 
 
 def channels_last(x: np.ndarray) -> bool:
@@ -69,7 +80,7 @@ def channels_last(x: np.ndarray) -> bool:
 
 
 def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
-    """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once; whole numbers to the nearest."""
+    """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once."""
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     exact, lead = mode in UNIT and not adjoint, 1 if last else 2
@@ -88,7 +99,7 @@ def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: boo
         if a.size != a.out or a.scale != 1 or a.shift or mode in (LINEAR_AA, CUBIC_AA):
             y = _along(y, lead + d, a, mode, align_corners, adjoint, finite)
     if y.dtype != x.dtype:
-        y = np.floor(y + np.float32(0.5)).clip(0, 255).astype(x.dtype) if x.dtype == np.uint8 else y.astype(x.dtype)
+        y = y.astype(x.dtype)
     elif y is x or np.may_share_memory(x, y):
         y = y.copy()
     return np.moveaxis(y, -1, 1) if last else y

@@ -28,6 +28,10 @@ EXPRESSIONS = [
     "F.adaptive_max_pool1d(b, 2)", "F.adaptive_max_pool2d(p, (3, 2))", "F.adaptive_max_pool2d(p, (3, 2), return_indices=True)", "F.adaptive_max_pool2d(p, (None, 1))", "F.adaptive_max_pool3d(p[None], (1, 3, 2), True)", "F.adaptive_max_pool2d(p[0], 2)", "F.adaptive_max_pool1d(x, 2, True)", "F.adaptive_max_pool2d(p, -1)",
     "F.adaptive_max_pool1d_with_indices(b, 2)", "F.adaptive_max_pool2d_with_indices(p, 2)", "F.adaptive_max_pool3d_with_indices(p[None], 2)",
     "F.cosine_similarity(x, y)", "F.cosine_similarity(x, y, 0)", "F.cosine_similarity(x, v, dim=-1)", "F.cosine_similarity(x * 0, y)", "F.cosine_similarity(i, i)", "T.cosine_similarity(x, y, 1, 1e-3)", "F.pairwise_distance(x, y)", "F.pairwise_distance(x, y, 1, keepdim=True)", "F.pairwise_distance(x, v, p=3.0)", "T.pairwise_distance(x, y)", "F.pairwise_distance(o, o)",
+    # images of bytes: each axis rounded, the last one first
+    *[f"F.interpolate((p.detach() * 40 + 120).clamp(0, 255).to(T.uint8), size={size}, mode='{mode}', align_corners={align}, antialias={aa})"
+      for mode in ("bilinear", "bicubic") for size, align, aa in (((7, 9), False, False), ((3, 8), True, False), ((2, 3), False, True), ((5, 5), False, True), ((5, 11), False, False))],
+    *[f"F.interpolate(p.detach().abs().to(T.{t}), scale_factor={factor}, mode='nearest')" for t in ("float32", "uint8") for factor in ("1.1", "2.1", "(1.1, 2.1)", "1.5")],
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {}
