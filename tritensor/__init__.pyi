@@ -1056,6 +1056,9 @@ def lgamma(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def linspace(start: Any, end: Any, steps: _builtins.int, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
 
+def lobpcg(A: Tensor, k: _builtins.int | None = None, B: Tensor | None = None, X: Tensor | None = None, n: _builtins.int | None = None, iK: Tensor | None = None, niter: _builtins.int | None = None, tol: _builtins.float | None = None, largest: _builtins.bool | None = None, method: _builtins.str | None = None, tracker: Any = None, ortho_iparams: Any = None, ortho_fparams: Any = None, ortho_bparams: Any = None) -> tuple[Tensor, Tensor]:
+    """(E, X): the k largest (or smallest) eigenvalues of symmetric matrices A (..., m, m), E (..., k), and their vectors, the columns of X (..., m, k)."""
+
 def log(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The natural logarithm; NaN below 0."""
 

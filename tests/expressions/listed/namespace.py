@@ -126,4 +126,7 @@ EXPRESSIONS = [
     "written(f, 0, 1e40)", "f.masked_fill(f > 0, 1e40)", "f.half().masked_fill(f > 0, -1e9)", "u.masked_fill(u > 3, 300)", "f.index_fill(0, n[:1] * 0, 1e40)", "u.index_fill(0, n[1:2], 300)",
     "T.full_like(u, 300)", "u.new_full((2,), 300)", "T.scatter(f, 0, n[1:2], 1e40)", "F.pad(u, (1, 1), value=300)", "F.pad(f, (1, 1), value=1e40)", "F.pad(u, (1, 1), value=2.7)",
     "T.linspace(0, 300, 3, dtype=T.uint8, device=on)", "T.zeros(2 ** 62, device=on)",
+    # a few eigenpairs by iteration
+    "T.lobpcg(m + m.mT, 1, X=y[:1].mT)[0]", "T.lobpcg((m + m.mT).detach(), 1, largest=False, X=v.detach().reshape(3, 1))[0]", "T.lobpcg((m + m.mT).detach(), B=m.detach() @ m.detach().mT, X=y[:1].detach().mT)[0]",
+    "T.lobpcg(m.detach(), 2)", "T.lobpcg((m + m.mT).detach(), method='basic', X=y[:1].detach().mT, niter=50)[0]",
 ]  # fmt: skip

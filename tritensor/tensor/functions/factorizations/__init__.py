@@ -2,6 +2,7 @@
 
 from tritensor.tensor.functions.factorizations import cholesky as cholesky
 from tritensor.tensor.functions.factorizations import determinants as determinants
+from tritensor.tensor.functions.factorizations import iterated as iterated
 from tritensor.tensor.functions.factorizations import least_squares as least_squares
 from tritensor.tensor.functions.factorizations import lu as lu
 from tritensor.tensor.functions.factorizations import norms as norms
