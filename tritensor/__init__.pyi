@@ -62,6 +62,14 @@ from tritensor.paths.autocast import set_autocast_cpu_enabled as set_autocast_cp
 from tritensor.paths.autocast import set_autocast_dtype as set_autocast_dtype
 from tritensor.paths.autocast import set_autocast_enabled as set_autocast_enabled
 from tritensor.paths.autocast import set_autocast_gpu_dtype as set_autocast_gpu_dtype
+from tritensor.paths.numbers import sym_float as sym_float
+from tritensor.paths.numbers import sym_int as sym_int
+from tritensor.paths.numbers import sym_ite as sym_ite
+from tritensor.paths.numbers import sym_max as sym_max
+from tritensor.paths.numbers import sym_min as sym_min
+from tritensor.paths.numbers import sym_not as sym_not
+from tritensor.paths.numbers import sym_sqrt as sym_sqrt
+from tritensor.paths.numbers import sym_sum as sym_sum
 from tritensor.paths.settings import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from tritensor.paths.settings import get_deterministic_debug_mode as get_deterministic_debug_mode
 from tritensor.paths.settings import get_device_module as get_device_module

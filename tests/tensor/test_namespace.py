@@ -160,3 +160,14 @@ def test_out_says_the_type_to_add_up_in() -> None:
         tt.sum(half, 0, dtype=tt.float64, out=tt.zeros(()))
     with pytest.raises(tt.DTypeError, match=r"^cumsum: dtype is bool, which holds no running results"):
         tt.cumsum(half, 0, out=tt.zeros(4096, dtype=tt.bool))
+
+
+def test_numbers_that_pytorch_traces_are_plain_ones() -> None:
+    assert type(tt.sym_max(4, 3.0)) is float
+    assert tt.sym_sum(1, 2) == 3
+    with pytest.raises(TypeError, match=r"^sym_max: 'a' is of type str; give a number"):
+        tt.sym_max("a", 1)
+    with pytest.raises(TypeError, match=r"^sym_ite: 1, 2, 3; give a bool and two values of one type"):
+        tt.sym_ite(1, 2, 3)
+    with pytest.raises(ValueError, match=r"^sym_sqrt: -1 is negative; give 0 or more"):
+        tt.sym_sqrt(-1)

@@ -31,12 +31,12 @@ if sys.argv[1] == "say":
 MISSING = """import torch
 import torch.nn as nn
 from torch.nn import functional as F
-from torch import lobpcg as eigen
+from torch import sspaddmm as eigen
 """
 REACHED = """import torch
 from torch.optim.lr_scheduler import StepLR
 import numpy
-if hasattr(torch, "lobpcg"):
+if hasattr(torch, "sspaddmm"):
     print("cannot be")
 def later():
     return torch.nn.CrossMapLRN2d(3), torch.sparse.sum, numpy.nothing_at_all
@@ -88,8 +88,8 @@ def test_what_stops_the_script_is_listed(folder: Path) -> None:
     done = ran("-m", "tritensor.run", "missing.py", cwd=folder)
     assert done.returncode == 1
     lines = done.stderr.splitlines()
-    assert any(line.startswith("ImportError: module 'tritensor' has no attribute 'lobpcg': torch 2.13 has it") for line in lines)
-    assert lines[-2:] == ["tritensor.run: 1 name of torch that tritensor has not:", "  missing.py:4: torch.lobpcg"]
+    assert any(line.startswith("ImportError: module 'tritensor' has no attribute 'sspaddmm': torch 2.13 has it") for line in lines)
+    assert lines[-2:] == ["tritensor.run: 1 name of torch that tritensor has not:", "  missing.py:4: torch.sspaddmm"]
 
 
 def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None
     assert "ModuleNotFoundError: No module named 'torch.distributed.fsdp': not in tritensor" in done.stderr
     listed = done.stderr.splitlines()[done.stderr.splitlines().index("tritensor.run: 5 names of torch that tritensor has not:") + 1 :]
     assert listed == [
-        "  reached.py:4: torch.lobpcg",
+        "  reached.py:4: torch.sspaddmm",
         "  reached.py:7: torch.nn.CrossMapLRN2d (not reached)",
         "  reached.py:7: torch.sparse (not reached)",
         "  reached.py:11: torch.Tensor.to_mkldnn",
@@ -131,9 +131,9 @@ def test_within_the_door_imports_are_answered_and_after_it_they_are_as_before() 
 
         assert torch.nn is sys.modules["tritensor.nn"]
         assert torch.__version__ == "2.13.0+tritensor"
-        assert not hasattr(torch, "lobpcg")
+        assert not hasattr(torch, "sspaddmm")
         assert dir(torch) == dir(sys.modules["tritensor"])
-    assert [p.name for p in missing] == ["torch.lobpcg"]
+    assert [p.name for p in missing] == ["torch.sspaddmm"]
     assert sys.modules.get("torch") is before
 
 
@@ -141,8 +141,8 @@ def test_what_is_read_in_the_source(tmp_path: Path) -> None:
     source = tmp_path / "s.py"
     source.write_text(
         "import torch as T, torch.nn.functional as F\nfrom torch.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear\n"
-        "T.ones(2).lobpcg; F.relu; F.fractional_max_pool3d(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
-        "torch.lobpcg\nT.nn.functional.relu.nothing\n"
+        "T.ones(2).sspaddmm; F.relu; F.fractional_max_pool3d(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
+        "torch.sspaddmm\nT.nn.functional.relu.nothing\n"
     )
     found = [(p.line, p.name) for p in in_source(str(source))]
     assert found == [

@@ -21,4 +21,8 @@ EXPRESSIONS = [
     "T.set_autocast_dtype('cpu', T.bfloat16)", "T.set_autocast_cpu_dtype(T.bfloat16)", "T.set_autocast_gpu_dtype(T.float16)",
     "T.is_warn_always_enabled()", "T.set_warn_always(False)", "T.set_warn_always(1)", "T.is_vulkan_available()", "T.is_anomaly_enabled()", "T.legacy_contiguous_format",
     "T.default_generator.initial_seed()", "T.default_generator.manual_seed(3).initial_seed()", "T.default_generator.device",
+    *[f"T.sym_{call}" for call in (
+        "int(2.7)", "int(-2.7)", "int(3)", "int(o)", "float(3)", "float(o)", "max(2, 3.0)", "max(4, 3.0)", "min(2, 3.0)", "max(True, 2)", "min(5, 4)", "not(True)", "not(0)", "not(o)",
+        "sqrt(4)", "sqrt(-1.0)", "sum([1, 2, 3])", "sum((1, 2.5))", "ite(True, 1, 2)", "ite(False, 1, 2)",
+    )],
 ]  # fmt: skip
