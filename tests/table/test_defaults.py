@@ -13,6 +13,7 @@ from tritensor.tensor.publishing.publish import namespaces, public
 OWN: dict[str, dict[str, Any]] = {
     "copy": {"memory_format": tt.contiguous_format},
     "layer_norm": {"axes": 1},
+    "embedding": {"padding_idx": None},
     "sgd_step": {"lr": 0.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False, "first": False, "maximize": False},
     "adam_step": {"lr": 0.0, "step": 0, "weight_decay": 0.0, "decoupled": False, "amsgrad": False, "maximize": False},
     "adam_count": {"lr": 0.0, "decay": 0.0},
