@@ -142,6 +142,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     refuse_whole("norm_except_dim", v, "v")
     if dim == -1:
         return p_norm(v, float(pow), tuple(range(v.ndim)), False)
+    if not v.ndim:
+        raise IndexError(f"norm_except_dim: v has no dimensions, and dim {dim} is to be kept; give dim=-1")
     kept = normal_dim("norm_except_dim", dim, v.ndim)
     return p_norm(v, float(pow), tuple(d for d in range(v.ndim) if d != kept), True)
 

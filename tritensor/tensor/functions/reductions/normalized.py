@@ -48,7 +48,9 @@ def native_layer_norm(
     over = tuple(normalized_shape)
     lead = input.ndim - len(over)
     if not over or tuple(input.array.shape[max(lead, 0) :]) != over:
-        raise ShapeError(f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.array.shape)}")
+        raise ShapeError(
+            f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.array.shape)}; give its last sizes"
+        )
     y = ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
     mean, variance = _moments(_wide(input.detach()), tuple(range(lead, input.ndim)))
     return y, as_type(mean, input.dtype), as_type(_inverse(variance, eps), input.dtype)

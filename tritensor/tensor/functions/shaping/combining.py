@@ -181,7 +181,7 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Tensor:
     for x in tensors:
         shape = tuple(x.array.shape)
         if 0 in shape:
-            raise ShapeError(f"_chunk_cat: a tensor of shape {shape} has no elements")
+            raise ShapeError(f"_chunk_cat: a tensor of shape {shape} has no elements; leave it out")
         if shape[:place] != lead or len(shape) <= place:
             raise ShapeError(f"_chunk_cat: {shape} beside {tuple(tensors[0].array.shape)}; sizes before dim {place} must be the same")
         full = -(-shape[place] // num_chunks) * num_chunks
