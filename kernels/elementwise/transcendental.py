@@ -248,16 +248,6 @@ def _logit_grad(g, x):
     return maths.where(maths.either(x < 0, x > 1), float("nan"), maths.div(g, maths.safe(g, x * (1.0 - x))))
 
 
-def _logit_block(x: np.ndarray, out: np.ndarray) -> None:
-    if x.dtype == np.float32:
-        elementary.logit32(x, out)
-        return
-    np.negative(x, out=out)
-    np.log1p(out, out=out)
-    np.subtract(np.log(x), out, out=out)
-    np.copyto(out, np.log1p((2 * x - 1) / (1 - x)), where=np.abs(x - 0.5) < 0.25)  # there the two logarithms cancel
-
-
 # d erf(x)/dx = 2 / sqrt(pi) exp(-x^2)
 @triton.jit
 def _erf(x):
@@ -422,7 +412,7 @@ elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
 elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
 elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, blocked(_one_minus_square_block))
-elementwise("logit", _logit, _logit_grad, blocked(_logit_block), domain=Domain(0.1, 0.9), kinds=("float",))
+elementwise("logit", _logit, _logit_grad, formulas.unary(_logit), domain=Domain(0.1, 0.9), kinds=("float",))
 elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
 elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))

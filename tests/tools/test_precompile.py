@@ -83,7 +83,7 @@ def test_a_program_with_its_pack_compiles_nothing(tmp_path: Path) -> None:
     assert f"TRITENSOR_PACK={pack}" in said.out
     assert "step" not in said.out + said.err, "what the script prints is not shown"
     assert f"sm_90: {count} of {count} kernels" in said.err
-    env = environment(TRITENSOR_PACK=pack, TRITENSOR_CACHE=tmp_path / "none", TRITON_CACHE_DIR=tmp_path / "no triton")
+    env = environment(TRITENSOR_PACK=pack, TRITENSOR_CACHE=tmp_path / "none", TRITON_CACHE_DIR=tmp_path / "no triton", TRITENSOR_NATIVE=0)
     run = subprocess.run([sys.executable, script, "--width", "48"], env=env, capture_output=True, text=True, check=False, timeout=120)
     assert run.returncode == 0, run.stderr
     assert "sources ['pack']" in run.stdout

@@ -16,21 +16,6 @@ def _again(ufunc: np.ufunc, wrong: np.ndarray, out: np.ndarray, *inputs: np.ndar
         out[where] = ufunc(*(x[where] if x.size != 1 else x for x in inputs))
 
 
-def logit32(x: np.ndarray, out: np.ndarray) -> None:
-    """log(x / (1 - x)) = s log(1 + |2 x - 1| / min(x, 1 - x)), s the sign of 2 x - 1: nothing cancels. float32, to 3 ulp."""
-    y = x + x
-    y -= np.float32(1)
-    least = np.subtract(np.float32(1), x, out=out)
-    np.minimum(x, least, out=least)
-    least += np.float32(0)  # of -0
-    sign = np.bitwise_and(y.view(np.int32), np.int32(-(2**31)))
-    np.abs(y, out=y)
-    y /= least  # below -1 where x is not in [0, 1]
-    np.log1p(y, out=out)
-    bits = out.view(np.int32)
-    bits |= sign
-
-
 def hypot(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """sqrt(a^2 + b^2): float32 through float64, where squares neither overflow nor vanish."""
     if out.dtype != np.float32:
