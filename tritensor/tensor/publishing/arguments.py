@@ -9,6 +9,7 @@ import difflib
 import functools
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, NoReturn
@@ -216,6 +217,26 @@ def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: M
         if type(error) is TypeError and not re.match(r"\w+: ", str(error)):  # Python's own words, which do not say where
             return TypeError(f"{name}: {error}")
     return None
+
+
+def switches(f: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
+    """(place, name) of f's parameters that are True or False and nothing else."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return ()
+    given = f.__annotations__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return tuple((i if i < code.co_argcount else sys.maxsize, n) for i, n in enumerate(names) if given.get(n) in ("bool", bool))
+
+
+def refuse_other_than_switches(
+    f: Callable[..., Any], name: str, found: tuple[tuple[int, str], ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise TypeError where a number stands for True or False: `x.sum(0, 1)` means two dims, and would keep one."""
+    for place, own in found:
+        value = args[place] if place < len(args) else kwargs.get(own, True)
+        if type(value) is not bool and isinstance(value, int | float | np.number):
+            raise TypeError(f"{name}: {public_name(f, own)} is {value}, {_what(value)}; give True or False")
 
 
 def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:

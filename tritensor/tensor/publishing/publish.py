@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from tritensor.dtypes import as_dtype
 from tritensor.errors import DeviceError, DTypeError, ShapeError
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, refuse_shared, write_out, write_over
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.arguments import PublicSignature, first_by_name, mended
+from tritensor.tensor.publishing.arguments import PublicSignature, first_by_name, mended, refuse_other_than_switches, switches
 from tritensor.tensor.publishing.layout import check_layout
 
 public: dict[str, Callable[..., Any]] = {}
@@ -172,12 +173,15 @@ def named(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
 def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | None = None) -> Any:
     """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
     `quick` is asked before f, which is called where it gives None."""
-    shown = name or f.__name__
+    shown, flags = name or f.__name__, switches(f)
+    first = min([place for place, _ in flags], default=sys.maxsize)
     if quick is None:
 
         @wrapper
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if flags and (kwargs or len(args) > first):
+                refuse_other_than_switches(f, shown, flags, args, kwargs)
             try:
                 return f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError, IndexError) as error:
@@ -189,6 +193,8 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
         @wrapper
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
+            if flags and (kwargs or len(args) > first):
+                refuse_other_than_switches(f, shown, flags, args, kwargs)
             try:
                 made = quick(*args, **kwargs) if kwargs else quick(*args)
                 return made if made is not None else f(*args, **kwargs)
@@ -201,11 +207,14 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
 
 
 def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
-    name, exact, typed = f.__name__, kind == "exact", kind in ("typed", "typed floats")
+    name, exact, typed, flags = f.__name__, kind == "exact", kind in ("typed", "typed floats"), switches(f)
+    first = min([place for place, _ in flags], default=sys.maxsize)
 
     @wrapper
     @functools.wraps(f)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if flags and (kwargs or len(args) > first):
+            refuse_other_than_switches(f, name, flags, args, kwargs)
         try:
             if out is None:
                 made = quick(*args, **kwargs) if quick is not None else None
