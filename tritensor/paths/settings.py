@@ -109,7 +109,7 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 @checked
-def set_warn_always(b: bool, /) -> None:
+def set_warn_always(b: Any, /) -> None:
     """Accepted: a warning is given each time, and Python's filters (`warnings.filterwarnings`) choose. Raises TypeError for what is no bool."""
     global _warn_always
     if not isinstance(b, bool):
