@@ -297,7 +297,10 @@ def fold(
     splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
     per_program = cdiv(tiles, splits)
     splits = cdiv(tiles, per_program) if tiles else 1
-    kinds = tuple(3 if k == 0 and not any(steps) else k for k, steps in zip(view.inner_kinds, view.outer_strides, strict=True))
+    # Of nothing there is no value per row either, whatever the strides: it must not be read.
+    kinds = tuple(
+        3 if k == 0 and view.count and not any(steps) else k for k, steps in zip(view.inner_kinds, view.outer_strides, strict=True)
+    )
     targets = tuple(ys) if splits == 1 else tuple(allocate((splits, view.rows), d, xs[0]) for d in states)
     launch(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,

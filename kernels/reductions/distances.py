@@ -330,7 +330,7 @@ def _slopes(d: np.ndarray, dist: np.ndarray, p: float) -> np.ndarray:
         return np.sign(d)
     if math.isinf(p):
         size = np.abs(d)
-        return np.where(size == size.max(-1, keepdims=True), np.sign(d), 0)
+        return np.where(size == size.max(-1, keepdims=True, initial=0), np.sign(d), 0)
     none = (d == 0) | (dist == 0)
     ratio = np.where(none, 1, np.abs(d)) / np.where(none, 1, dist)
     return np.where(none, 0, np.sign(d) * ratio ** d.dtype.type(p - 1))

@@ -20,4 +20,6 @@ EXPRESSIONS = [
     "x[1:].storage_offset()", "x.size()", "x.size(1)", "x.size(2)", "x.numel()", "x.nelement()", "x.dim()", "x.ndimension()", "x.element_size()", "T.atleast_1d(o)", "T.atleast_2d(v)",
     "T.atleast_3d(v)", "T.atleast_3d(x)", "T.atleast_2d((v, o))", "x.clone().t_()", "x.clone().transpose_(0, 1)", "x.clone().squeeze_()", "x.clone().unsqueeze_(0)",
     "b.clone().swapaxes_(0, 1)", "b.clone().swapdims_(0, 2)", "T.positive(k)",
+    "T.cat((i[0].to(T.int16), i[0, :0]))", "T.cat((x[:, :0].float(), e))", "T.cat((k, e))", "T.hstack((f[:0], i[0, :0]))",
+    "T.block_diag(u, T.tensor(3, device=on))", "T.block_diag(T.tensor(1.5, device=on), f.half())",
 ]  # fmt: skip

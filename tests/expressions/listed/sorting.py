@@ -50,4 +50,7 @@ EXPRESSIONS = [
     "T.unravel_index(n, (2, 2))", "T.unravel_index(j, (2, 4))", "T.unravel_index(n, 2)", "T.unravel_index(i, (2, 2))", "T.unravel_index(x, (2, 2))", "T.unravel_index(n, (2, -2))", "T.unravel_index(n, ())",
     "T.unravel_index(n, (2, 2.0))", "T.unravel_index(u, (16, 16))", "T.unravel_index(n, T.Size([3, 1]))", "T.unravel_index(k, (2, 2))",
     "T.ravel(x.t())", "b[:, :, 0].ravel()", "x.ravel()", "T.ravel(b[0, :, 0])", "T.ravel(o)",
+    "T.isin(T.tensor([-0.0, 1.0, 3.0, float('inf'), float('nan')], device=on), T.tensor([0.0, float('nan'), 1.0], device=on))",
+    "T.isin(T.tensor([1.0, float('inf')], device=on), T.tensor([float('nan')] * 2, device=on), invert=True)", "T.unique(o.detach(), dim=0)",
+    "T.unique_consecutive(o.detach(), dim=0)", "T.median(k[:0])", "T.nanmedian(k[:0])", "T.median(u[:0])", "T.median(i[:0].int())", "T.median(x[:0])",
 ]  # fmt: skip

@@ -33,6 +33,7 @@ EXPRESSIONS = [
     *[f"T.pdist(m, {p})" for p in ("p=2", "p=1", "p=0", "p=3.0", "p=float('inf')")], "F.pdist(m)", "T.pdist(v)", "T.pdist(m[:1])", "T.pdist(m, -1.0)", "T.pdist(i)", "x.dist(y)", "x.dist(y, 1)", "T.dist(x, v, float('inf'))",
     "T.max(x, 2.0)", "T.min(x, other=y)", "T.count_nonzero(b, dim=(0, 2))", "T.all(k, dim=(0, 1))", "T.any(k, dim=(0, 1), keepdim=True)", "T.aminmax(x, dim=1)", "T.aminmax(x).min", "T.std_mean(b, (0, 1), keepdim=True)", "T.var_mean(b, dim=(1, 2), correction=0)",
     "T.logsumexp(i, 0)", "T.nansum(s)", "T.nanmean(s[:5])", "T.mean(i, dtype=T.float32)", "T.norm(m, 'fro', dim=(0, 1))", "T.norm(x, 2.5, dim=(0, 1), keepdim=True)", "T.norm(f, dtype=T.float64)", "T.prod(i, 0, dtype=T.float64)", "T.sum(b, (0, 2), dtype=T.float32)",
+    "T.trapezoid(i[:, :0].int())", "T.cumulative_trapezoid(i[:, :0].int())", "T.cumulative_trapezoid(i.to(T.int8), dx=2)",
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why
 MEANT: dict[str, str] = {

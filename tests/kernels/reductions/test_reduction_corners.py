@@ -164,3 +164,58 @@ def test_sums_and_means_of_what_is_a_number(where: str, keepdim: bool) -> None:
     t.nanmean(1)[0].backward()
     assert t.grad is not None
     assert t.grad[0].tolist() == [0.5, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+def test_norms_and_deviations_of_16_bits_fit_though_their_squares_do_not(where: str, dtype: tt.dtype) -> None:
+    x = tt.tensor([-1.0, -10000.0, 0.0, 4096.0], dtype=dtype, device=where)
+    wide = x.float().cpu().numpy().astype(np.float64)
+    near = 2e-3 if dtype is tt.float16 else 1e-2
+    for found, want in (
+        (x.std(), wide.std(ddof=1)),
+        (tt.std_mean(x)[0], wide.std(ddof=1)),
+        (x.norm(), np.linalg.norm(wide)),
+        (x.norm(3), np.linalg.norm(wide, 3)),
+        (tt.linalg.vector_norm(x, 2), np.linalg.norm(wide)),
+    ):
+        assert found.dtype is dtype
+        assert found.item() == pytest.approx(want, rel=near)
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16])
+def test_long_sums_of_16_bits_on_the_way_to_what_fits(dtype: tt.dtype) -> None:
+    x = tt.zeros(70000, dtype=dtype)
+    assert x.logsumexp(0).item() == pytest.approx(math.log(70000), rel=5e-3)
+    assert (x + 2).nanmean().item() == 2.0
+
+
+@pytest.mark.parametrize("where", DEVICES)
+def test_what_was_expanded_to_nothing_is_not_read(where: str) -> None:
+    x = tt.tensor([2.0, 3.0], device=where).reshape(2, 1).expand(2, 0)
+    assert x.sum(1).tolist() == [0.0, 0.0]
+    assert x.prod(1).tolist() == [1.0, 1.0]
+    assert x.all(1).tolist() == [True, True]
+    assert x.any().item() is False
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "want", "steps"),
+    [
+        ([255, 255, 1], tt.uint8, 383.0, [255.0, 383.0]),
+        ([32767, 1, 2], tt.int16, 16385.5, [16384.0, 16385.5]),
+        ([100, 100], tt.int8, 100.0, [100.0]),
+    ],
+)
+def test_trapezoids_of_narrow_integers_do_not_wrap(values: list[int], dtype: tt.dtype, want: float, steps: list[float]) -> None:
+    y = tt.tensor(values, dtype=dtype)
+    assert tt.trapezoid(y).item() == want
+    assert tt.trapezoid(y, dx=2).item() == 2 * want
+    assert tt.cumulative_trapezoid(y).tolist() == steps
+
+
+def test_the_gradient_of_distances_between_points_of_no_coordinates() -> None:
+    x = tt.zeros(2, 1, 0, requires_grad=True)
+    for p in (0.5, 1.0, 2.0, math.inf):
+        (g,) = tt.autograd.grad(tt.cdist(x, x, p=p).sum(), x)
+        assert g.shape == (2, 1, 0)

@@ -12,6 +12,7 @@ from tritensor.array import from_host, to_host
 from tritensor.errors import ArgumentError, DeviceError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.reading.positions import nonzero_columns
 
 LEGACY = 32  # a list shorter than this that holds sequences or slices is a tuple
 
@@ -188,9 +189,10 @@ def _consumes(i: Any) -> int:
 
 def _mask_indices(x: Tensor, mask: Tensor, shape: tuple[int, ...], d: int, name: str) -> tuple[list[Tensor], int]:
     """A boolean mask as integer indices, one per dimension that it covers (one for a 0-d mask, of a new dimension)."""
-    values = to_host(mask.array)  # how many there are decides the result's shape, so the host must know
-    count = values.ndim
-    if values.shape != shape[d : d + count]:
-        raise IndexError(f"{name}: a mask of shape {values.shape} for dims of sizes {shape[d : d + count]}; both must be the same")
-    found = np.nonzero(values) if count else (np.zeros(int(values), np.int64),)
-    return [new_tensor(from_host(np.ascontiguousarray(f), x.device)) for f in found], count
+    given = tuple(mask.array.shape)
+    count = len(given)
+    if given != shape[d : d + count]:
+        raise IndexError(f"{name}: a mask of shape {given} for dims of sizes {shape[d : d + count]}; both must be the same")
+    if not count:
+        return [new_tensor(from_host(np.zeros(int(to_host(mask.array)), np.int64), x.device))], 0
+    return list(nonzero_columns(mask)), count

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import from_host, to_host
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import broadcast, ops
-from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem, index_put, where_true
 from tritensor.tensor.functions.indexing.scattering import lined, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.reading.positions import flat_nonzero
 
 
 def _common(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
@@ -39,13 +40,13 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """
     shape = _common("masked_scatter", x, mask)
     typed("masked_scatter", x, source)
-    full = to_host(ops.expand(mask, shape=shape).array)
-    flat = np.flatnonzero(full)
-    if source.array.size < flat.size:
-        raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {flat.size} that the mask names")
-    first = ops.index_view(reshape_to(source, (source.array.size,)), index=(slice(0, flat.size),))
-    whole = reshape_to(ops.expand(x, shape=shape), (full.size,))
-    places = new_tensor(from_host(flat, x.device))
+    size = math.prod(shape)
+    places = flat_nonzero(reshape_to(ops.expand(mask, shape=shape), (size,)))
+    count = places.array.size
+    if source.array.size < count:
+        raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {count} that the mask names")
+    first = ops.index_view(reshape_to(source, (source.array.size,)), index=(slice(0, count),))
+    whole = reshape_to(ops.expand(x, shape=shape), (size,))
     return no_view(reshape_to(ops.index_put(whole, first, places, dims=(0,), front=False, accumulate=False), shape))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import from_host, is_contiguous, to_host
+from tritensor.array import is_contiguous
 from tritensor.autograd.modes import state
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, ShapeError
 from tritensor.strides import preserve_format
@@ -16,11 +16,12 @@ from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.casting import cast
-from tritensor.tensor.core import Tensor, as_tensor, new_tensor
+from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.indexing.scattering import typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.index import advanced_index, basic_index, entries_of, is_basic
+from tritensor.tensor.reading.positions import flat_nonzero
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:
@@ -75,8 +76,10 @@ def where_true(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x at which a mask of x's shape is True, as a vector; one index into the flattened x. Waits for the device."""
     if mask.device != x.device and mask.device.type != "cpu":
         raise DeviceError(f"getitem: x is on {x.device}, an index on {mask.device}; move it with .to({str(x.device)!r})")
-    flat = new_tensor(from_host(np.flatnonzero(to_host(mask.array)), x.device))
-    return ops.index_get(reshape_to(x, (x.array.size,)), flat, dims=(0,), front=False)
+    places = flat_nonzero(reshape_to(mask, (mask.array.size,)))
+    if places.device != x.device:
+        places = places.to(x.device)
+    return ops.index_get(reshape_to(x, (x.array.size,)), places, dims=(0,), front=False)
 
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:

@@ -58,7 +58,9 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
 
 
 def _factor(dtype: np.dtype, alpha: Any) -> Any:
-    """A number to multiply by, in an unsigned type modulo its width."""
+    """A number to multiply by, of bools their own, in an unsigned type modulo its width."""
+    if dtype == np.bool_:
+        return bool(alpha)
     if isinstance(alpha, int) and dtypes.of(dtype).kind == "uint":
         return int(alpha) % (1 << 8 * dtype.itemsize)
     return alpha

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import is_contiguous, to_host
+from tritensor.array import is_contiguous
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -409,13 +409,20 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, 
 @function
 def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close (see isclose)."""
-    return bool(to_host(isclose(x, other, rtol, atol, equal_nan).array).all())
+    return _all_true(isclose(x, other, rtol, atol, equal_nan))
 
 
 @function
 def equal(x: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements."""
-    return x.array.shape == other.array.shape and bool(to_host(ops.eq(x, other).array).all())
+    return x.array.shape == other.array.shape and _all_true(ops.eq(x, other))
+
+
+def _all_true(flags: Tensor) -> bool:
+    """Whether all are True; one of them, not all, comes from a device."""
+    if isinstance(flags.array, np.ndarray):
+        return bool(flags.array.all())
+    return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
 
 
 @function(inplace=True, out=True)

@@ -171,6 +171,11 @@ def _widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     return diff(x, 1, dim if x.ndim == y.ndim else dim - y.ndim)
 
 
+def _whole(y: Tensor) -> Tensor:
+    """Integers in int64, in which the sum of two neighbours does not wrap."""
+    return ops.cast(y, dtype=np.dtype(np.int64)) if y.array.dtype.kind in "iu" else y
+
+
 def _trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor | None:
     """Twice the area under each step, None where there are no samples."""
     if x is not None and dx is not None:
@@ -180,6 +185,7 @@ def _trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Te
         return None
     if y.array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is bool; cast it to a number type")
+    y = _whole(y)
     sums = ops.add(_part(y, dim, 1, n), _part(y, dim, 0, n - 1))
     width = dx if x is None else _widths(name, y, x, dim)
     return sums if width is None else ops.mul(sums, width)
@@ -194,13 +200,14 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     axis = normal_dim("trapezoid", dim, y.ndim)
     n = y.shape[axis] if y.ndim else 0
     if x is None and n > 2 and y.array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
+        y = _whole(y)
         ends = ops.add(_part(y, axis, 0, 1), _part(y, axis, n - 1, n))
         inner = ops.sum(_part(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
         twice = ops.sum(ops.add(ops.mul(inner, 2), ends), dim=(axis,), keepdim=False)
         return ops.div(twice if dx is None else ops.mul(twice, dx), 2.0)
     areas = _trapezoids("trapezoid", y, x, dx, axis)
     if areas is None:
-        return ops.sum(y, dim=(axis,), keepdim=False)
+        return ops.cast(ops.sum(y, dim=(axis,), keepdim=False), dtype=y.array.dtype)
     return ops.div(ops.sum(areas, dim=(axis + areas.ndim - y.ndim,), keepdim=False), 2.0)
 
 
@@ -210,5 +217,5 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     axis = normal_dim("cumulative_trapezoid", dim, y.ndim)
     areas = _trapezoids("cumulative_trapezoid", y, x, dx, axis)
     if areas is None:
-        return y.clone()
+        return ops.div(y, 2.0) if y.array.dtype.kind in "iu" else y.clone()
     return ops.div(ops.cumsum(areas, dim=axis + areas.ndim - y.ndim, reverse=False), 2.0)

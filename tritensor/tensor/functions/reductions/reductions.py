@@ -70,6 +70,17 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, dtypes.as_dtype(dtype).numpy)
 
 
+def _wide(x: Tensor) -> Tensor:
+    """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
+    kept = dtypes.accumulator(x.array.dtype)
+    return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
+
+
+def _narrow(y: Tensor, x: Tensor) -> Tensor:
+    """What was computed of `_wide(x)`, in x's type."""
+    return y if y.array.dtype == x.array.dtype else ops.cast(y, dtype=x.array.dtype)
+
+
 # Sums
 @function(out="typed", quick=quick_reduction("sum"))
 def sum(
@@ -115,8 +126,9 @@ def nanmean(
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
     x, dims, kept = as_type(x, dtype), dims_of("nanmean", x, dim, axis), _kept(keepdim, keepdims)
-    count = ops.sum(ops.eq(x, x), dim=dims, keepdim=kept)
-    return ops.div(ops.sum(ops.where(ops.ne(x, x), 0.0, x), dim=dims, keepdim=kept), ops.cast(count, dtype=x.array.dtype))
+    wide = _wide(x)
+    count = ops.cast(ops.sum(ops.eq(wide, wide), dim=dims, keepdim=kept), dtype=wide.array.dtype)
+    return _narrow(ops.div(ops.sum(ops.where(ops.ne(wide, wide), 0.0, wide), dim=dims, keepdim=kept), count), x)
 
 
 @function(out="typed")
@@ -170,7 +182,7 @@ def std(
 ) -> Tensor:  # fmt: skip
     """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
     dims, correction = _spread_arguments("std", x, dim, unbiased, correction, axis)
-    return _root(_variance(x, dims, correction, _kept(keepdim, keepdims)))
+    return _deviation(x, dims, correction, _kept(keepdim, keepdims))
 
 
 @function
@@ -188,7 +200,13 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over dims."""
     dims, correction = _spread_arguments("std_mean", x, dim, unbiased, correction, axis)
-    return _root(_variance(x, dims, correction, keepdim)), ops.mean(x, dim=dims, keepdim=keepdim)
+    return _deviation(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+
+
+def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+    """The root of the variance, in x's type, or the real one of a complex x."""
+    y = _root(_variance(_wide(x), dims, correction, keepdim))
+    return y if x.is_complex() else _narrow(y, x)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -333,7 +351,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if x.is_complex():
         x = ops.abs(x)
     if p == 2:
-        return _root(ops.sum_of_squares(x, dim=dims, keepdim=keepdim))
+        return _narrow(_root(ops.sum_of_squares(_wide(x), dim=dims, keepdim=keepdim)), x)
     if p == 0:
         if not x.requires_grad:
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
@@ -342,7 +360,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
-    return _power(ops.sum(_power(ops.abs(x), float(p)), dim=dims, keepdim=keepdim), 1.0 / p)
+    return _narrow(_power(ops.sum(_power(ops.abs(_wide(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x)
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
@@ -364,12 +382,14 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
     dims = dims_of("logsumexp", x, dim, axis)
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    wide = _wide(x)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
-        out = ops.log(ops.sum(ops.exp(x), dim=dims, keepdim=True))
+        out = ops.log(ops.sum(ops.exp(wide), dim=dims, keepdim=True))
     else:
-        top = ops.amax(x.detach().real if x.is_complex() else x.detach(), dim=dims, keepdim=True)
+        top = ops.amax(wide.detach().real if x.is_complex() else wide.detach(), dim=dims, keepdim=True)
         top = ops.where(ops.isfinite(top), top, 0.0)
-        out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(x, top)), dim=dims, keepdim=True)), top)
+        out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(wide, top)), dim=dims, keepdim=True)), top)
+    out = _narrow(out, x)
     if _kept(keepdim, keepdims):
         return out
     return no_view(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))

@@ -92,9 +92,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
         if len(x.array.shape) > 2:
             raise ShapeError(f"block_diag: tensor {k} has shape {tuple(x.array.shape)}; give matrices, vectors or single values")
         blocks.append(x if len(x.array.shape) == 2 else reshape_to(x, (1, x.array.size)))
-    common = blocks[0].array.dtype
-    for x in blocks[1:]:
-        common = dtypes.promote(common, x.array.dtype, "block_diag")
+    common = dtypes.result_type([x.array for x in given], "block_diag")
     width = sum(x.array.shape[1] for x in blocks)
     rows, left = [], 0
     for x in blocks:

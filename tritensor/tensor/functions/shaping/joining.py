@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import dtypes
 from tritensor.array import same_memory, to_host
 from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
@@ -177,12 +178,15 @@ def _listed(name: str, tensors: Tensors) -> list[Tensor]:
 
 @function(method=False, names=("concat", "concatenate"))
 def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch.
+    """Tensors joined along an existing dimension, in the type they promote to; empty ones of shape (0,) add no elements, as in PyTorch.
 
     Raises ShapeError where other sizes disagree, and for an `out` that shares memory with one of them.
     """
     given = _listed("cat", tensors)
     kept = [x for x in given if x.array.shape != (0,)] or given[:1]
+    if len(kept) < len(given):  # what is left out still says which type they all promote to
+        common = dtypes.result_type([x.array for x in given], "cat")
+        kept[0] = kept[0] if kept[0].array.dtype == common else ops.cast(kept[0], dtype=common)
     made = ops.cat(*kept, dim=normal_dim("cat", dim, len(kept[0].array.shape)))
     if out is None:
         return made

@@ -13,8 +13,8 @@ from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.functions.sorting.ordering import put_back
-from tritensor.tensor.functions.sorting.searching import flat_nonzero
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.reading.positions import flat_nonzero
 
 INT64 = np.dtype(np.int64)
 
@@ -60,6 +60,13 @@ def _slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
     return no_view(ops.permute(found, dims=put_back(order)))
 
 
+def _dim(name: str, x: Tensor, dim: int) -> int:
+    """dim counted from the front. IndexError where x has none."""
+    if not x.array.shape:
+        raise IndexError(f"{name}: dim {dim} of a tensor that has no dimensions; leave dim out")
+    return normal_dim(name, dim, len(x.array.shape))
+
+
 def _lines(name: str, x: Tensor, d: int) -> Tensor | None:
     """The slices along d as rows (n, elements); None where there is none. ShapeError where slices have no elements."""
     shape = tuple(x.array.shape)
@@ -93,11 +100,11 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own.
 
     return_inverse adds where each element (slice) is among them, of x's shape (size); return_counts how often each occurs. int64.
-    Raises ShapeError for slices without elements.
+    Raises ShapeError for slices without elements, IndexError for a dim of a 0-d tensor.
     """
     x = x.detach()
-    if dim is not None and x.array.shape:
-        d = normal_dim("unique", dim, len(x.array.shape))
+    if dim is not None:
+        d = _dim("unique", x, dim)
         rows = _lines("unique", x, d)
         keys, shape = (x if rows is None else _ranks(rows)), (x.array.shape[d],)
         keys = ops.reshape(keys, shape=shape) if rows is not None else ops.full(shape=(0,), value=0, dtype=INT64, device=x.device)
@@ -139,8 +146,8 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     if dim is None and not return_inverse and not return_counts and isinstance(x.array, np.ndarray):
         flat = x.array.reshape(-1)
         return new_tensor(flat[_starts_on_host(flat)])
-    if dim is not None and x.array.shape:
-        d = normal_dim("unique_consecutive", dim, len(x.array.shape))
+    if dim is not None:
+        d = _dim("unique_consecutive", x, dim)
         rows, along = _lines("unique_consecutive", x, d), x
         shape: tuple[int, ...] = (x.array.shape[d],)
         if rows is None:
@@ -173,7 +180,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     if n == 0:
         return ops.full(shape=tuple(sought.array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
     row = ops.sort_values(reshape_to(among, (n,)), dim=0)
-    place = ops.clamp(ops.searchsorted(row, sought, right=False, out_int32=False), None, n - 1)
+    upwards = ops.where(ops.ne(row, row), math.inf, row) if row.is_floating_point() else row  # NaN comes last, and no search passes it
+    place = ops.clamp(ops.searchsorted(upwards, sought, right=False, out_int32=False), None, n - 1)
     return (ops.ne if invert else ops.eq)(ops.index_get(row, place, dims=(0,), front=False), sought)
 
 

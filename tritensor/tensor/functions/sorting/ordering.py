@@ -98,8 +98,7 @@ def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
         return picked(x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
     flat = reshape_to(x, (x.array.size,))
     if not x.array.size:
-        nothing = float("nan") if x.is_floating_point() else np.iinfo(x.array.dtype).min
-        return ops.full(shape=(), value=nothing, dtype=x.array.dtype, device=x.device)
+        return _middle_of_nothing(flat)
     plain = flat.detach()
     y = no_view(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     if not (x.tracked and state.enabled):
@@ -108,6 +107,15 @@ def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
     where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
     same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
     return ops.amax(same, dim=(0,), keepdim=False)  # whose gradient is shared among equals
+
+
+def _middle_of_nothing(x: Tensor) -> Tensor:
+    """NaN, in the graph; of other types what PyTorch makes of NaN: True, and of integers the smallest or, of narrow ones, 0."""
+    if x.is_floating_point():
+        return ops.mul(ops.sum(x, dim=(0,), keepdim=False), float("nan"))
+    dtype = x.array.dtype
+    nothing = True if dtype == np.bool_ else np.iinfo(dtype).min if dtype.itemsize >= 4 else 0
+    return ops.full(shape=(), value=nothing, dtype=dtype, device=x.device)
 
 
 @function(out=True)

@@ -15,6 +15,7 @@ from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.reading.positions import nonzero_columns, nonzero_rows
 
 INT64 = np.dtype(np.int64)
 
@@ -80,31 +81,13 @@ def bucketize(input: Operand, boundaries: Tensor, *, out_int32: bool = False, ri
 
 
 # Positions
-def flat_nonzero(flags: Tensor) -> Tensor:
-    """(count,) the positions in a vector of what is not 0. Waits for the device."""
-    if isinstance(flags.array, np.ndarray):
-        return new_tensor(from_host(np.flatnonzero(flags.array), flags.device))
-    count = int(ops.sum(ops.ne(flags, 0), dim=(0,), keepdim=False).item())
-    return ops.reshape(ops.nonzero_static(flags, size=count, fill_value=-1), shape=(count,))
-
-
 @function(out=True)
 def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
     """Positions of the elements that are not 0: (count, ndim), or a vector per dimension. Waits for the device."""
-    x, ndim = x.detach(), len(x.array.shape)
-    if as_tuple and not ndim:
-        x, ndim = ops.reshape(x, shape=(1,)), 1
-    if isinstance(x.array, np.ndarray):
-        found = np.nonzero(x.array) if ndim else ()
-        if as_tuple:
-            return tuple([new_tensor(np.ascontiguousarray(f)) for f in found])
-        columns = np.stack(found) if ndim else np.zeros((0, int(bool(x.array))), np.int64)
-        return new_tensor(columns.T)  # as PyTorch lays it: positions along one dimension lie together
-    count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(ndim)), keepdim=False).item())
-    rows = ops.nonzero_static(x, size=count, fill_value=-1)
-    if as_tuple:
-        return tuple([ops.copy(ops.index_view(rows, index=(slice(None), d))) for d in range(ndim)])
-    return ops.permute(ops.copy(ops.permute(rows, dims=(1, 0))), dims=(1, 0)) if ndim else rows
+    x = x.detach()
+    if not as_tuple:
+        return nonzero_rows(x)
+    return nonzero_columns(x if x.array.shape else ops.reshape(x, shape=(1,)))
 
 
 @function
