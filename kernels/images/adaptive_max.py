@@ -13,11 +13,11 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
-from tritensor.kernels.images.layout import image_for, long_offsets, place, volume
+from tritensor.kernels.images.layout import image_for, place, volume
 from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 

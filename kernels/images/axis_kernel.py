@@ -11,9 +11,9 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import UNIT, Axis, adjoint_span, forward_span, low_of, source, tap, total
-from tritensor.kernels.images.layout import image_for, long_offsets, place, volume
+from tritensor.kernels.images.layout import image_for, place, volume
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 
 BLOCK = 128  # one element a thread: its taps need the registers

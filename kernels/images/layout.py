@@ -41,8 +41,3 @@ def volume(x: CudaArray) -> CudaArray:
     """x (N, C, one to three axes) as (N, C, D, H, W), a view."""
     missing = 5 - len(x.shape)
     return x.as_strided((*x.shape[:2], *(1,) * missing, *x.shape[2:]), (*x.strides[:2], *(0,) * missing, *x.strides[2:]), 0)
-
-
-def long_offsets(*arrays: CudaArray) -> bool:
-    """Whether offsets into one of them can pass 32 bits."""
-    return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)

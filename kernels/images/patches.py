@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import triton
@@ -12,36 +12,19 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
-from tritensor.kernels.images.layout import long_offsets
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.windows import Windows
 from tritensor.table import Sample, Spec, Work, op, ops
 
 Pair = tuple[int, int]
 BLOCK = 128
 
 
-class Grid(NamedTuple):
-    """Sizes of the windows of images (H, W): (OH, OW) of (kh, kw) cells."""
-
-    height: int
-    width: int
-    rows: int
-    cols: int
-    kh: int
-    kw: int
-    sh: int
-    sw: int
-    ph: int
-    pw: int
-    dh: int
-    dw: int
-
-
-def grid_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Grid:
+def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Windows:
     """The windows of an image of `size`; refuses sizes that make none."""
     given = f"{name}: size {tuple(size)}, kernel_size {kernel_size}, dilation {dilation}, padding {padding}, stride {stride}"
     if min(*kernel_size, *dilation, *stride) < 1 or min(padding) < 0:
@@ -51,62 +34,62 @@ def grid_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: P
     )
     if rows < 1 or cols < 1:
         raise ShapeError(f"{given}: the windows, {rows} x {cols}, must be at least 1 x 1")
-    return Grid(*size, rows, cols, *kernel_size, *stride, *padding, *dilation)
+    return Windows(*size, rows, cols, *kernel_size, *stride, *padding, *dilation)
 
 
 # y[n, c, i, j, r, q] = x[n, c, sh r - ph + dh i, sw q - pw + dw j], 0 outside
-@triton.jit(do_not_specialize=["elements", "channels", "grid", "strides"])
-def _im2col_kernel(x, y, elements, channels, grid, strides, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["elements", "channels", "windows", "strides"])
+def _im2col_kernel(x, y, elements, channels, windows, strides, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
     at = positions(LONG_OFFSETS, BLOCK)
     inside = at < elements
-    q = at % grid.cols
-    r = at // grid.cols % grid.rows
-    tap = at // grid.cols // grid.rows
-    j = tap % grid.kw
-    i = tap // grid.kw % grid.kh
-    image = tap // grid.kw // grid.kh
-    h = r * grid.sh - grid.ph + i * grid.dh
-    v = q * grid.sw - grid.pw + j * grid.dw
-    there = inside & (h >= 0) & (h < grid.height) & (v >= 0) & (v < grid.width)
+    q = at % windows.cols
+    r = at // windows.cols % windows.rows
+    tap = at // windows.cols // windows.rows
+    j = tap % windows.kw
+    i = tap // windows.kw % windows.kh
+    image = tap // windows.kw // windows.kh
+    h = r * windows.sh - windows.ph + i * windows.dh
+    v = q * windows.sw - windows.pw + j * windows.dw
+    there = inside & (h >= 0) & (h < windows.height) & (v >= 0) & (v < windows.width)
     from_ = x + image // channels * strides[0] + image % channels * strides[1] + h * strides[2] + v * strides[3]
     tl.store(y + at, tl.load(from_, mask=there, other=0), mask=inside)
 
 
 # y[n, c, h, v] = sum of x[n, c, i, j, r, q] over the windows (r, q) whose cell (i, j) is (h, v)
-@triton.jit(do_not_specialize=["elements", "grid"])
-def _col2im_kernel(x, y, elements, grid, ACC: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
+@triton.jit(do_not_specialize=["elements", "windows"])
+def _col2im_kernel(x, y, elements, windows, ACC: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
     at = positions(LONG_OFFSETS, BLOCK)
     inside = at < elements
-    v = at % grid.width
-    h = at // grid.width % grid.height
-    image = at // grid.width // grid.height
+    v = at % windows.width
+    h = at // windows.width % windows.height
+    image = at // windows.width // windows.height
     acc = tl.zeros((BLOCK,), ACC)
-    for i in range(grid.kh):
-        top = h + grid.ph - i * grid.dh
-        r = top // grid.sh
-        in_rows = inside & (top >= 0) & (top % grid.sh == 0) & (r < grid.rows)
-        for j in range(grid.kw):
-            left = v + grid.pw - j * grid.dw
-            q = left // grid.sw
-            there = in_rows & (left >= 0) & (left % grid.sw == 0) & (q < grid.cols)
-            from_ = (((image * grid.kh + i) * grid.kw + j) * grid.rows + r) * grid.cols + q
+    for i in range(windows.kh):
+        top = h + windows.ph - i * windows.dh
+        r = top // windows.sh
+        in_rows = inside & (top >= 0) & (top % windows.sh == 0) & (r < windows.rows)
+        for j in range(windows.kw):
+            left = v + windows.pw - j * windows.dw
+            q = left // windows.sw
+            there = in_rows & (left >= 0) & (left % windows.sw == 0) & (q < windows.cols)
+            from_ = (((image * windows.kh + i) * windows.kw + j) * windows.rows + r) * windows.cols + q
             acc += tl.load(x + from_, mask=there, other=0).to(ACC)
     tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
 
 
-def _columns(x: Any, g: Grid) -> tuple[int, int, int]:
+def _columns(x: Any, g: Windows) -> tuple[int, int, int]:
     return x.shape[0], x.shape[1] * g.kh * g.kw, g.rows * g.cols
 
 
 def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
     if len(x.shape) != 4 or 0 in x.shape[1:]:
         raise ShapeError(f"im2col: x {tuple(x.shape)}: x must be (N, C, H, W), only its batch may be empty")
-    return Spec(_columns(x, grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)), x.dtype)
+    return Spec(_columns(x, windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)), x.dtype)
 
 
 def im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """The windows of x (N, C, H, W) as columns: (N, C * kh * kw, windows), zeros where a window leaves the image."""
-    g = grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
+    g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     n, c = x.shape[:2]
     if g.ph or g.pw:
         padded = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), x.dtype)
@@ -120,14 +103,14 @@ def im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, paddin
 
 
 def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
-    g = grid_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
+    g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     y = allocate(_columns(x, g), x.dtype, x)
     launch(_im2col_kernel, (cdiv(y.size, BLOCK),), x, y, y.size, x.shape[1], g, x.strides, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)
     return y
 
 
 def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
-    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     taps = g.kh * g.kw
     if len(x.shape) != 3 or x.shape[1] == 0 or x.shape[1] % taps or x.shape[2] != g.rows * g.cols:
         raise ShapeError(
@@ -139,7 +122,7 @@ def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair
 
 def col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """Columns (N, C * kh * kw, windows) added up to images (N, C, *output_size): every cell gets the sum over the windows that hold it."""
-    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     n, c = x.shape[0], x.shape[1] // (g.kh * g.kw)
     columns = x.reshape(n, c, g.kh, g.kw, g.rows, g.cols)
     total = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), np.float32 if is_narrow(x.dtype) else x.dtype)
@@ -154,7 +137,7 @@ def col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dil
 
 
 def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
-    g = grid_of("col2im", output_size, kernel_size, dilation, padding, stride)
+    g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     y = allocate((x.shape[0], x.shape[1] // (g.kh * g.kw), *output_size), x.dtype, x)
     x = dense(x)
     narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8

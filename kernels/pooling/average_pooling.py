@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import pooling_cpu as cpu
 from tritensor.kernels.pooling.max_pooling import (
@@ -25,7 +25,6 @@ from tritensor.kernels.pooling.max_pooling import (
     checked,
     image_for,
     in_order,
-    long_offsets,
     memory_at,
     place,
     sizes,

@@ -17,10 +17,10 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.windows import Windows
 from tritensor.kernels.pooling import pooling_cpu as cpu
-from tritensor.kernels.pooling.pooling_cpu import Windows
 from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 
 Pair = tuple[int, int]
@@ -138,11 +138,6 @@ def _max_gather_kernel(
     n, c, _, _ = place(at, channels, rows, cols, CHANNELS_LAST)
     chosen = tl.load(index + at, mask=inside, other=0)
     tl.store(y + at, tl.load(x + n * x_n + c * x_c + chosen // width * x_h + chosen % width * x_w, mask=inside, other=0), mask=inside)
-
-
-def long_offsets(*arrays: CudaArray) -> bool:
-    """Whether offsets into one of them can pass 32 bits."""
-    return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)
 
 
 def window_type(dtype: np.dtype) -> tl.dtype:

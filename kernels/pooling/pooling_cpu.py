@@ -3,39 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-
-class Windows(NamedTuple):
-    """Sizes of a pooling: images (H, W) to (OH, OW)."""
-
-    height: int
-    width: int
-    rows: int
-    cols: int
-    kh: int
-    kw: int
-    sh: int
-    sw: int
-    ph: int
-    pw: int
-    dh: int
-    dw: int
-
-    @property
-    def quarters(self) -> bool:
-        """Whether it is the common 2 x 2 windows side by side."""
-        return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 0, 0, 1, 1) and (
-            2 * self.rows <= self.height and 2 * self.cols <= self.width
-        )
-
-    @property
-    def apart(self) -> bool:
-        """Whether no two windows share a cell."""
-        return self.sh > (self.kh - 1) * self.dh and self.sw > (self.kw - 1) * self.dw
-
+from tritensor.kernels.parts.windows import Windows
 
 _LAYOUTS = ((0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1))  # NCHW, batch innermost, channels innermost
 

@@ -128,17 +128,8 @@ def function(
     """
     if f is None:
         return functools.partial(
-            function,
-            method=method,
-            free=free,
-            inplace=inplace,
-            out=out,
-            names=names,
-            also=also,
-            maker=maker,
-            quick=quick,
-            namespace=namespace,
-        )
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick, namespace=namespace,
+        )  # fmt: skip
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
     call = _making(f, bool(out)) if maker else _with_out(f, quick, out) if out else checked(f, quick=quick)
@@ -219,7 +210,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: boo
             if out is None:
                 made = quick(*args, **kwargs) if quick is not None else None
                 return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
-            refuse_shared(out, (*args, *kwargs.values()), name)
+            (_refuse_any_shared if exact else refuse_shared)(out, (*args, *kwargs.values()), name)
             if typed and isinstance(out, Tensor) and not (kind == "typed floats" and args and _whole(args[0])):
                 kwargs["dtype"] = _type_of(out, name, kwargs.get("dtype"))
             if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
@@ -231,7 +222,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: boo
             if exact:
                 pairs = [(out, value)] if isinstance(out, Tensor) else zip(out, value, strict=False)
                 for into, result in pairs:
-                    _refuse_other(name, into, result, (*args, *kwargs.values()))
+                    _refuse_other(name, into, result)
             return _stored(out, value, name)
         return call(*args, out=out, **kwargs)
 
@@ -306,14 +297,19 @@ def _type_of(out: Tensor, name: str, dtype: Any) -> Any:
     return out.dtype
 
 
-def _refuse_other(name: str, out: Tensor, value: Tensor, given: tuple[Any, ...]) -> None:
-    """Raise where out is of another type than the result, or shares memory with what was given."""
+def _refuse_any_shared(out: Any, given: tuple[Any, ...], name: str) -> None:
+    """Raise where out can share an element with a tensor that is read, be it the same one in the same place."""
+    for o in out if isinstance(out, list | tuple) else (out,):
+        for x in given:
+            if isinstance(x, Tensor) and isinstance(o, Tensor) and same_memory(x.array, o.array):
+                raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
+
+
+def _refuse_other(name: str, out: Tensor, value: Tensor) -> None:
+    """Raise where out is of another type than the result, or overlaps itself."""
     if out.array.dtype != value.array.dtype:
         raise DTypeError(f"{name}: out is {out.dtype.name}, the result {value.dtype.name}; give an out of that type")
     refuse_overlap(out, name)
-    for x in given:
-        if isinstance(x, Tensor) and type(x.array) is type(out.array) and same_memory(x.array, out.array):
-            raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
 
 
 _NOTHING: Any = object()

@@ -72,7 +72,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """dot of two vectors, the first conjugated."""
     refuse_ndim("vdot", input=(input, 1), other=(other, 1))
-    return ops.matmul(ops.conj(input) if input.is_complex() else input, other)
+    return ops.matmul(input.conj(), other)
 
 
 @function(out=True)

@@ -73,8 +73,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"vecdot: x is {x.dtype.name}; vecdot takes floating and complex types; cast it with .to(float32)")
     _refuse_types("vecdot", x, y, ("x", "y"))
-    if x.is_complex():
-        x = ops.conj(x)
+    x = x.conj()
     shape = broadcast("vecdot", tuple(x.shape), tuple(y.shape), labels=("x", "y"))
     d = normal_dim("vecdot", dim, len(shape))
     if x.array.dtype.itemsize > 2:

@@ -143,7 +143,7 @@ def _variance(
     kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
     count = _count(x, mask, dims, True, kind)
     centred = ops.sub(x, ops.div(ops.sum(shown(name, x, mask, 0), dim=dims, keepdim=True), count))
-    squares = ops.sum(shown(name, ops.mul(centred, ops.conj(centred) if x.is_complex() else centred), mask, 0), dim=dims, keepdim=keepdim)
+    squares = ops.sum(shown(name, ops.mul(centred, centred.conj()), mask, 0), dim=dims, keepdim=keepdim)
     left = _count(x, mask, dims, keepdim, kind)
     return ops.div(squares, ops.maximum(ops.sub(left, float(less)), 0.0))
 

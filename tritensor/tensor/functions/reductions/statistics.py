@@ -74,8 +74,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
 
 
 def _adjoint(x: Tensor) -> Tensor:
-    turned = ops.permute(x, dims=(1, 0))
-    return turned.conj() if x.is_complex() else turned
+    return ops.permute(x, dims=(1, 0)).conj()
 
 
 def _divisor(total: Any, aweights: Tensor | None, w: Tensor | None, correction: int) -> Any:
