@@ -12,6 +12,7 @@ from tritensor.kernels.factorizations.matrices import (
     adjoint,
     columns,
     conjugate,
+    converged,
     diagonal_of,
     identity,
     is_complex,
@@ -47,7 +48,7 @@ def _between(x: Any, values: Any, g: Any) -> Any:
 # a v = v diag(l), a Hermitian
 def _eigh(a: np.ndarray, *, upper: bool) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues from the smallest and orthonormal eigenvectors in columns; one triangle of a is read."""
-    values, vectors = np.linalg.eigh(a, "U" if upper else "L")
+    values, vectors = converged("eigh", np.linalg.eigh, a, "U" if upper else "L")
     return values, vectors
 
 
@@ -90,7 +91,7 @@ op(
 
 def _eigvalsh(a: np.ndarray, *, upper: bool) -> np.ndarray:
     """Eigenvalues of Hermitian matrices from the smallest."""
-    return np.linalg.eigvalsh(a, "U" if upper else "L")
+    return np.asarray(converged("eigvalsh", np.linalg.eigvalsh, a, "U" if upper else "L"))
 
 
 def _eigvalsh_shape(a: Any, *, upper: bool) -> Spec:
@@ -112,7 +113,7 @@ op(
 def _eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Complex eigenvalues in LAPACK's order and eigenvectors of length 1 in columns."""
     whole = _WHOLE[real_type(a.dtype).char]
-    values, vectors = np.linalg.eig(a)
+    values, vectors = converged("eig", np.linalg.eig, a)
     return values.astype(whole, copy=False), vectors.astype(whole, copy=False)
 
 
@@ -153,7 +154,8 @@ op(
 
 def _eigvals(a: np.ndarray) -> np.ndarray:
     """Complex eigenvalues in LAPACK's order."""
-    return np.linalg.eigvals(a).astype(_WHOLE[real_type(a.dtype).char], copy=False)
+    values = np.asarray(converged("eigvals", np.linalg.eigvals, a))
+    return values.astype(_WHOLE[real_type(a.dtype).char], copy=False)
 
 
 def _eigvals_shape(a: Any) -> Spec:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import DTypeError, LinAlgError, ShapeError
 from tritensor.table import ops, refuse_kind
 
 MANY = 32  # matrices of a batch from which on they are worked side by side
@@ -100,6 +100,14 @@ def identity(n: int, of: Any) -> Any:
 
 
 # ---------------------------------------------------------------- for references, which compute on numpy's arrays
+
+
+def converged(name: str, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
+    """What numpy computes by steps that need not end. LinAlgError where they do not, which is of matrices that hold a NaN."""
+    try:
+        return function(*args, **more)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(f"{name}: no convergence; A holds a NaN, or an infinity; look with A.isfinite().all()") from None
 
 
 def batched(a: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
     columns,
+    converged,
     diagonal_of,
     identity,
     is_complex,
@@ -26,7 +27,7 @@ from tritensor.table import Sample, Spec, op, ops
 # a = u diag(s) vh
 def _svd(a: np.ndarray, *, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """u (..., m, k), s (..., k) from the largest, vh (..., k, n), k the smaller of m and n; full: u (m, m) and vh (n, n)."""
-    u, s, v = np.linalg.svd(a, full_matrices=full)
+    u, s, v = converged("svd", np.linalg.svd, a, full_matrices=full)
     return u, s, v
 
 
@@ -112,7 +113,7 @@ op(
 
 def _svdvals(a: np.ndarray) -> np.ndarray:
     """Singular values from the largest."""
-    return np.linalg.svd(a, compute_uv=False)
+    return np.asarray(converged("svdvals", np.linalg.svd, a, compute_uv=False))
 
 
 def _svdvals_shape(a: Any) -> Spec:
@@ -143,10 +144,10 @@ def _pinv(a: np.ndarray, atol: np.ndarray, rtol: np.ndarray, *, hermitian: bool)
     if 0 in a.shape[-2:]:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
-        values, u = np.linalg.eigh(a)
+        values, u = converged("pinv", np.linalg.eigh, a)
         size, v = np.abs(values), u
     else:
-        u, values, vh = np.linalg.svd(a, full_matrices=False)
+        u, values, vh = converged("pinv", np.linalg.svd, a, full_matrices=False)
         size, v = values, vh.swapaxes(-1, -2).conj()
     least = np.maximum(atol, rtol * size.max(axis=-1))[..., None]
     with np.errstate(divide="ignore"):

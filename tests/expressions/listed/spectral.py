@@ -24,6 +24,7 @@ EXPRESSIONS = [
     "p.flatten().stft(8, window=T.ones(8, dtype=T.float64), return_complex=True).istft(8, window=T.ones(8, dtype=T.float64))",
     "T.istft(T.stft(p.flatten(), 6, 2, 6, y.flatten(), return_complex=True), 6, 2, 6, y.flatten(), length=48)", "T.istft(x, 4, window=T.ones(4, dtype=T.float64))",
     "T.istft(T.stft(p.flatten(), 6, 2, 6, y.flatten(), False, return_complex=True), 6, 2, 6, y.flatten(), center=False)",
+    "T.fft.irfft(z[0, :0], 2)", "T.fft.hfft(z[:, :0], 4)",
     "T.istft(z, 2, window=T.ones(2, dtype=T.float64))", "T.istft(z, 3, window=T.ones(3, dtype=T.float64))",
 ]  # fmt: skip
 ON_CPU = True

@@ -198,6 +198,15 @@ REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: L.tensorinv(tt.ones(2, 3), 1), ShapeError, r"^tensorinv: A \(2, 3\) with ind 1 is 2 x 3"),
     (lambda: L.matrix_power(ONE, 0.5), TypeError, r"^matrix_power: n is 0\.5; it must be an int"),
     (lambda: L.householder_product(TWO, tt.ones(2)), ShapeError, r"^householder_product: A \(2, 3\) has more columns than rows"),
+    (
+        lambda: tt.cholesky_inverse(tt.stack([ONE, tt.tril(ONE - 1)])),
+        LinAlgError,
+        r"^cholesky_inverse: matrix 1 of the batch: L is singular: element 1 of",
+    ),
+    *[
+        (lambda f=f: getattr(L, f)(tt.tensor([[float("nan"), 1.0], [1.0, 2.0]])), LinAlgError, rf"^{f}: no convergence; A holds a NaN")
+        for f in ("svd", "svdvals", "pinv", "eig", "eigvals")
+    ],
     (lambda: tt.trace(tt.ones(3)), ShapeError, r"^trace: input \(3,\) has 1 dimensions"),
     (lambda: tt.pca_lowrank(ONE, q=4), ArgumentError, r"^pca_lowrank: q is 4 for A \(3, 3\)"),
     (lambda: tt.addmm(tt.ones(4, 2, 2), tt.ones(2, 2), tt.ones(2, 2)), ShapeError, r"^addmm: input \(4, 2, 2\) does not broadcast"),
@@ -259,3 +268,11 @@ def test_integers_take_whole_numbers() -> None:
     x = tt.ones(1)
     assert x.addbmm_(tt.ones(2, 3, 3), tt.ones(2, 3, 3)) is x
     assert tuple(x.shape) == (3, 3)
+
+
+def test_the_condition_of_singular_matrices_is_infinite_in_every_norm() -> None:
+    both = tt.stack([tt.zeros(2, 2), tt.diag(tt.tensor([2.0, 1.0]))])
+    for p, want in (("nuc", 4.5), ("fro", 2.5), (1, 2.0), (float("inf"), 2.0)):
+        found = L.cond(both, p)
+        assert found[0].item() == float("inf")
+        assert found[1].item() == pytest.approx(want)

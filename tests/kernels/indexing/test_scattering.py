@@ -259,3 +259,9 @@ def test_more_keys_than_a_tile_has() -> None:
             found[on] = now
         for ours, theirs in zip(found["cuda"], found["cpu"], strict=True):
             assert ours == pytest.approx(theirs, rel=1e-12)
+
+
+def test_means_of_more_float16_than_float16_counts() -> None:
+    x, half, at = tt.zeros(1, dtype=tt.float16), tt.full((70000,), 0.5, dtype=tt.float16), tt.zeros(70000, dtype=tt.int64)
+    assert x.scatter_reduce(0, at, half, "mean", include_self=False).tolist() == [0.5]
+    assert x.index_reduce(0, at, half, "mean", include_self=False).tolist() == [0.5]

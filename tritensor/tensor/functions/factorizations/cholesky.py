@@ -52,6 +52,12 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 
 @function(out=True, also={"input": "L"})
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+    """The inverse of A from its Cholesky factor L (its upper one if `upper`). Raises LinAlgError where L has a 0 on its diagonal."""
     refuse_batches("cholesky_inverse", L, "L", square=True)
+    if L.array.size:
+        last = L.ndim - 2
+        zeros = ops.eq(ops.diagonal(L.detach(), offset=0, dim1=last, dim2=last + 1), 0)
+        first = ops.add(ops.argmax(zeros, dim=last, keepdim=False), 1)
+        info = ops.where(ops.any(zeros, dim=(last,), keepdim=False), first, 0)
+        refuse_failed("cholesky_inverse", info, "L is singular: element {0} of its diagonal, counted from 1, is zero")
     return cholesky_solve(identity(L, L.shape[-1]), L, upper)

@@ -168,5 +168,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A.array.dtype, device=A.device), p, (-2, -1), False, None)
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A.array.real.dtype), device=A.device)
     inverse, info = ops.inv(A)
+    singular = ops.reshape(ops.ne(info, 0), shape=(*A.shape[:-2], 1, 1))
+    inverse = ops.where(singular, 0.0, inverse)  # which has norms: there are no singular values of NaN
     product = ops.mul(_matrix_norm("cond", A, p, (-2, -1), False, None), _matrix_norm("cond", inverse, p, (-2, -1), False, None))
     return ops.where(ops.ne(info, 0), math.inf, product)

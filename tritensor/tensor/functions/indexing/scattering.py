@@ -146,5 +146,8 @@ def shared_out(sums: Tensor, counts: Tensor) -> Tensor:
     """Sums divided by counts, of which 0 is as good as 1; whole numbers are rounded down."""
     if sums.array.dtype == np.bool_:
         raise DTypeError("mean: bool has no mean; cast it with .to(...)")
-    divide = ops.div if sums.dtype.is_floating_point or sums.dtype.is_complex else ops.floor_divide
-    return divide(sums, ops.cast(ops.maximum(counts, 1), dtype=sums.array.dtype))
+    counts = ops.maximum(counts, 1)
+    if not sums.dtype.is_floating_point and not sums.dtype.is_complex:
+        return ops.floor_divide(sums, ops.cast(counts, dtype=sums.array.dtype))
+    means = ops.div(sums, ops.cast(counts, dtype=dtypes.accumulator(sums.array.dtype)))  # float16 counts no further than 2048
+    return means if means.array.dtype == sums.array.dtype else ops.cast(means, dtype=sums.array.dtype)

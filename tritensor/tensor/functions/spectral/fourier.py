@@ -181,8 +181,8 @@ def _from_half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, 
 
 def _whole(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
     """(dim, length of the result) of a transform to real numbers: 2 (m - 1) of m values unless n says otherwise."""
-    d, length = _one(name, x, None, dim)
-    length = 2 * (length - 1) if n is None else int(n)
+    d, length = _one(name, x, n, dim)
+    length = 2 * (length - 1) if n is None else length
     _check_lengths(name, (length,))
     return d, length
 
