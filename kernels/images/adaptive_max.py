@@ -29,14 +29,14 @@ INT64 = np.dtype(np.int64)
 
 @triton.jit
 def _first(o, size, out):
-    """The first cell of window o."""
-    return (o.to(tl.int64) * size // out).to(tl.int32)
+    """The first cell of window o, in o's type: 64 bits where the arrays need that."""
+    return (o.to(tl.int64) * size // out).to(o.dtype)
 
 
 @triton.jit
 def _last(o, size, out):
     """The cell after the last one of window o."""
-    return (((o.to(tl.int64) + 1) * size + out - 1) // out).to(tl.int32)
+    return (((o.to(tl.int64) + 1) * size + out - 1) // out).to(o.dtype)
 
 
 # y[n, c, a, b, e] = max of x[n, c] over window (a, b, e), and the flat place of the first largest
@@ -80,12 +80,12 @@ def _adaptive_spread_kernel(
     here = ((i * size[1] + j) * size[2] + k).to(tl.int64)
     total = tl.zeros((BLOCK,), F)
     for a_k in range(spans[0]):
-        a = (i.to(tl.int64) * out[0] // size[0]).to(tl.int32) + a_k
+        a = _first(i, out[0], size[0]) + a_k
         for b_k in range(spans[1]):
-            b = (j.to(tl.int64) * out[1] // size[1]).to(tl.int32) + b_k
+            b = _first(j, out[1], size[1]) + b_k
             in_rows = inside & (a < out[0]) & (b < out[1])
             for e_k in range(spans[2]):
-                e = (k.to(tl.int64) * out[2] // size[2]).to(tl.int32) + e_k
+                e = _first(k, out[2], size[2]) + e_k
                 there = in_rows & (e < out[2])
                 from_ = n * index_strides[0] + c * index_strides[1] + a * index_strides[2] + b * index_strides[3] + e * index_strides[4]
                 chosen = tl.load(index + from_, mask=there, other=-1)

@@ -31,7 +31,7 @@ def _reached(
         i, w, there = source(at, k, size, out, scale, inverse, shift, low, taps, MODE, ALIGN, F)
     else:
         i, w, there = tap(at, k, size, out, scale, shift, sums, MODE, ALIGN, F)
-    return i, w, there
+    return i.to(at.dtype), w, there  # in 64 bits where the arrays need that: the offset of a row may pass 32
 
 
 # y[n, c, d, h, v] = sum over i, j, k of w[d, i] w[h, j] w[v, k] x[n, c, i, j, k], each axis by its own taps

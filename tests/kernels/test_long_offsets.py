@@ -13,6 +13,8 @@ from tests.harness.cases import Case, samples
 from tests.harness.questions import backward_is_rule, forward
 from tritensor.device import device
 from tritensor.kernels.convolution.conv2d import gpu as conv2d
+from tritensor.kernels.images import adaptive_max, axis_kernel, patches
+from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
 from tritensor.kernels.parts import elementwise, reduction
 from tritensor.kernels.pooling import average_pooling, max_pooling
 from tritensor.replay.corner import forget
@@ -22,6 +24,10 @@ GPU = device("cuda", 0)
 PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, by which function, and for which ops
     "max pooling": (max_pooling, "long_offsets", ("max_pool2d", "max_pool2d_scatter", "max_pool2d_gather")),
     "average pooling": (average_pooling, "long_offsets", ("avg_pool2d", "avg_pool2d_spread")),
+    "maps of axes": (axis_kernel, "long_offsets", ("resample", "edge_pad", "edge_pad_adjoint")),
+    "adaptive max pooling": (adaptive_max, "long_offsets", ("adaptive_max_pool",)),
+    "grid sampling": (grid_sampling, "long_offsets", ("grid_sample",)),
+    "patches": (patches, "long_offsets", ("im2col", "col2im")),
     "convolution": (conv2d, "_long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
     "elementwise": (elementwise, "_plan", ("add", "where", "clamp")),
     "reduction": (reduction, "layout", ("sum", "max_dim", "prod")),

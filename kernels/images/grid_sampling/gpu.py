@@ -117,13 +117,15 @@ def _sample_kernel(
     for a in tl.static_range(K if AXES > 2 else 1):
         if AXES > 2:
             i, w_i, _, in_i = _tap(tl.load(numbers + 2, mask=inside, other=0).to(F), a, size[0], MODE, PADDING, ALIGN, F)
+            i = i.to(at.dtype)
         else:
             i, w_i, in_i = 0, 1.0, inside
         for b in tl.static_range(K):
             j, w_j, _, in_j = _tap(down, b, size[1], MODE, PADDING, ALIGN, F)
             for e in tl.static_range(K):
                 k, w_k, _, in_k = _tap(across, e, size[2], MODE, PADDING, ALIGN, F)
-                value = tl.load(from_ + i * strides[2] + j * strides[3] + k * strides[4], mask=inside & in_i & in_j & in_k, other=0)
+                cell = i * strides[2] + j.to(at.dtype) * strides[3] + k.to(at.dtype) * strides[4]
+                value = tl.load(from_ + cell, mask=inside & in_i & in_j & in_k, other=0)
                 acc += value.to(F) * (w_i * w_j * w_k)
     tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
 
@@ -145,6 +147,7 @@ def _grid_gradient_kernel(
     for a in tl.static_range(K if AXES > 2 else 1):
         if AXES > 2:
             i, w_i, s_i, in_i = _tap(tl.load(grid + at * AXES + 2, mask=inside, other=0).to(F), a, size[0], MODE, PADDING, ALIGN, F)
+            i = i.to(at.dtype)
         else:
             i, w_i, s_i, in_i = 0, 1.0, 0.0, inside
         for b in tl.static_range(K):
@@ -152,12 +155,11 @@ def _grid_gradient_kernel(
             for e in tl.static_range(K):
                 k, w_k, s_k, in_k = _tap(across, e, size[2], MODE, PADDING, ALIGN, F)
                 there = inside & in_i & in_j & in_k
+                cell = i * strides[2] + j.to(at.dtype) * strides[3] + k.to(at.dtype) * strides[4]
                 along = tl.zeros((BLOCK,), F)
                 for c in range(channels):
                     arriving = tl.load(g + (n * channels + c) * count + p, mask=inside, other=0).to(F)
-                    value = tl.load(
-                        x + n * strides[0] + c * strides[1] + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0
-                    )
+                    value = tl.load(x + n * strides[0] + c * strides[1] + cell, mask=there, other=0)
                     along += arriving * value.to(F)
                 acc_i += along * (s_i * w_j * w_k)
                 acc_j += along * (w_i * s_j * w_k)
