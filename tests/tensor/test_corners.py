@@ -233,3 +233,16 @@ def test_as_tensor_copies_only_for_another_type_or_device(on: str) -> None:
     assert tt.as_tensor(x, device=other).device.type == other
     both = tt.as_tensor(x, dtype=tt.int64, device=other)
     assert (both.dtype, both.device.type) == (tt.int64, other)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_lerp_ends_where_it_shall(on: str) -> None:
+    """start + 1 * (end - start) is not end where the difference is rounded."""
+    x, end = tt.tensor([1e8, 1.0, -1e8], device=on), tt.tensor([1.0, 1e8, 3.0], device=on)
+    for one in (1.0, tt.ones(3, device=on)):
+        assert tt.lerp(x, end, one).tolist() == end.tolist()
+    for zero in (0.0, tt.zeros(3, device=on)):
+        assert tt.lerp(x, end, zero).tolist() == x.tolist()
+    weight = tt.tensor([0.25, 0.5, 0.75], device=on, requires_grad=True)
+    (g,) = tt.autograd.grad(tt.lerp(x, end, weight).sum(), weight)
+    assert g.tolist() == (end - x).tolist()

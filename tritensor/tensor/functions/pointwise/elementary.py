@@ -341,8 +341,12 @@ def addcdiv(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) 
 
 @function(inplace=True, out=True)
 def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
-    """x + weight * (end - x)."""
-    return ops.add(x, ops.mul(ops.sub(end, x), weight))
+    """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
+    step = ops.sub(end, x)
+    if not isinstance(weight, Tensor):
+        return ops.add(x, ops.mul(step, weight)) if abs(weight) < 0.5 else ops.add(end, ops.mul(step, weight - 1))
+    near = ops.lt(ops.abs(weight), 0.5)
+    return ops.add(ops.where(near, x, end), ops.mul(step, ops.where(near, weight, ops.sub(weight, 1))))
 
 
 @function(inplace=True, out=True)

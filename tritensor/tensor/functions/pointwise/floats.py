@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tritensor import dtypes
@@ -73,9 +74,21 @@ def frexp(x: Tensor) -> Any:
 
 @function(inplace=True, out=True)
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
-    """x * 2^other."""
+    """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
     only_tensors("ldexp", input=x, other=other)
-    return ops.mul(x, ops.pow(2.0, other))
+    kind = dtypes.result_type([x.array, other.array], "ldexp")
+    if kind.kind in "biu":
+        kind = dtypes.default_float().numpy
+    y, left = _of_type(x, kind), _of_type(other, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
+    most = 1 - int(ml_dtypes.finfo(left.array.dtype).minexp)
+    for _ in range(3):  # from the smallest subnormal number to the largest
+        now = ops.clamp(left, -most, most)
+        y, left = ops.mul(y, ops.pow(2.0, now)), ops.sub(left, now)
+    return y
+
+
+def _of_type(x: Tensor, dtype: np.dtype) -> Tensor:
+    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 @function(out=True)
@@ -87,8 +100,7 @@ def float_power(x: Operand, exponent: Operand) -> Tensor:
 def _double(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return float(x) if isinstance(x, bool | int) else x
-    wanted = np.dtype(np.complex128 if x.dtype.is_complex else np.float64)
-    return x if x.array.dtype == wanted else ops.cast(x, dtype=wanted)
+    return _of_type(x, np.dtype(np.complex128 if x.dtype.is_complex else np.float64))
 
 
 def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
