@@ -342,11 +342,11 @@ def addcdiv(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) 
 @function(inplace=True, out=True)
 def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
     """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
-    step = ops.sub(end, x)
+    back = ops.sub(x, end)  # in x's layout
     if not isinstance(weight, Tensor):
-        return ops.add(x, ops.mul(step, weight)) if abs(weight) < 0.5 else ops.add(end, ops.mul(step, weight - 1))
+        return ops.sub(x, ops.mul(back, weight)) if abs(weight) < 0.5 else ops.add(ops.mul(back, 1 - weight), end)
     near = ops.lt(ops.abs(weight), 0.5)
-    return ops.add(ops.where(near, x, end), ops.mul(step, ops.where(near, weight, ops.sub(weight, 1))))
+    return ops.add(ops.mul(back, ops.where(near, ops.neg(weight), ops.sub(1, weight))), ops.where(near, x, end))
 
 
 @function(inplace=True, out=True)

@@ -76,6 +76,8 @@ def frexp(x: Tensor) -> Any:
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
     only_tensors("ldexp", input=x, other=other)
+    if other.is_complex():
+        return ops.mul(x, ops.pow(2.0, other))
     kind = dtypes.result_type([x.array, other.array], "ldexp")
     if kind.kind in "biu":
         kind = dtypes.default_float().numpy
