@@ -246,3 +246,10 @@ def test_lerp_ends_where_it_shall(on: str) -> None:
     weight = tt.tensor([0.25, 0.5, 0.75], device=on, requires_grad=True)
     (g,) = tt.autograd.grad(tt.lerp(x, end, weight).sum(), weight)
     assert g.tolist() == (end - x).tolist()
+
+
+def test_numbers_that_a_type_does_not_hold_are_told_so() -> None:
+    with pytest.raises(OverflowError, match=r"^full_like: -1 does not fit uint8 \(0 to 255\); cast the tensor first$"):
+        tt.full_like(tt.zeros(2, dtype=tt.uint8), -1)
+    with pytest.raises(OverflowError, match=r"^arange: -3 does not fit uint8 \(0 to 255\); cast the tensor first$"):
+        tt.arange(-3, 5, dtype=tt.uint8)

@@ -43,6 +43,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     kind = numpy_type(dtype if dtype is not None else None if inexact else int)
     if inexact and kind.kind in "iu":
         low, high, by = _whole_bounds(low, high, by, kind)
+    if kind.kind in "iu" and low != high:
+        dtypes.as_element(kind, low, "arange")  # refuses what does not fit
     if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
         raise NumberRangeError(
             f"arange: from {low} to {high} by {by} are more numbers than memory can address; give closer bounds or a larger step"

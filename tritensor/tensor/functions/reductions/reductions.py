@@ -70,14 +70,14 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, dtypes.as_dtype(dtype).numpy)
 
 
-def _wide(x: Tensor) -> Tensor:
+def wide(x: Tensor) -> Tensor:
     """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
     kept = dtypes.accumulator(x.array.dtype)
     return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
 
 
-def _narrow(y: Tensor, x: Tensor) -> Tensor:
-    """What was computed of `_wide(x)`, in x's type."""
+def narrow(y: Tensor, x: Tensor) -> Tensor:
+    """What was computed of `wide(x)`, in x's type."""
     return y if y.array.dtype == x.array.dtype else ops.cast(y, dtype=x.array.dtype)
 
 
@@ -126,9 +126,9 @@ def nanmean(
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
     x, dims, kept = as_type(x, dtype), dims_of("nanmean", x, dim, axis), _kept(keepdim, keepdims)
-    wide = _wide(x)
-    count = ops.cast(ops.sum(ops.eq(wide, wide), dim=dims, keepdim=kept), dtype=wide.array.dtype)
-    return _narrow(ops.div(ops.sum(ops.where(ops.ne(wide, wide), 0.0, wide), dim=dims, keepdim=kept), count), x)
+    y = wide(x)
+    count = ops.cast(ops.sum(ops.eq(y, y), dim=dims, keepdim=kept), dtype=y.array.dtype)
+    return narrow(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x)
 
 
 @function(out="typed")
@@ -205,8 +205,8 @@ def std_mean(
 
 def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     """The root of the variance, in x's type, or the real one of a complex x."""
-    y = _root(_variance(_wide(x), dims, correction, keepdim))
-    return y if x.is_complex() else _narrow(y, x)
+    y = _root(_variance(wide(x), dims, correction, keepdim))
+    return y if x.is_complex() else narrow(y, x)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -351,7 +351,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if x.is_complex():
         x = ops.abs(x)
     if p == 2:
-        return _narrow(_root(ops.sum_of_squares(_wide(x), dim=dims, keepdim=keepdim)), x)
+        return narrow(_root(ops.sum_of_squares(wide(x), dim=dims, keepdim=keepdim)), x)
     if p == 0:
         if not x.requires_grad:
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
@@ -360,7 +360,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
-    return _narrow(_power(ops.sum(_power(ops.abs(_wide(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x)
+    return narrow(_power(ops.sum(_power(ops.abs(wide(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x)
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
@@ -382,14 +382,14 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
     dims = dims_of("logsumexp", x, dim, axis)
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
-    wide = _wide(x)
+    y = wide(x)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
-        out = ops.log(ops.sum(ops.exp(wide), dim=dims, keepdim=True))
+        out = ops.log(ops.sum(ops.exp(y), dim=dims, keepdim=True))
     else:
-        top = ops.amax(wide.detach().real if x.is_complex() else wide.detach(), dim=dims, keepdim=True)
+        top = ops.amax(y.detach().real if x.is_complex() else y.detach(), dim=dims, keepdim=True)
         top = ops.where(ops.isfinite(top), top, 0.0)
-        out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(wide, top)), dim=dims, keepdim=True)), top)
-    out = _narrow(out, x)
+        out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(y, top)), dim=dims, keepdim=True)), top)
+    out = narrow(out, x)
     if _kept(keepdim, keepdims):
         return out
     return no_view(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))
