@@ -474,7 +474,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All ways to take one element of each vector, in the order of nested loops: (count, vectors). One vector is returned as it is."""
 
 def cat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+    """Tensors joined along an existing dimension, in the type they promote to; empty ones of shape (0,) add no elements, as in PyTorch."""
 
 def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _builtins.str | None = 'use_mm_for_euclid_dist_if_necessary') -> Tensor:
     """p-norm distances (..., points, others) of points x1 (..., points, n) to others x2 (..., others, n); batches broadcast."""
@@ -495,7 +495,7 @@ def cholesky(input: Tensor, upper: _builtins.bool = False, *, out: Tensor | None
     """The Cholesky factor of positive definite matrices, the upper one if `upper`; see linalg.cholesky."""
 
 def cholesky_inverse(L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+    """The inverse of A from its Cholesky factor L (its upper one if `upper`). Raises LinAlgError where L has a 0 on its diagonal."""
 
 def cholesky_solve(B: Tensor, L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """X with A X = B, for the Cholesky factor L of A (its upper one if `upper`); batches broadcast."""
@@ -540,10 +540,10 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """real + i imag, of two tensors of float32, or of float64, that broadcast. Raises DTypeError for other types, and an `out` of another one."""
 
 def concat(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+    """Tensors joined along an existing dimension, in the type they promote to; empty ones of shape (0,) add no elements, as in PyTorch."""
 
 def concatenate(tensors: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Tensors joined along an existing dimension; empty ones of shape (0,) are left out, as in PyTorch."""
+    """Tensors joined along an existing dimension, in the type they promote to; empty ones of shape (0,) add no elements, as in PyTorch."""
 
 def conj(input: Tensor) -> Tensor:
     """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
@@ -1041,7 +1041,7 @@ def lcm_(input: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of integers, 0 where one of them is 0."""
 
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x * 2^other."""
+    """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
 
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
     """x * 2^other."""
@@ -1050,7 +1050,7 @@ def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""
 
 def lerp(input: Tensor, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
-    """x + weight * (end - x)."""
+    """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
 
 def less(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x < other."""

@@ -418,7 +418,7 @@ class Methods:
         """The Cholesky factor of positive definite matrices, the upper one if `upper`; see linalg.cholesky."""
 
     def cholesky_inverse(self, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-        """The inverse of A from its Cholesky factor L (its upper one if `upper`)."""
+        """The inverse of A from its Cholesky factor L (its upper one if `upper`). Raises LinAlgError where L has a 0 on its diagonal."""
 
     def cholesky_solve(self, L: Tensor, upper: _builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
         """X with A X = B, for the Cholesky factor L of A (its upper one if `upper`); batches broadcast."""
@@ -1009,10 +1009,10 @@ class Methods:
         """The least common multiple of integers, 0 where one of them is 0."""
 
     def ldexp(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """x * 2^other."""
+        """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
 
     def ldexp_(self, other: Tensor) -> Tensor:
-        """x * 2^other."""
+        """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
 
     def le(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x <= other."""
@@ -1021,10 +1021,10 @@ class Methods:
         """Whether x <= other."""
 
     def lerp(self, end: Any, weight: Any, *, out: Tensor | None = None) -> Tensor:
-        """x + weight * (end - x)."""
+        """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
 
     def lerp_(self, end: Any, weight: Any) -> Tensor:
-        """x + weight * (end - x)."""
+        """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
 
     def less(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """Whether x < other."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,9 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """
     shape = _common("masked_scatter", x, mask)
     typed("masked_scatter", x, source)
-    size = math.prod(shape)
-    places = flat_nonzero(reshape_to(ops.expand(mask, shape=shape), (size,)))
+    spread = ops.expand(mask, shape=shape)
+    size = spread.array.size
+    places = flat_nonzero(reshape_to(spread, (size,)))
     count = places.array.size
     if source.array.size < count:
         raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {count} that the mask names")
