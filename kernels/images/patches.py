@@ -16,8 +16,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
-from tritensor.kernels.parts.windows import Windows
+from tritensor.kernels.parts.positions import Windows, long_offsets, positions
 from tritensor.table import Sample, Spec, Work, op, ops
 
 Pair = tuple[int, int]

@@ -17,9 +17,8 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import Windows, long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.kernels.parts.windows import Windows
 from tritensor.kernels.pooling import pooling_cpu as cpu
 from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tritensor.kernels.parts.windows import Windows
+from tritensor.kernels.parts.positions import Windows
 
 _LAYOUTS = ((0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1))  # NCHW, batch innermost, channels innermost
 
