@@ -253,3 +253,16 @@ def test_numbers_that_a_type_does_not_hold_are_told_so() -> None:
         tt.full_like(tt.zeros(2, dtype=tt.uint8), -1)
     with pytest.raises(OverflowError, match=r"^arange: -3 does not fit uint8 \(0 to 255\); cast the tensor first$"):
         tt.arange(-3, 5, dtype=tt.uint8)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_several_steps_of_16_bits_are_rounded_once(on: str) -> None:
+    x = tt.tensor([2048.0, 1.0], dtype=tt.float16, device=on)
+    a, b = tt.tensor([-45.0, 300.0], dtype=tt.float16, device=on), tt.tensor([45.5, 300.0], dtype=tt.float16, device=on)
+    assert tt.addcmul(x, a, b).tolist() == [0.5, float("inf")]  # -2047.5 is no float16
+    assert tt.addcmul(x, a, b, value=0.5)[1].item() == 44992.0  # nor is 90000
+    assert tt.addcdiv(x, a, b, value=2048.0)[0].item() == 22.5
+    assert tt.lerp(x, -x, 0.25).tolist() == [1024.0, 0.5]
+    assert (
+        tt.lerp(tt.tensor(60000.0, dtype=tt.float16, device=on), tt.tensor(-60000.0, dtype=tt.float16, device=on), 0.25).item() == 30000.0
+    )

@@ -43,3 +43,14 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     warn_discarded()
     part = ops.real(x)
     return ops.copy(part, memory_format=preserve_format) if part.array.dtype == dtype else ops.cast(part, dtype=dtype)
+
+
+def widened(x: Tensor) -> Tensor:
+    """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
+    kept = dtypes.accumulator(x.array.dtype)
+    return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
+
+
+def rounded(y: Tensor, dtype: np.dtype) -> Tensor:
+    """What was computed of widened tensors in the type of the result."""
+    return y if y.array.dtype == dtype else ops.cast(y, dtype=dtype)

@@ -10,8 +10,9 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
+from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm, wide
+from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
 from tritensor.tensor.publishing.publish import function
 from tritensor.transfer import from_host
 
@@ -52,7 +53,7 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if ndim < 2:
         raise ShapeError(f"renorm: x {tuple(x.shape)} has {x.ndim} dimensions; it needs two, so that slices are vectors")
     axis = normal_dim("renorm", dim, x.ndim)
-    norms = vector_norm(wide(x), p, tuple(a for a in range(x.ndim) if a != axis), True)
+    norms = vector_norm(widened(x), p, tuple(a for a in range(x.ndim) if a != axis), True)
     scale = ops.where(ops.gt(norms, float(maxnorm)), ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
     return ops.mul(x, as_type(scale, x.dtype))
 

@@ -11,8 +11,9 @@ from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.table import normal_dim, ops
+from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.reductions.reductions import as_type, dims_of, wide
+from tritensor.tensor.functions.reductions.reductions import as_type, dims_of
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
 
@@ -46,7 +47,7 @@ def native_layer_norm(
             f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.array.shape)}; give its last sizes"
         )
     y = ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
-    mean, variance = _moments(wide(input.detach()), tuple(range(lead, input.ndim)))
+    mean, variance = _moments(widened(input.detach()), tuple(range(lead, input.ndim)))
     return y, as_type(mean, input.dtype), as_type(_inverse(variance, eps), input.dtype)
 
 
@@ -61,7 +62,7 @@ def native_group_norm(
     shape = tuple(input.array.shape)
     if group < 1 or C % group or shape[:2] != (N, C) or input.array.size != N * C * HxW:
         raise ShapeError(f"native_group_norm: input {shape}, N {N}, C {C}, HxW {HxW}, group {group}; C must be a multiple of group")
-    rows = reshape_to(wide(input), (N, group, C // group * HxW))
+    rows = reshape_to(widened(input), (N, group, C // group * HxW))
     mean, variance = _moments(rows, (2,))
     rstd = _inverse(variance, eps)
     y = reshape_to(ops.mul(ops.sub(rows, mean), rstd), shape)
@@ -85,7 +86,7 @@ def native_batch_norm(
     if not training and (running_mean is None or running_var is None):
         raise ShapeError("native_batch_norm: without training, running_mean and running_var must be given")
     kept = (1, shape[1]) + (1,) * (len(shape) - 2)
-    x = wide(input)
+    x = widened(input)
     if training:
         mean, variance = _moments(x, tuple(d for d in range(len(shape)) if d != 1))
         _move(running_mean, mean, momentum)
@@ -94,7 +95,7 @@ def native_batch_norm(
     else:
         assert running_mean is not None
         assert running_var is not None
-        mean, variance = reshape_to(wide(running_mean), kept), reshape_to(wide(running_var), kept)
+        mean, variance = reshape_to(widened(running_mean), kept), reshape_to(widened(running_var), kept)
     rstd = _inverse(variance, eps)
     y = _scaled(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
     saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_nothing(x), _nothing(x)]

@@ -12,7 +12,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
-from tritensor.tensor.casting import cast
+from tritensor.tensor.casting import cast, rounded, widened
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
 from tritensor.tensor.functions.reductions.quick import ALL_DIMS, EACH_DIM, quick_reduction
@@ -70,17 +70,6 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
     return cast(x, dtypes.as_dtype(dtype).numpy)
 
 
-def wide(x: Tensor) -> Tensor:
-    """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
-    kept = dtypes.accumulator(x.array.dtype)
-    return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
-
-
-def narrow(y: Tensor, x: Tensor) -> Tensor:
-    """What was computed of `wide(x)`, in x's type."""
-    return y if y.array.dtype == x.array.dtype else ops.cast(y, dtype=x.array.dtype)
-
-
 # Sums
 @function(out="typed", quick=quick_reduction("sum"))
 def sum(
@@ -126,9 +115,9 @@ def nanmean(
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
     x, dims, kept = as_type(x, dtype), dims_of("nanmean", x, dim, axis), _kept(keepdim, keepdims)
-    y = wide(x)
+    y = widened(x)
     count = ops.cast(ops.sum(ops.eq(y, y), dim=dims, keepdim=kept), dtype=y.array.dtype)
-    return narrow(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x)
+    return rounded(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x.array.dtype)
 
 
 @function(out="typed")
@@ -205,8 +194,8 @@ def std_mean(
 
 def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     """The root of the variance, in x's type, or the real one of a complex x."""
-    y = _root(_variance(wide(x), dims, correction, keepdim))
-    return y if x.is_complex() else narrow(y, x)
+    y = _root(_variance(widened(x), dims, correction, keepdim))
+    return y if x.is_complex() else rounded(y, x.array.dtype)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -351,7 +340,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if x.is_complex():
         x = ops.abs(x)
     if p == 2:
-        return narrow(_root(ops.sum_of_squares(wide(x), dim=dims, keepdim=keepdim)), x)
+        return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim)), x.array.dtype)
     if p == 0:
         if not x.requires_grad:
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
@@ -360,7 +349,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
-    return narrow(_power(ops.sum(_power(ops.abs(wide(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x)
+    return rounded(_power(ops.sum(_power(ops.abs(widened(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x.array.dtype)
 
 
 def _power(x: Tensor, exponent: float) -> Tensor:
@@ -382,14 +371,14 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
     dims = dims_of("logsumexp", x, dim, axis)
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
-    y = wide(x)
+    y = widened(x)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
         out = ops.log(ops.sum(ops.exp(y), dim=dims, keepdim=True))
     else:
         top = ops.amax(y.detach().real if x.is_complex() else y.detach(), dim=dims, keepdim=True)
         top = ops.where(ops.isfinite(top), top, 0.0)
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(y, top)), dim=dims, keepdim=True)), top)
-    out = narrow(out, x)
+    out = rounded(out, x.array.dtype)
     if _kept(keepdim, keepdims):
         return out
     return no_view(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))
