@@ -50,6 +50,11 @@ def ops() -> list[str]:
     return lines
 
 
+def _names(code: types.CodeType) -> set[str]:
+    """The names that a function's code reads, and those of the functions inside it."""
+    return set(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+
+
 def composed() -> list[str]:
     """Public functions without an op of their name, and the ops that their own code names."""
     found: dict[str, Any] = {n: f for n, f in public.items() if n not in registry and not isinstance(f, type)}
@@ -64,7 +69,8 @@ def composed() -> list[str]:
             continue
         body = inspect.unwrap(f)
         own = "" if body.__name__ == name.removeprefix("F.") else f" (`{body.__name__}` under another name)"
-        used = sorted(set(body.__code__.co_names) & set(registry)) if "ops" in body.__code__.co_names else []
+        names = _names(body.__code__)
+        used = sorted(names & set(registry)) if "ops" in names else []
         lines.append(f"- `{name}`{own}" + (": " + ", ".join(f"`{u}`" for u in used) if used else ""))
     return lines
 
