@@ -1044,7 +1044,7 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
 
 def ldexp_(input: Tensor, other: Tensor) -> Tensor:
-    """x * 2^other."""
+    """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
 
 def le(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x <= other."""

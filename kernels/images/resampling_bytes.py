@@ -12,10 +12,10 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import CUBIC, CUBIC_AA, LINEAR, LINEAR_AA, Axis, Taps, forward_span, tap, taps_of, total
-from tritensor.kernels.images.layout import image_for, long_offsets, place, volume
+from tritensor.kernels.images.layout import image_for, place, volume
 from tritensor.kernels.images.resampling_cpu import RUN, RUN_ROWS, Blocks, along_bands, bands_of, channels_last
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 
 WEIGHTED = (LINEAR, CUBIC, LINEAR_AA, CUBIC_AA)
@@ -112,7 +112,7 @@ def _bytes_kernel(
     for k in range(TAPS if TAPS > 0 else spans):
         i, w, there = _weight(o, k, size, out, scale, sums, MODE, ALIGN, TAPS)
         whole = (w * unit + tl.where(w < 0, -0.5, 0.5)).to(tl.int32)
-        value = tl.load(from_ + i * strides[2 + AXIS], mask=inside & there, other=0).to(tl.int32)
+        value = tl.load(from_ + i.to(at.dtype) * strides[2 + AXIS], mask=inside & there, other=0).to(tl.int32)
         acc += tl.where(inside & there, value * whole, 0)
     acc = (acc + unit.to(tl.int32) // 2) >> bits
     tl.store(y + at, tl.minimum(tl.maximum(acc, 0), 255).to(tl.uint8), mask=inside)
