@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -54,3 +56,14 @@ def widened(x: Tensor) -> Tensor:
 def rounded(y: Tensor, dtype: np.dtype) -> Tensor:
     """What was computed of widened tensors in the type of the result."""
     return y if y.array.dtype == dtype else ops.cast(y, dtype=dtype)
+
+
+def in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tensor:
+    """A function of several steps; where its result is a 16-bit float they are taken in float32, and rounded once."""
+    operands = (x, *others)
+    if x.array.shape and x.array.dtype.itemsize > 2:  # so is the result, then
+        return function(*operands)
+    kind = dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands])
+    if not dtypes.is_float(kind) or kind.itemsize > 2:
+        return function(*operands)
+    return rounded(function(*[widened(x) if isinstance(x, Tensor) else x for x in operands]), kind)

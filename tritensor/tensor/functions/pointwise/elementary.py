@@ -12,7 +12,7 @@ from tritensor import dtypes
 from tritensor.array import is_contiguous
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
-from tritensor.tensor.casting import rounded, widened
+from tritensor.tensor.casting import in_float32
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
@@ -331,30 +331,19 @@ def _largest(dtype: np.dtype) -> Any:
 @function(inplace=True, out=True)
 def addcmul(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
     """x + value * tensor1 * tensor2."""
-    return _in_float32(lambda x, a, b: ops.add(x, _scaled(ops.mul(a, b), value)), x, tensor1, tensor2)
+    return in_float32(lambda x, a, b: ops.add(x, _scaled(ops.mul(a, b), value)), x, tensor1, tensor2)
 
 
 @function(inplace=True, out=True)
 def addcdiv(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
     """x + value * tensor1 / tensor2."""
-    return _in_float32(lambda x, a, b: ops.add(x, _scaled(ops.div(a, b), value)), x, tensor1, tensor2)
-
-
-def _in_float32(function: Callable[..., Tensor], x: Tensor, *others: Operand) -> Tensor:
-    """A function of several steps; where its result is a 16-bit float they are taken in float32, and rounded once."""
-    operands = (x, *others)
-    if x.array.shape and x.array.dtype.itemsize > 2:  # so is the result, then
-        return function(*operands)
-    kind = dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands])
-    if not dtypes.is_float(kind) or kind.itemsize > 2:
-        return function(*operands)
-    return rounded(function(*[widened(x) if isinstance(x, Tensor) else x for x in operands]), kind)
+    return in_float32(lambda x, a, b: ops.add(x, _scaled(ops.div(a, b), value)), x, tensor1, tensor2)
 
 
 @function(inplace=True, out=True)
 def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
     """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
-    return _in_float32(_lerp, x, end, weight)
+    return in_float32(_lerp, x, end, weight)
 
 
 def _lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
