@@ -157,9 +157,9 @@ def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, 
     return (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
 
 
-def _tile_shape(rows: int, cols: int, crossed: bool) -> tuple[int, int]:
+def _tile_shape(rows: int, cols: int, crossed: bool, large: int = LARGE) -> tuple[int, int]:
     """Rows and columns of a tile. `crossed`: some array is contiguous along the rows, so that a square tile serves both ways."""
-    total = SMALL if rows * cols <= FEW else LARGE
+    total = SMALL if rows * cols <= FEW else large
     if rows == 1:
         return 1, total
     across = total
@@ -173,15 +173,15 @@ def _tile_shape(rows: int, cols: int, crossed: bool) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=4096)
-def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]) -> Plan:
-    """The plan of a call with result `shape` and arrays of these (shape, strides)."""
+def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], large: int = LARGE) -> Plan:
+    """The plan of a call with result `shape` and arrays of these (shape, strides), in tiles of `large` elements where there are many."""
     expanded = [_expanded(shape, own, steps) for own, steps in layouts]
     order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))  # as the result lies, so that it is written along memory
     sizes, strides = collapse(tuple([shape[d] for d in order]), [tuple([steps[d] for d in order]) for steps in expanded])
     cols = sizes[-1]
     rows = math.prod(sizes[:-1])
     crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)
-    tile = _tile_shape(rows, cols, crossed)
+    tile = _tile_shape(rows, cols, crossed, large)
     reach = max(sum(abs(step) * (size - 1) for step, size in zip(s, sizes, strict=True)) for s in strides)
     grid = (-(-rows // tile[0]) * -(-cols // tile[1]),)
     long_offsets = max(reach, rows * cols) >= 2**31 - 2 * LARGE
@@ -198,9 +198,9 @@ def _scalar(value: Any, dtype: np.dtype) -> Any:
 
 
 def run(
-    formulas: Sequence[Any], picks: Sequence[Sequence[int]], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype
+    formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype, heavy: int = 0
 ) -> None:
-    """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers."""
+    """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers. `heavy`: see elementwise."""
     shape = outs[0].shape
     if 0 in shape:
         return
@@ -223,7 +223,8 @@ def run(
                 place.append(seen_numbers)
                 seen_numbers += 1
         picks = [[place[k] for k in pick] for pick in picks]
-    plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]))
+    large = 128 * 16 // max(heavy, *[x.itemsize for x in (*outs, *arrays)]) if heavy else LARGE
+    plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]), large)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
         FORMULAS=tuple(formulas), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double or scalars_as == np.float64 else tl.float32,
@@ -275,7 +276,9 @@ def _result_type(result: str, dtype: np.dtype) -> np.dtype:
     return dtype if result == "same" else np.dtype(result)
 
 
-def forward_of(formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str) -> Callable[..., CudaArray]:
+def forward_of(
+    formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str, heavy: int = 0
+) -> Callable[..., CudaArray]:
     """The forward corner of a formula of `inputs` and then `attributes` (given with their defaults)."""
     formulas = (formula,)
     picks = (tuple(range(len(inputs) + len(attributes))),)
@@ -290,6 +293,7 @@ def forward_of(formula: Any, name: str, inputs: Sequence[str], attributes: dict[
             arrays + tuple([attrs.get(a, default) for a, default in attributes.items()]) if attributes else arrays,
             (out,),
             first.dtype,
+            heavy,
         )
         return out
 
@@ -297,27 +301,27 @@ def forward_of(formula: Any, name: str, inputs: Sequence[str], attributes: dict[
     return forward
 
 
-def backward_of(gradients: Sequence[Any]) -> Any:
+def backward_of(gradients: Sequence[Any], heavy: int = 0) -> Any:
     """The backward corner of gradient formulas, one per input (None where there is none).
 
     Formulas that name the same values share one launch; others are launched apart, so that each keeps only what it names.
     """
     named = {_names(f)[1:] for f in gradients if f is not None}
     if len(gradients) > 1 and len(named) == 1 and () not in named:
-        return _joint_backward(gradients, named.pop())
-    return tuple(None if f is None else _pass if f is unchanged else _one_backward(f) for f in gradients)
+        return _joint_backward(gradients, named.pop(), heavy)
+    return tuple(None if f is None else _pass if f is unchanged else _one_backward(f, heavy) for f in gradients)
 
 
 def _pass(g: Any) -> Any:
     return g
 
 
-def _one_backward(formula: Any) -> Callable[..., CudaArray]:
+def _one_backward(formula: Any, heavy: int) -> Callable[..., CudaArray]:
     picks = (tuple(range(len(_names(formula)))),)
 
     def backward(g: CudaArray, *named: Any) -> CudaArray:
         out = allocate_result((g, *named), g.shape, g.dtype)
-        run((formula,), picks, (g, *named), (out,), g.dtype)
+        run((formula,), picks, (g, *named), (out,), g.dtype, heavy)
         return out
 
     backward.__signature__ = blocks.signature(_names(formula))  # type: ignore[attr-defined]
@@ -325,7 +329,7 @@ def _one_backward(formula: Any) -> Callable[..., CudaArray]:
     return backward
 
 
-def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[..., tuple[CudaArray | None, ...]]:
+def _joint_backward(gradients: Sequence[Any], names: Sequence[str], heavy: int) -> Callable[..., tuple[CudaArray | None, ...]]:
     picks = tuple(range(len(names) + 1))
 
     def backward(g: CudaArray, *named: Any) -> tuple[CudaArray | None, ...]:
@@ -335,7 +339,7 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str]) -> Callable[
         found = [f for f in wanted if f is not None]
         if not found:
             return tuple(outs)
-        run(found, [picks] * len(found), (g, *values), [y for y in outs if y is not None], g.dtype)
+        run(found, [picks] * len(found), (g, *values), [y for y in outs if y is not None], g.dtype, heavy)
         return tuple(outs)
 
     backward.__signature__ = blocks.signature(("g", *names, "needs"))  # type: ignore[attr-defined]
@@ -361,6 +365,7 @@ def elementwise(
     domain: Domain | tuple[Domain, ...] = ANYWHERE,
     scalars: bool = True,
     holomorphic: bool = True,
+    heavy: int = 0,
     dtypes: tuple[str, ...] = FLOATS,
     extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
@@ -383,6 +388,8 @@ def elementwise(
         rule, backward, reference_backward, forward: corners to use in place of those made here.
         domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
         holomorphic: as in `op`.
+        heavy: where a formula keeps so many values that the registers do not hold eight elements' at a time: bytes of the narrowest type that it
+            computes in, and a thread gets 16 bytes of that or of the widest array's.
         scalars: whether a Python number may stand for an input in samples.
         native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
             floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.
@@ -392,7 +399,7 @@ def elementwise(
     if gradients is not None:
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         rule = rule or tuple(None if f is None else spellings.twin(f, spellings.on_tensors) for f in gradients)
-        backward = backward or backward_of(gradients)
+        backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
             None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
         )
@@ -412,7 +419,8 @@ def elementwise(
         )
     domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
     return op(
-        name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result),
+        name, reference, shape=shape_rule(name, inputs, result, kinds),
+        forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
         broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes,
         samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),

@@ -64,5 +64,6 @@ for _name, _formula, _domain in (
         kinds=("float",),
         domain=_domain,
         samples=formulas.few(_domain),
+        heavy=2,
         dtypes=("float32", "float64"),
     )

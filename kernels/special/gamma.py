@@ -54,10 +54,10 @@ for _name, _formula, _gradient in (
 ):  # fmt: skip
     elementwise(
         _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, samples=formulas.few(_POSITIVE, extra=_left),
-        dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES,
+        dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES, heavy=2,
     )  # fmt: skip
 _ZETA = (Domain(1.5, 6.0), Domain(0.4, 9.0))
 elementwise(
     "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=_ZETA, samples=formulas.few(*_ZETA, extra=_negative),
-    dtypes=_TYPES,
+    dtypes=_TYPES, heavy=2,
 )  # fmt: skip

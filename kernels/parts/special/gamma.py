@@ -157,9 +157,10 @@ def _term(y, b, s, k, v):
 # sum of (q + k)^-s over k >= 0: ten terms, and the rest by Euler and Maclaurin, DLMF 25.11.5 with its B2j / (2j)!; s > 1, q > 0
 @triton.jit
 def _zeta_right(s, q):
-    total = maths.pow(q, -s)
-    for k in range(1, 10):
-        total += maths.pow(q + k, -s)
+    total, last = maths.zeros(s + q), maths.zeros(s + q)
+    for k in range(11):
+        total = total + last
+        last = maths.pow(q + k, -s)
     w = q + 10.0
     v = maths.div(maths.ones(w), w * w)
     y = _term(s * v * 0.0 + 8.586062056277845e-15, -3.3896802963225827e-13, s, 15.0, v)
@@ -170,9 +171,8 @@ def _zeta_right(s, q):
     y = _term(y, 3.306878306878307e-05, s, 5.0, v)
     y = _term(y, -0.001388888888888889, s, 3.0, v)
     y = _term(y, 0.08333333333333333, s, 1.0, v)
-    last = maths.pow(w, -s)
     rest = maths.div(w, s - 1.0) + (0.5 + maths.div(s, w) * y)
-    return total + maths.where(last == 0, 0.0, last * rest)
+    return maths.where(last == 0, total, total + last * rest)
 
 
 # For q < 0 the sum over all whole k, which depends on q's fraction f alone: zeta(s, q) = zeta(s, f) + (-1)^s (zeta(s, 1 - f) - zeta(s, 1 - q))
@@ -181,11 +181,12 @@ def zeta(s, q):
     """The sum of (q + k)^-s over k = 0, 1, ...: infinite at s = 1 and at q = 0, -1, ...; NaN for s < 1, and for q < 0 where s is not whole."""
     left = q <= 0
     f = q - maths.floor(q)
-    y = _zeta_right(s, maths.where(left, f, q))
-    mirrored = 1.0 - f
-    rest = _zeta_right(s, mirrored) - _zeta_right(s, maths.maximum(1.0 - q, mirrored))
-    half = 0.5 * s
-    y = maths.where(left, y + maths.where(half == maths.floor(half), rest, -rest), y)
+    y = maths.zeros(s + q)
+    for k in range(3 if maths.any(left) else 1):
+        mirrored = 1.0 - f
+        part = _zeta_right(s, maths.where(k == 0, maths.where(left, f, q), maths.where(k == 1, mirrored, maths.maximum(1.0 - q, mirrored))))
+        even = 0.5 * s == maths.floor(0.5 * s)
+        y = maths.where(k == 0, part, maths.where(left, maths.where(even == (k == 1), y + part, y - part), y))
     y = maths.where(left & (s != maths.floor(s)), float("nan"), y)
     y = maths.where(left & (f == 0), float("inf"), y)
     y = maths.where(s > 1.0, y, float("nan"))
