@@ -25,7 +25,6 @@ from tritensor.table import registry
 
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
 _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
-_FULL = "the assembler stops at 32 registers, with which a multiprocessor is full, and parks 4 bytes outside the innermost loop"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,
@@ -33,7 +32,6 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "amin", "forward", "float64", 90): _OLDER,
     ("3.6", "asin", "backward", "float64", 90): _OLDER,
     ("3.6", "acosh", "backward", "float64", 90): _OLDER,
-    **{("3.9", "resample", "backward", kind, 90): _FULL for kind in ("float16", "bfloat16", "float32")},
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
 }

@@ -12,6 +12,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import UNIT, Axis, adjoint_span, forward_span, low_of, source, tap, total
 from tritensor.kernels.images.layout import image_for, place, volume
+from tritensor.kernels.parts.float8 import BYTE, is_float8
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
@@ -50,7 +51,7 @@ def _axes_kernel(
     total_d = total(d, size[0], scale[0], taps[0], MODE, F) if COUNT > 2 and not ADJOINT else 1.0
     total_h = total(h, size[1], scale[1], taps[1], MODE, F) if COUNT > 1 and not ADJOINT else 1.0
     total_v = total(v, size[2], scale[2], taps[2], MODE, F) if not ADJOINT else 1.0
-    from_ = x + n * strides[0] + c * strides[1]
+    start = n * strides[0] + c * strides[1]
     for a in range((TAPS if TAPS > 0 else spans[0]) if COUNT > 2 else 1):
         i, w_i, in_i = _reached(
             d, a, total_d, size[0], out[0], scale[0], inverse[0], shift[0], low[0], taps[0], COUNT > 2, MODE, ALIGN, ADJOINT, F
@@ -64,7 +65,7 @@ def _axes_kernel(
                     v, e, total_v, size[2], out[2], scale[2], inverse[2], shift[2], low[2], taps[2], True, MODE, ALIGN, ADJOINT, F
                 )
                 there = inside & in_i & in_j & in_k
-                value = tl.load(from_ + i * strides[2] + j * strides[3] + k * strides[4], mask=there, other=0).to(ACC)
+                value = tl.load(x + (start + i * strides[2] + j * strides[3] + k * strides[4]), mask=there, other=0).to(ACC)
                 if PLAIN:
                     acc += value
                 else:
@@ -74,8 +75,8 @@ def _axes_kernel(
 
 def accumulator(dtype: np.dtype, plain: bool) -> tl.dtype:
     """The type that taps are added in: float32 for 16-bit floats, any other as it is."""
-    if dtype.kind in "iub" and plain:
-        return getattr(tl, np.dtype(np.uint8 if dtype.kind == "b" else dtype).name)
+    if dtype.kind in "iu" and plain:
+        return getattr(tl, dtype.name)
     return tl.float64 if dtype.itemsize == 8 else tl.float32
 
 
@@ -91,15 +92,16 @@ def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = 
     forward = tuple(forward_span(a, mode) for a in full)
     spans = tuple(adjoint_span(a, mode) for a in full) if adjoint else forward
     fixed = max(spans[-len(axes) :]) <= 4 and len(set(spans[-len(axes) :])) == 1
-    source_ = volume(x.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else x)
-    target = memory.view(np.dtype(np.uint8)) if x.dtype.kind == "b" else memory
+    as_bytes = x.dtype.kind == "b" or is_float8(x.dtype)  # float8 is only moved: the adjoint refuses it
+    source_ = volume(x.view(BYTE) if as_bytes else x)
+    target = memory.view(BYTE) if as_bytes else memory
     launch(
         _axes_kernel, (cdiv(y.size, BLOCK),), source_, target, y.size, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
         tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full),
         tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
         tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
         MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
-        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(x.dtype, mode in UNIT),
+        F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(source_.dtype, mode in UNIT),
         CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
     )  # fmt: skip
     return y
