@@ -20,11 +20,10 @@ INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
 
 @triton.jit
-def _one_hot(keys, n, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
-    """Row i says which bin element i of this program's block falls into; none beyond the end. First where the block's row begins."""
-    blocks = tl.cdiv(n, BLOCK)
-    start = (tl.program_id(0) // blocks).to(tl.int64) * n
-    i = tl.program_id(0) % blocks * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
+def _one_hot(keys, row, block, n, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
+    """Row i says which bin element i of a block falls into; none beyond the end. First where the block's row begins."""
+    start = row.to(tl.int64) * n
+    i = block * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     key = tl.load(keys + start + i, mask=i < n, other=0)
     digit = ((key >> shift) & (BINS - 1)).to(tl.int32)
     bins = tl.arange(0, BINS)
@@ -34,8 +33,8 @@ def _one_hot(keys, n, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
 # counts[row, digit, block] = how many keys of the block have that digit
 @triton.jit(do_not_specialize=["blocks", "shift"])
 def _count_kernel(keys, counts, n, blocks, shift, BLOCK: tl.constexpr, BINS: tl.constexpr):
-    _, _, _, hot = _one_hot(keys, n, shift, BLOCK, BINS)
     row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    _, _, _, hot = _one_hot(keys, row, block, n, shift, BLOCK, BINS)
     tl.store(counts + (row * BINS + tl.arange(0, BINS)) * blocks + block, tl.sum(hot, 0))
 
 
@@ -57,9 +56,9 @@ def _scan_kernel(counts, before, totals, blocks, BLOCK: tl.constexpr):
 def _move_kernel(
     keys, order, new_keys, new_order, before, totals, n, blocks, shift, FIRST: tl.constexpr, BLOCK: tl.constexpr, BINS: tl.constexpr
 ):
-    start, i, key, hot = _one_hot(keys, n, shift, BLOCK, BINS)
-    bins = tl.arange(0, BINS)
     row, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    start, i, key, hot = _one_hot(keys, row, block, n, shift, BLOCK, BINS)
+    bins = tl.arange(0, BINS)
     total = tl.load(totals + row * BINS + bins)  # (BINS,)
     base = tl.cumsum(total, 0) - total + tl.load(before + (row * BINS + bins) * blocks + block)
     rank = tl.cumsum(hot, 0) - hot  # (BLOCK, BINS)
