@@ -80,7 +80,7 @@ def _summed(
 
 
 # y[b, i, j] = (sum over m of |x[b, i, m] - z[b, j, m]|^p)^(1/p)
-@triton.jit(do_not_specialize=["rows", "columns"])
+@triton.jit(do_not_specialize=["rows"])
 def _cdist_kernel(
     x,
     z,

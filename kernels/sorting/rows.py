@@ -54,7 +54,7 @@ def _far(key):
 
 # (keys, places)[row, piece, :kept] = the first `kept` pairs of every piece of BN columns in order; of elements x or of pairs before.
 # The last round writes values[row, :kept] = x[row, places] instead.
-@triton.jit(do_not_specialize=["rows", "columns", "kept", "pieces"])
+@triton.jit(do_not_specialize=["rows", "pieces"])
 def _sort_tiles_kernel(
     x, keys, places, new_keys, new_places, values, rows, columns, kept, pieces, x_strides, y_strides,
     FRESH: tl.constexpr, LAST: tl.constexpr, DESCENDING: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr, FIRST: tl.constexpr,
@@ -121,7 +121,7 @@ def _first_in_rounds(x: CudaArray, dim: int, k: int, descending: bool, tile: Sor
 
 
 # keys[row, col] = the key of x, as an unsigned number of its lowest bits
-@triton.jit(do_not_specialize=["rows", "columns"])
+@triton.jit(do_not_specialize=["rows"])
 def _keys_kernel(
     x, keys, n, rows, columns, x_strides, DESCENDING: tl.constexpr, X_UNIT: tl.constexpr, SIGN: tl.constexpr, BLOCK: tl.constexpr
 ):
@@ -133,7 +133,7 @@ def _keys_kernel(
 
 
 # values[row, col] = x[row, order[row, col]], indices[row, col] = order[row, col], for col < kept
-@triton.jit(do_not_specialize=["rows", "columns", "kept"])
+@triton.jit(do_not_specialize=["rows"])
 def _pick_kernel(
     x, order, values, indices, n, rows, columns, kept, x_strides, y_strides, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr, BLOCK: tl.constexpr
 ):

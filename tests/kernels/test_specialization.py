@@ -16,7 +16,7 @@ from tests.harness import corners
 from tests.stub.child import on_stub
 from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import arguments
-from tritensor.cuda.compiler.arguments import Specialization
+from tritensor.cuda.compiler.arguments import FieldTypes, Specialization
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.device import device
@@ -156,10 +156,48 @@ def wide() -> list[tuple[str, Call]]:
         ("index_get", ((f(512, 16, 64), i(256), i(256)), {"dims": (0, 1), "front": False})),
         ("tril", ((f(16, 512, 1024),), {"diagonal": 16})),
         ("adam_count", ((f(160), f(160, 3)), {"beta1": 0.9, "beta2": 0.99})),
+        *wide_images(),
+        *wide_rows(),
+    ]
+
+
+def wide_images() -> list[tuple[str, Call]]:
+    """Of wide(): maps and windows of images."""
+    windows: dict[str, Any] = {"kernel_size": (16, 16), "dilation": (16, 16), "padding": (16, 16), "stride": (16, 16)}
+    bilinear = {"mode": "bilinear", "padding_mode": "zeros", "align_corners": False}
+    return [
+        ("adaptive_max_pool", ((f(16, 16, 256, 256),), {"size": (16, 16)})),
+        ("grid_sample", ((f(16, 16, 64, 64), f(16, 64, 64, 2)), bilinear)),
+        ("im2col", ((f(16, 16, 480, 480),), windows)),
+        ("col2im", ((f(16, 4096, 1024),), windows | {"output_size": (720, 720)})),
+        ("resample", ((f(16, 16, 64, 64),), {"size": (128, 128), "mode": "linear", "align_corners": False, "factors": (None, None)})),
+        ("edge_pad", ((f(16, 16, 64, 64),), {"sides": ((16, 16), (16, 16)), "mode": "reflect"})),
+    ]
+
+
+def wide_rows() -> list[tuple[str, Call]]:
+    """Of wide(): what is done along rows, and positions."""
+    rows = f(512, 1024)
+    return [
+        *[(name, ((rows,), {"dim": 1})) for name in ("cumprod", "cummax", "logcumsumexp")],
+        *[(name, ((rows,), {"dim": 0})) for name in ("cumprod", "cummax", "logcumsumexp")],
+        *[("sort", ((rows,), {"dim": dim, "descending": False})) for dim in (0, 1)],
+        ("sort", ((f(16, 65536),), {"dim": 1, "descending": False})),
+        *[("topk", ((x,), {"dim": dim, "k": 16, "largest": True})) for x, dim in ((f(16, 65536), 1), (f(65536, 16), 0))],
+        ("rank_place", ((rows,), {"dim": 1, "rank": -1})),
+        ("searchsorted", ((rows, f(512, 16)), {})),
+        ("run_lengths", ((rows,), {})),
+        ("scatter_reduce", ((rows, i(512, 16), f(512, 16)), {"dim": 1, "reduce": "prod"})),
+        ("cdist", ((f(16, 128, 64), f(16, 256, 64)), {"p": 1.0})),
+        ("linear_scan", ((rows, rows), {"dim": 1})),
+        ("overlap_add", ((f(16, 16, 256),), {"step": 16, "length": 8192})),
+        ("nonzero_static", ((f(512, 1024),), {"size": 1024})),
     ]
 
 
 def unmarked(types: Any) -> Any:
+    if isinstance(types, FieldTypes):
+        return FieldTypes.of(types.fields, tuple(map(unmarked, types)))
     return tuple(map(unmarked, types)) if isinstance(types, tuple) else types.removesuffix(":16")
 
 
