@@ -22,6 +22,7 @@ from tritensor.table import Op, Sample, Spec, registry
 from tritensor.tools.dry_run import Shapes
 
 GPU = device("cuda", 0)
+ON_BITS = ("nextafter",)  # ops whose kernels are given the bits of floats, as whole numbers of their width
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
 def _has_type(specs: Collection[Specialization], op: Op, dtype: str) -> bool:
     """Whether a pointer of these launches has a type, or the one that the op computes in instead: integers become floats in a division."""
     wanted = {dtypes.as_dtype(dtype)}
+    if op.name in ON_BITS:
+        wanted.add(dtypes.as_dtype(f"int{8 * dtypes.as_dtype(dtype).itemsize}"))
     if op.promote == "float" and not any(d.kind in ("float", "complex") for d in wanted):
         wanted = {dtypes.default_float()}
     return not specs or not wanted.isdisjoint(d for spec in specs for d in _pointed(spec.types))

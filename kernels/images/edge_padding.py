@@ -14,6 +14,7 @@ from tritensor.kernels.images.axis_kernel import mapped
 from tritensor.kernels.images.axis_maps import CIRCULAR, MODES, REFLECT, Axis
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.table.shape_rules import refuse_kind
 
 Sizes = tuple[int, ...]
 Sides = tuple[tuple[int, int], ...]  # before and after, for each axis behind (N, C); negative ones cut
@@ -80,6 +81,7 @@ def _cells(padded: Sizes, sides: Sides) -> Sizes:
 
 
 def adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
+    refuse_kind("edge_pad_adjoint", g.dtype, ("bool", "uint", "int", "float", "complex"), "g")
     cells = _cells(tuple(g.shape[2:]), sides)
     _check("edge_pad_adjoint", g, cells, sides, mode)
     return Spec((*g.shape[:2], *cells), g.dtype)

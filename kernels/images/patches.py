@@ -18,9 +18,11 @@ from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.positions import Windows, long_offsets, positions
 from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.table.shape_rules import refuse_kind
 
 Pair = tuple[int, int]
 BLOCK = 128
+_KINDS = ("bool", "uint", "int", "float", "complex")
 
 
 def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Windows:
@@ -81,6 +83,7 @@ def _columns(x: Any, g: Windows) -> tuple[int, int, int]:
 
 
 def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
+    refuse_kind("im2col", x.dtype, _KINDS)
     if len(x.shape) != 4 or 0 in x.shape[1:]:
         raise ShapeError(f"im2col: x {tuple(x.shape)}: x must be (N, C, H, W), only its batch may be empty")
     return Spec(_columns(x, windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)), x.dtype)
@@ -109,6 +112,7 @@ def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: 
 
 
 def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
+    refuse_kind("col2im", x.dtype, _KINDS)
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     taps = g.kh * g.kw
     if len(x.shape) != 3 or x.shape[1] == 0 or x.shape[1] % taps or x.shape[2] != g.rows * g.cols:

@@ -16,6 +16,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.table import Sample, Spec, op
+from tritensor.table.shape_rules import refuse_kind
 
 INT64 = np.dtype(np.int64)
 BLOCK, SCAN = 1024, 1024
@@ -40,7 +41,7 @@ def _count_kernel(x, counts, n, BLOCK: tl.constexpr):
 
 
 # before[block] = sum of counts[:block]
-@triton.jit(do_not_specialize=["blocks"])
+@triton.jit
 def _scan_kernel(counts, before, blocks, BLOCK: tl.constexpr):
     total = tl.zeros((), tl.int64)
     for first in range(0, blocks, BLOCK):
@@ -86,6 +87,7 @@ def _forward(x: CudaArray, *, size: int, fill_value: int = -1) -> CudaArray:
 
 
 def _shape(x: Any, *, size: int, fill_value: int = -1) -> Spec:
+    refuse_kind("nonzero_static", x.dtype, ("bool", "uint", "int", "float", "complex"))
     if size < 0:
         raise ArgumentError(f"nonzero_static: size is {size}; give 0 or more")
     return Spec((size, len(x.shape)), INT64)

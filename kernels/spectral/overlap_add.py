@@ -17,6 +17,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.table.shape_rules import refuse_kind
 
 BLOCK = 512
 
@@ -50,6 +51,7 @@ def _overlap_add(x: np.ndarray, *, step: int, length: int) -> np.ndarray:
 
 
 def _overlap_shape(x: Any, *, step: int, length: int) -> Spec:
+    refuse_kind("overlap_add", x.dtype, ("bool", "uint", "int", "float", "complex"))
     if len(x.shape) < 2:
         raise ShapeError(f"overlap_add: x {tuple(x.shape)}; it takes windows (..., count, size)")
     count, size = x.shape[-2:]

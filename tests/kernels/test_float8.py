@@ -80,6 +80,7 @@ MOVES: list[Callable[[Any, str], Any]] = [
     lambda x, on: x.roll(1, 0),
     lambda x, on: x.tril(),
     lambda x, on: tt.nn.functional.embedding(tt.tensor([1, 0, 1], device=on), x),
+    lambda x, on: tt.nn.functional.pad(x[None], (2, 1), mode="circular"),
 ]
 
 

@@ -48,7 +48,9 @@ def test_two_types(name: str, on: str) -> None:
 
 
 @both_devices
-@pytest.mark.parametrize("name", ["matmul", "max_pool2d", "cumsum"])
+@pytest.mark.parametrize(
+    "name", ["matmul", "max_pool2d", "cumsum", "im2col", "col2im", "overlap_add", "nonzero_static", "edge_pad_adjoint"]
+)
 def test_types_without_arithmetic(name: str, on: str) -> None:
     with pytest.raises(tt.DTypeError, match=rf"{name}: .*float8_e4m3fn.*takes "):
         called(name, on, tt.float8_e4m3fn)
