@@ -23,6 +23,7 @@ from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.table.shape_rules import refuse_kind
 
 LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
+HEAVY = 256  # elements of a tile of long formulas in float64: 2 to a thread, one 128-bit access
 SMALL = 128  # elements of a tile where there are so few that large tiles would leave multiprocessors idle
 FEW = 16384
 
@@ -223,7 +224,7 @@ def run(
                 place.append(seen_numbers)
                 seen_numbers += 1
         picks = [[place[k] for k in pick] for pick in picks]
-    large = 128 * 16 // max(heavy, *[x.itemsize for x in (*outs, *arrays)]) if heavy else LARGE
+    large = HEAVY if heavy and max(heavy, *[x.itemsize for x in (*outs, *arrays)]) == 8 else LARGE
     plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]), large)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
@@ -388,8 +389,8 @@ def elementwise(
         rule, backward, reference_backward, forward: corners to use in place of those made here.
         domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
         holomorphic: as in `op`.
-        heavy: where a formula keeps so many values that the registers do not hold eight elements' at a time: bytes of the narrowest type that it
-            computes in, and a thread gets 16 bytes of that or of the widest array's.
+        heavy: of a formula that keeps so many values that in float64 the registers do not hold eight elements' at a time: the bytes of the narrowest
+            type that it computes in, 8 where that is float64 whatever the arrays hold.
         scalars: whether a Python number may stand for an input in samples.
         native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
             floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.

@@ -68,11 +68,11 @@ def _waves(x):
 
 
 @triton.jit
-def _not_far(x):
-    return maths.choose(x < -3.0, _waves, _middle, x)
+def _not_waves(x):
+    return maths.choose(x > 2.0, _far, _middle, x)
 
 
 @triton.jit
 def airy(x):
     """Ai(x)."""
-    return maths.choose(x > 2.0, _far, _not_far, x)
+    return maths.choose(x < -3.0, _waves, _not_waves, x)
