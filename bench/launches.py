@@ -158,15 +158,17 @@ def element_sizes(types: Any) -> list[int]:
     return sorted({d.itemsize for d in _pointed(types)})
 
 
-FULL = 90  # of the launches checked by `quick`: all on this architecture, one of each (op, corner) on the others
+FULL = 90  # of the launches checked by `quick`: most on this architecture, one of each (op, corner) on the others
+MULTIPLY = ("_matmul_kernel", "_correlate_kernel", "_weight_kernel")  # kernels with instructions for float16 of its own
 
 
 def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int]]:
     """The (place in `launches`, architecture) pairs that a change is checked with; the same in every process.
 
     sm_90: every launch on a timed size, and of those on samples each that is the first of its (op, corner, type, kernel), or that
-    shows a kernel with a new combination of constants and divisibility, whichever op and functions it was made for. The other
-    architectures: one launch of each kernel in each (op, corner), in bfloat16 and on a timed size where there is one.
+    shows a kernel with a new combination of flags, tile and divisibility, whichever op and functions it was made for; but for
+    what `_told_by_another` says. The other architectures: one launch of each kernel in each (op, corner), in bfloat16 and on a timed size
+    where there is one.
     """
     firsts: set[Any] = set()
     forms: set[Any] = set()
@@ -174,25 +176,38 @@ def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int
     full = []
     for i, one in enumerate(launches):
         spec = one.spec
-        first = (one.op, one.corner, one.dtype, spec.kernel)
-        form = (spec.kernel, _plain(spec), _marks(spec.types), spec.num_warps, spec.num_stages)
-        if one.timed or first not in firsts or form not in forms:
-            full.append(i)
-        firsts.add(first)
-        forms.add(form)
+        if not _told_by_another(one):
+            first = (one.op, one.corner, one.dtype, spec.kernel)
+            form = (spec.kernel, _flags(tuple(v for _, v in spec.constants)), _marks(spec.types), spec.num_warps, spec.num_stages)
+            if one.timed or first not in firsts or form not in forms:
+                full.append(i)
+            firsts.add(first)
+            forms.add(form)
         kept = few.setdefault((one.op, one.corner, spec.kernel), i)
         if (one.dtype == "bfloat16", one.timed) > (launches[kept].dtype == "bfloat16", launches[kept].timed):
             few[one.op, one.corner, spec.kernel] = i
     return [(i, arch) for arch in archs for i in (full if arch == FULL else sorted(few.values()))]
 
 
-def _plain(spec: Specialization) -> tuple[str, ...]:
-    """The constants of a launch that are not functions."""
+def _told_by_another(one: Launch) -> bool:
+    """Whether another launch tells all that this one would on sm_90.
 
-    def is_function(value: Any) -> bool:
-        return any(map(is_function, value)) if isinstance(value, tuple) else hasattr(value, "__qualname__")
+    float16 is widened to float32 as bfloat16 is, in tiles of the same size, unless matrices are multiplied. Elementwise, where one kernel
+    holds formulas of float32, bfloat16 is left to the other architectures, and in float64, of which formulas are long, the first timed size is enough.
+    """
+    op = registry[one.op]
+    if one.dtype == "float16":
+        return "bfloat16" in op.dtypes and one.spec.kernel.__name__ not in MULTIPLY
+    if not op.broadcasts:
+        return False
+    return (one.dtype == "bfloat16" and "float32" in op.dtypes) or (one.dtype == "float64" and one.timed and one.call != "size0")
 
-    return tuple(str(v) for _, v in spec.constants if not is_function(v))
+
+def _flags(value: Any) -> Any:
+    """A launch's constants: whole numbers and names as they are; functions, types and values that are calculated with by their class alone."""
+    if isinstance(value, tuple):
+        return tuple(map(_flags, value))
+    return value if value is None or isinstance(value, (bool, int, str)) else type(value).__name__
 
 
 def _marks(types: Any) -> Any:

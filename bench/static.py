@@ -208,7 +208,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--op", nargs="+", default=[], metavar="NAME", help="these ops only")
     made.add_argument("--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL], help="these types only")
     made.add_argument(
-        "--quick", action="store_true", help="what CI checks: every (op, corner, type) on sm_90, every (op, corner) on the others"
+        "--quick",
+        action="store_true",
+        help="what CI checks: every (op, corner) in types that differ on sm_90, every (op, corner) on the others",
     )
     made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
     made.add_argument(

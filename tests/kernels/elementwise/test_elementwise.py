@@ -76,6 +76,19 @@ class TestDevice:
         got = registry["mul"].forward(from_host(a, CUDA), 2.0)  # type: ignore[misc]
         assert np.array_equal(to_host(got), a * 2)
 
+    @pytest.mark.parametrize(("kind", "large"), [(np.float64, elementwise.HEAVY), (np.float32, elementwise.LARGE)])
+    def test_long_formulas_take_smaller_tiles_in_float64(
+        self, kind: Any, large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        plans, plan = [], elementwise._plan
+        monkeypatch.setattr(elementwise, "_plan", lambda *given: plans.append(plan(*given)) or plans[-1])
+        op = registry["airy_ai"]
+        a = rng.uniform(-6, 4, (131, 127)).astype(kind)
+        got = to_host(op.forward(from_host(a, CUDA)))  # type: ignore[misc]
+        eps = float(np.finfo(kind).eps)
+        np.testing.assert_allclose(got, op.reference(a), rtol=16 * eps, atol=4 * eps)  # near a zero
+        assert [math.prod(p.tile) for p in plans] == [large]
+
     def test_more_elements_than_few_take_large_tiles(self, rng: np.random.Generator) -> None:
         a = rng.standard_normal((130, 129)).astype(np.float32)
         b = rng.standard_normal((129,)).astype(np.float32)
