@@ -32,6 +32,8 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "amin", "forward", "float64", 90): _OLDER,
     ("3.6", "asin", "backward", "float64", 90): _OLDER,
     ("3.6", "acosh", "backward", "float64", 90): _OLDER,
+    ("3.6", "scatter_reduce", "backward", "float64", 90): _OLDER,
+    ("3.6", "linear_scan", "forward", "float32", 90): _OLDER,
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
 }

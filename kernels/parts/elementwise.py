@@ -23,7 +23,8 @@ from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.table.shape_rules import refuse_kind
 
 LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
-HEAVY = 256  # elements of a tile of long formulas in float64: 2 to a thread, one 128-bit access
+Heavy = dict[int, int] | None
+HEAVY = {8: 256}  # elements of a tile of formulas that keep many values: in float64 (8 bytes) 2 to a thread, one 128-bit access
 SMALL = 128  # elements of a tile where there are so few that large tiles would leave multiprocessors idle
 FEW = 16384
 
@@ -199,7 +200,12 @@ def _scalar(value: Any, dtype: np.dtype) -> Any:
 
 
 def run(
-    formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype, heavy: int = 0
+    formulas: Sequence[Any],
+    picks: Sequence[Any],
+    operands: Sequence[Any],
+    outs: Sequence[CudaArray],
+    scalars_as: np.dtype,
+    heavy: Heavy = None,
 ) -> None:
     """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers. `heavy`: see elementwise."""
     shape = outs[0].shape
@@ -224,7 +230,7 @@ def run(
                 place.append(seen_numbers)
                 seen_numbers += 1
         picks = [[place[k] for k in pick] for pick in picks]
-    large = HEAVY if heavy and max(heavy, *[x.itemsize for x in (*outs, *arrays)]) == 8 else LARGE
+    large = heavy.get(max([x.itemsize for x in (*outs, *arrays)]), LARGE) if heavy else LARGE
     plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]), large)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
@@ -278,7 +284,7 @@ def _result_type(result: str, dtype: np.dtype) -> np.dtype:
 
 
 def forward_of(
-    formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str, heavy: int = 0
+    formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str, heavy: Heavy = None
 ) -> Callable[..., CudaArray]:
     """The forward corner of a formula of `inputs` and then `attributes` (given with their defaults)."""
     formulas = (formula,)
@@ -292,17 +298,15 @@ def forward_of(
             formulas,
             picks,
             arrays + tuple([attrs.get(a, default) for a, default in attributes.items()]) if attributes else arrays,
-            (out,),
-            first.dtype,
-            heavy,
-        )
+            (out,), first.dtype, heavy,
+        )  # fmt: skip
         return out
 
     forward.uniform = True  # type: ignore[attr-defined]  # numbers among its arguments only reach the kernel (see replay/)
     return forward
 
 
-def backward_of(gradients: Sequence[Any], heavy: int = 0) -> Any:
+def backward_of(gradients: Sequence[Any], heavy: Heavy = None) -> Any:
     """The backward corner of gradient formulas, one per input (None where there is none).
 
     Formulas that name the same values share one launch; others are launched apart, so that each keeps only what it names.
@@ -317,7 +321,7 @@ def _pass(g: Any) -> Any:
     return g
 
 
-def _one_backward(formula: Any, heavy: int) -> Callable[..., CudaArray]:
+def _one_backward(formula: Any, heavy: Heavy) -> Callable[..., CudaArray]:
     picks = (tuple(range(len(_names(formula)))),)
 
     def backward(g: CudaArray, *named: Any) -> CudaArray:
@@ -330,7 +334,7 @@ def _one_backward(formula: Any, heavy: int) -> Callable[..., CudaArray]:
     return backward
 
 
-def _joint_backward(gradients: Sequence[Any], names: Sequence[str], heavy: int) -> Callable[..., tuple[CudaArray | None, ...]]:
+def _joint_backward(gradients: Sequence[Any], names: Sequence[str], heavy: Heavy) -> Callable[..., tuple[CudaArray | None, ...]]:
     picks = tuple(range(len(names) + 1))
 
     def backward(g: CudaArray, *named: Any) -> tuple[CudaArray | None, ...]:
@@ -366,7 +370,7 @@ def elementwise(
     domain: Domain | tuple[Domain, ...] = ANYWHERE,
     scalars: bool = True,
     holomorphic: bool = True,
-    heavy: int = 0,
+    heavy: Heavy = None,
     dtypes: tuple[str, ...] = FLOATS,
     extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
@@ -389,8 +393,7 @@ def elementwise(
         rule, backward, reference_backward, forward: corners to use in place of those made here.
         domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
         holomorphic: as in `op`.
-        heavy: of a formula that keeps so many values that in float64 the registers do not hold eight elements' at a time: the bytes of the narrowest
-            type that it computes in, 8 where that is float64 whatever the arrays hold.
+        heavy: for a formula that keeps more values than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
         scalars: whether a Python number may stand for an input in samples.
         native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
             floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.

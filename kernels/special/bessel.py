@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import airy, bessel, formulas
 from tritensor.kernels.parts.special import modified_bessel as special
@@ -64,6 +64,6 @@ for _name, _formula, _domain in (
         kinds=("float",),
         domain=_domain,
         samples=formulas.few(_domain),
-        heavy=2,
+        heavy=HEAVY,
         dtypes=("float32", "float64"),
     )

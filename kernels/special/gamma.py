@@ -6,7 +6,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
 from tritensor.kernels.parts.special import gamma as special
@@ -54,10 +54,10 @@ for _name, _formula, _gradient in (
 ):  # fmt: skip
     elementwise(
         _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, samples=formulas.few(_POSITIVE, extra=_left),
-        dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES, heavy=2,
+        dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES, heavy=HEAVY | {4: 512},
     )  # fmt: skip
 _ZETA = (Domain(1.5, 6.0), Domain(0.4, 9.0))
 elementwise(
     "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=_ZETA, samples=formulas.few(*_ZETA, extra=_negative),
-    dtypes=_TYPES, heavy=2,
+    dtypes=_TYPES, heavy=HEAVY | {4: 512},
 )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths, spellings
-from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
 from tritensor.kernels.parts.special import gamma as special
@@ -169,5 +169,5 @@ _BOTH = (Domain(0.5, 6.0), Domain(0.5, 9.0))
 for _name, _formula, _gradient in (("igamma", _igamma, _igamma_x), ("igammac", _igammac, _igammac_x)):
     elementwise(
         _name, _formula, (None, _gradient), formulas.binary(_formula, _numpy(_name == "igamma")), kinds=("float",), domain=_BOTH,
-        samples=formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",), heavy=8,  # every type is computed in float64
+        samples=formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",), heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
     )  # fmt: skip

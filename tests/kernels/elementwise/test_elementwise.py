@@ -76,7 +76,7 @@ class TestDevice:
         got = registry["mul"].forward(from_host(a, CUDA), 2.0)  # type: ignore[misc]
         assert np.array_equal(to_host(got), a * 2)
 
-    @pytest.mark.parametrize(("kind", "large"), [(np.float64, elementwise.HEAVY), (np.float32, elementwise.LARGE)])
+    @pytest.mark.parametrize(("kind", "large"), [(np.float64, elementwise.HEAVY[8]), (np.float32, elementwise.LARGE)])
     def test_long_formulas_take_smaller_tiles_in_float64(
         self, kind: Any, large: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
     ) -> None:
