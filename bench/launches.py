@@ -158,7 +158,7 @@ def element_sizes(types: Any) -> list[int]:
     return sorted({d.itemsize for d in _pointed(types)})
 
 
-FULL = 90  # of the launches checked by `quick`: most on this architecture, one of each (op, corner) on the others
+FULL = 90  # of the launches checked by `quick`: most on this architecture, one of each (op, corner) on another
 MULTIPLY = ("_matmul_kernel", "_correlate_kernel", "_weight_kernel")  # kernels with instructions for float16 of its own
 
 
@@ -168,7 +168,7 @@ def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int
     sm_90: every launch on a timed size, and of those on samples each that is the first of its (op, corner, type, kernel), or that
     shows a kernel with a new combination of flags, tile and divisibility, whichever op and functions it was made for; but for
     what `_told_by_another` says. The other architectures: one launch of each kernel in each (op, corner), in bfloat16 and on a timed size
-    where there is one.
+    where there is one; of elementwise ops, which share a kernel, one half on one of them and one on the other.
     """
     firsts: set[Any] = set()
     forms: set[Any] = set()
@@ -186,7 +186,14 @@ def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int
         kept = few.setdefault((one.op, one.corner, spec.kernel), i)
         if (one.dtype == "bfloat16", one.timed) > (launches[kept].dtype == "bfloat16", launches[kept].timed):
             few[one.op, one.corner, spec.kernel] = i
-    return [(i, arch) for arch in archs for i in (full if arch == FULL else sorted(few.values()))]
+    others = [arch for arch in archs if arch != FULL]
+
+    def is_for(one: Launch, arch: int) -> bool:
+        return not registry[one.op].broadcasts or others[zlib.crc32(one.op.encode()) % len(others)] == arch
+
+    return [
+        (i, arch) for arch in archs for i in (full if arch == FULL else sorted(few.values())) if arch == FULL or is_for(launches[i], arch)
+    ]
 
 
 def _told_by_another(one: Launch) -> bool:

@@ -64,8 +64,8 @@ def test_every_op_can_be_recorded(compiled: dict[str, Any]) -> None:
 
 
 def test_every_op_and_type_is_compiled(compiled: dict[str, Any]) -> None:
-    """Each op that has kernels: forward, and backward where it has one, on all architectures; every type it takes on one, but that float16 is
-    computed as bfloat16 is."""
+    """Each op that has kernels: forward, and backward where it has one, on all architectures (elementwise: on sm_90 and another); every type it
+    takes on one, but that float16 is computed as bfloat16 is."""
     found = {(k["op"], k["corner"], k["arch"]) for k in compiled["kernels"]}
     typed = {(k["op"], k["dtype"]) for k in compiled["kernels"]}
     for op in registry.values():
@@ -74,7 +74,8 @@ def test_every_op_and_type_is_compiled(compiled: dict[str, Any]) -> None:
         assert ((op.name, "backward", 90) in found) == (op.backward is not None and op.name not in VIEWS), f"{op.name} backward"
         for corner in ("forward", "backward") if (op.name, "backward", 90) in found else ("forward",):
             missing = [arch for arch in (80, 90, 100) if (op.name, corner, arch) not in found]
-            assert not missing, f"{op.name} {corner}: nothing compiled for {missing}"
+            assert len(missing) <= op.broadcasts, f"{op.name} {corner}: nothing compiled for {missing}"
+            assert 90 not in missing, f"{op.name} {corner}: nothing compiled for sm_90"
         varies = any(getattr(x, "dtype", None) == "float64" for s in _samples(op) for x in s.inputs)
         lost = {t for t in (op.dtypes if varies else op.dtypes[:1]) if (op.name, t) not in typed}
         assert lost <= ({"float16"} if (op.name, "bfloat16") in typed else set()), f"{op.name}: nothing compiled in {lost}"
