@@ -171,6 +171,13 @@ def wide_images() -> list[tuple[str, Call]]:
         ("im2col", ((f(16, 16, 480, 480),), windows)),
         ("col2im", ((f(16, 4096, 1024),), windows | {"output_size": (720, 720)})),
         ("resample", ((f(16, 16, 64, 64),), {"size": (128, 128), "mode": "linear", "align_corners": False, "factors": (None, None)})),
+        *[
+            (
+                "resample",
+                ((f(16, 16, 64, 64, dtype="uint8"),), {"size": (128, 128), "mode": mode, "align_corners": False, "factors": (None, None)}),
+            )
+            for mode in ("linear", "cubic-aa")
+        ],
         ("edge_pad", ((f(16, 16, 64, 64),), {"sides": ((16, 16), (16, 16)), "mode": "reflect"})),
     ]
 
