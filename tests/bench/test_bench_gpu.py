@@ -384,6 +384,7 @@ def test_a_rate_that_cannot_be_measured_is_reported(tmp_path: Path) -> None:
 
 
 # on the stub driver: the real runtime, whose kernels do nothing
+@pytest.mark.slow
 def test_the_road_through_the_driver(tmp_path: Path) -> None:
     """`bench gpu` as a user starts it, streams, events and graphs of the driver's own; what it measures there means nothing."""
     out = tmp_path / "report.json"
@@ -405,6 +406,7 @@ def test_the_road_through_the_driver(tmp_path: Path) -> None:
 
 
 # compiling ahead
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "flags"),
     [("bench.gpu_warm", ["--ops", "relu", "--quick"]), ("tests.gpu.warm", ["--op", "logical_not"])],

@@ -51,6 +51,7 @@ def test_the_same_seed_gives_the_same_numbers(digits: tuple[TensorDataset, Tenso
     assert losses(digits[0], 200, seed=1) != first
 
 
+@pytest.mark.slow
 def test_the_device_agrees_with_the_cpu(digits: tuple[TensorDataset, TensorDataset]) -> None:
     there, here = (losses(digits[0], 6, device=device, batch_size=2) for device in ("cuda", "cpu"))
     assert len(there) == 3

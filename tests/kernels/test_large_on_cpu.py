@@ -12,7 +12,7 @@ import tritensor.nn.functional as F
 
 BLOCKED: dict[str, Callable[[tt.Tensor], tt.Tensor]] = {
     "gelu": F.gelu, "silu": F.silu, "sigmoid": F.sigmoid, "softplus": F.softplus, "elu": F.elu, "erf": tt.erf, "tanh": tt.tanh, "rsqrt": lambda x: (x * x + 1).rsqrt(),
-    "leaky_relu": F.leaky_relu, "logit": lambda x: tt.logit(F.sigmoid(x)), "pow": lambda x: x.abs() ** 1.5,
+    "leaky_relu": F.leaky_relu, "logit": lambda x: tt.logit(x.abs() / (1 + x.abs())), "pow": lambda x: x.abs() ** 1.5,
 }  # fmt: skip
 LAID: dict[str, Callable[[tt.Tensor], tt.Tensor]] = {
     "in order": lambda x: x, "turned": lambda x: x.t(), "a part": lambda x: x[3:, 5:-7], "every third": lambda x: x[::3], "stretched": lambda x: x[:1].expand(300, -1),

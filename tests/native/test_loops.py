@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import triton.language as tl
 
 import tritensor as tt
 from tritensor.native import compiler, functions
@@ -100,7 +102,14 @@ def test_a_branch_on_a_lane_is_no_formula() -> None:
         return x if x > 0 else -x
 
     x = np.ones(4000, np.float32)
-    assert not Loop(branches)((x,), np.empty_like(x))
+    for formula in (
+        branches,
+        lambda x: tl.where(x > 0, x, 0.0),
+        lambda x: x.dtype,
+        lambda x: math.sin(x),
+        lambda x: x.to("i8") & x.to("f16"),
+    ):
+        assert not Loop(formula)((x,), np.empty_like(x))
     with pytest.raises(NotStraightError, match="two numbers"):
         Loop(lambda x: choice(x > 0, 1.0, 2.0)).formula(_lane())
     with pytest.raises(NotStraightError, match="no such operation"):

@@ -81,7 +81,7 @@ class Lane:
             return self, other
         if {self.kind, other.kind} == {"f32", "f64"}:
             return self.to("f64"), other.to("f64")
-        raise TypeError(f"lanes of {self.kind} and {other.kind}")
+        raise NotStraightError(f"lanes of {self.kind} and {other.kind}")
 
     def _arithmetic(self, floating: str, whole: str, other: Any, turned: bool = False) -> Lane:
         a, b = self._alike(other)
@@ -170,12 +170,14 @@ class Lane:
         if kind == self.kind:
             return self
         kinds = self.kind[0], kind[0]
-        how = {
+        known = {
             ("f", "f"): "fpext" if _BITS[kind] > _BITS[self.kind] else "fptrunc",
             ("f", "i"): "fptosi", ("i", "f"): "sitofp", ("b", "f"): "uitofp", ("b", "i"): "zext",
             ("i", "i"): "sext" if _BITS[kind] > _BITS[self.kind] else "trunc",
-        }[kinds]  # fmt: skip
-        return self.code.emit(kind, f"{how} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+        }  # fmt: skip
+        if kinds not in known:
+            raise NotStraightError(f"lanes of {self.kind} as {kind}")
+        return self.code.emit(kind, f"{known[kinds]} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
 
     def unsigned(self, kind: str) -> Lane:
         """An integer as a wider one, its sign's bit a digit."""

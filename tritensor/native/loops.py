@@ -86,7 +86,12 @@ class Loop:
             return _NOTHING  # would be rounded twice
         try:
             module, gives_up = text(self.formula, types, results, kind)
-        except NotStraightError:
+        except (
+            NotStraightError,
+            AttributeError,
+            TypeError,
+            ValueError,
+        ):  # made of more than `maths`: a kernel's own language, a branch, a type's attributes
             return _NOTHING
         made = compiler.build(module)
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)

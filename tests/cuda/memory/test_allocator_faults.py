@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from tritensor.errors import OutOfMemoryError
 
 
 # threads and the collector
+@pytest.mark.slow
 def test_the_collector_frees_in_the_middle_of_everything() -> None:
     source, allocator, caller = fresh(16 * MB)
 
@@ -162,6 +164,7 @@ def test_any_story_with_any_faults(steps: list[Any], fail_at: set[int]) -> None:
     play(steps, fail_at)
 
 
+@pytest.mark.slow
 def test_a_fault_at_every_call() -> None:
     story: list[Any] = [
         ("take", 600, 0), ("take", 3 * MB, 0), ("take", 9000, 1), ("take", 5 * MB, 1), ("free", 1, (1,)), ("free", 0, (1, 2)),

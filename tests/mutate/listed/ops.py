@@ -167,18 +167,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "first = arrays[1]",
         ): "parameter and gradient are of one shape and type",
     },
-    "kernels/pooling/pooling_cpu.py": {
-        (
-            "apart",
-            "return self.sh > (self.kh - 1) * self.dh and self.sw > (self.kw - 1) * self.dw",
-            "return self.sh > ((self.kh + 1)) * self.dh and self.sw > (self.kw - 1) * self.dw",
-        ): "a short cut that is taken less often",
-        (
-            "quarters",
-            "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 0, 0, 1, 1) and (",
-            "return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 1, 0, 1, 1) and (",
-        ): "the short cut is never taken then: padded, there are more windows than the next line allows",
-    },
+    "kernels/pooling/pooling_cpu.py": {},
     "kernels/products/matmul.py": {
         (
             "_product",
