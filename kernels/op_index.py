@@ -5,7 +5,7 @@ MODULES = {
     "convolution.conv2d.op": "conv2d conv2d_input conv2d_weight",
     "creation.numbers": "arange eye full linspace tril triu",
     "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
-    "elementwise.arithmetic": "abs add div mul neg reciprocal rsqrt sqrt square sub",
+    "elementwise.arithmetic": "abs add div lerp mul neg reciprocal rsqrt sqrt square sub",
     "elementwise.comparison": (
         "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge gt isfinite isinf isnan le "
         "logical_and logical_not logical_or logical_xor lt ne"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.elementwise import elementwise, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.special import formulas
 from tritensor.table import FLOATS
 
 NUMBERS = ("uint", "int", "float", "complex")
@@ -129,6 +130,35 @@ def _reciprocal_grad(g, y):
     return -g * (t * t)
 
 
+# y = a + w (b - a), from the nearer end: exactly a where w is 0, b where it is 1; dy/da = 1 - w, dy/db = w, dy/dw = b - a
+@triton.jit
+def _lerp(a, b, w):
+    back = a - b
+    return maths.where(maths.abs(w) < 0.5, a - w * back, b + (1.0 - w) * back)
+
+
+@triton.jit
+def _lerp_a(g, w):
+    return g * (1.0 - w)
+
+
+@triton.jit
+def _lerp_b(g, w):
+    return g * w
+
+
+@triton.jit
+def _lerp_w(g, a, b):
+    return g * (b - a)
+
+
+_numpy_lerp = spellings.twin(_lerp, spellings.on_numpy)
+
+
+def _lerp_block(a: np.ndarray, b: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
+    np.copyto(out, _numpy_lerp(a, b, w), casting="same_kind")
+
+
 def _rsqrt_block(x: np.ndarray, out: np.ndarray) -> None:
     np.sqrt(x, out=out)
     np.divide(1.0, out, out=out)
@@ -149,6 +179,10 @@ elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 
 elementwise("neg", _neg, _negated, np.negative, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise(
     "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
+)  # fmt: skip
+elementwise(
+    "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), formulas.blockwise(_lerp_block, spellings.body(_lerp)), kinds=("float",),
+    domain=(Domain(0.5, 1.0), Domain(2.0, 3.0), Domain(0.05, 0.95, (0.5,))), scalars=False,  # where nothing cancels
 )  # fmt: skip
 elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
 elementwise("sqrt", _sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))

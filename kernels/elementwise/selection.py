@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,12 +12,13 @@ import triton
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DTypeError
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu.blocks import select, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.native.loops import MANY
 from tritensor.table import FLOATS, Sample, Spec, broadcast, op
 
 _REAL = ("bool", "uint", "int", "float")
@@ -127,10 +129,24 @@ def _where_shape(condition: Any, a: Any, b: Any) -> Spec:
     return Spec(broadcast("where", *[s for _, s in shapes], labels=[label for label, _ in shapes]), _where_type(a, b))
 
 
+_where_loop = machine_code.loop_of(_where)
+
+
+def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, spec: Spec, out: np.ndarray | None) -> np.ndarray | None:
+    """The choice among many floats by machine code: numpy's guesses which side comes next, and is wrong half of the time."""
+    if math.prod(spec.shape) < MANY or dtypes.of(spec.dtype).kind != "float":
+        return None
+    given, shape, order = machine_code.arranged((condition, a, b))
+    y = np.empty(shape, spec.dtype, order) if out is None else out
+    return y if y.shape == shape and y.dtype == spec.dtype and _where_loop(given, y) else None
+
+
 def _where_reference(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None = None) -> np.ndarray:
     """a where condition, else b."""
     spec = _where_shape(condition, a, b)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        if (found := _machine_where(condition, a, b, spec, out)) is not None:
+            return found
         y = np.where(condition, a, b)
     else:
         y = select(condition, a, b, spec.shape, spec.dtype)

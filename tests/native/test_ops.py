@@ -66,3 +66,16 @@ def _unit(values: np.ndarray, dtype: np.dtype, cancels: bool) -> np.ndarray:
     """One in the last place of each value."""
     size = np.maximum(np.abs(values), 1.0 if cancels else float(ml_dtypes.finfo(dtype).tiny))
     return 2.0 ** np.floor(np.log2(size)) * float(ml_dtypes.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16])
+def test_where(dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    condition, a, b = rng.random((60, 70)) < 0.5, rng.standard_normal((60, 70)).astype(dtype), rng.standard_normal(70).astype(dtype)
+    a[3, 5], b[7] = np.nan, np.inf
+    where = registry["where"].reference
+    for given in ((condition, a, b), (condition[0], a, b), (condition.T.copy().T, a, b), (condition, a.T.copy().T, a)):
+        np.testing.assert_array_equal(where(*given).astype(np.float64), np.where(*given).astype(np.float64))
+    kept = a.copy()
+    where(condition, a, b, out=a)
+    np.testing.assert_array_equal(a.astype(np.float64), np.where(condition, kept, b).astype(np.float64))

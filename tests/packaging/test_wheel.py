@@ -31,7 +31,11 @@ def package_files(root: Path) -> set[str]:
     """Everything of the package that has to be installed, the wings through their links."""
     found = set()
     for folder, _, names in os.walk(root / "tritensor", followlinks=True):
-        found |= {(Path(folder) / n).relative_to(root).as_posix() for n in names if n.endswith((".py", ".pyi", ".json", ".txt")) or n == "py.typed"}
+        found |= {
+            (Path(folder) / n).relative_to(root).as_posix()
+            for n in names
+            if n.endswith((".py", ".pyi", ".json", ".txt")) or n == "py.typed"
+        }
     return found
 
 

@@ -347,6 +347,8 @@ def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
 
 
 def _lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
+    if isinstance(weight, Tensor) and isinstance(end, Tensor) and x.is_floating_point() and x.dtype == end.dtype == weight.dtype:
+        return ops.lerp(x, end, weight)
     back = ops.sub(x, end)  # in x's layout
     if not isinstance(weight, Tensor):
         return ops.sub(x, ops.mul(back, weight)) if abs(weight) < 0.5 else ops.add(ops.mul(back, 1 - weight), end)
