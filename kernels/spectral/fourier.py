@@ -59,7 +59,18 @@ def _c2c_samples(rng: np.random.Generator) -> list[Sample]:
 
 # fft_r2c: the first n // 2 + 1 of y_k = sum_j x_j exp(-2 pi i j k / n); the others are their conjugates
 def _r2c(x: np.ndarray, *, dim: int, scale: str) -> np.ndarray:
-    return np.fft.rfft(x, axis=dim, norm=_FORWARD[scale])
+    if dim != x.ndim - 1 or not x.flags.c_contiguous or x.size < 2 * _PIECE or 0 in x.shape:
+        return np.fft.rfft(x, axis=dim, norm=_FORWARD[scale])
+    n = x.shape[-1]
+    rows, out = x.reshape(-1, n), np.empty((x.size // n, n // 2 + 1), np.result_type(x.dtype, np.complex64))
+    step = max(_PIECE // n, 1)  # a cache's worth at a time is up to twice as fast
+    for first in range(0, len(rows), step):
+        part = slice(first, first + step)
+        np.fft.rfft(rows[part], axis=-1, norm=_FORWARD[scale], out=out[part])
+    return out.reshape(*x.shape[:-1], -1)
+
+
+_PIECE = 50_000  # real numbers
 
 
 def _r2c_shape(x: Any, *, dim: int, scale: str) -> Spec:
