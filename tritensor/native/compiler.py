@@ -90,7 +90,7 @@ def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
     newest = (False,) if (llvm.translate_to_asm.__doc__ or "").count(": bool") > 2 else ()  # a switch more since Triton 3.8
 
     def assembled(text: str) -> bytes:
-        # by name: no options, no fusing of a * b + c (formulas that want it say so), an object file
+        # no options, no fusing of a * b + c (formulas that want it say so), an object file
         return bytes(llvm.translate_to_asm(text, TRIPLE, processor(), "", [], False, True, *newest))
 
     return assembled, amd.link_hsaco  # LLVM's linker, which takes any machine's objects
@@ -115,3 +115,12 @@ def build(text: str) -> Any:
         except OSError:  # a folder that cannot be written: the library serves this process alone
             path = str(target)
         return ctypes.CDLL(path).run
+
+
+def typed(text: str, answer: Any, *arguments: Any) -> Any:
+    """`build` with ctypes' types of its answer and arguments; None where there is no machine code (see `refusal`)."""
+    if refusal():
+        return None
+    made = build(text)
+    made.restype, made.argtypes = answer, arguments
+    return made

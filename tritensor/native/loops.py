@@ -119,6 +119,11 @@ def lies(x: np.ndarray, order: str) -> bool:
     return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
 
 
+def many_floats(x: np.ndarray) -> bool:
+    """Whether loops over rows take an array: C-ordered, floating, of many elements."""
+    return x.size >= MANY and x.dtype.kind in "fV" and x.dtype in STORED and x.flags.c_contiguous
+
+
 class _Module(NamedTuple):
     """What the text of a loop is made of: the types of the arrays in memory (the results first; None: a number), the kind of the numbers."""
 

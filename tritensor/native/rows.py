@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.native import compiler
 from tritensor.native.lanes import LLVM, Code, Lane
-from tritensor.native.loops import MANY, STORED, arriving, leaving
+from tritensor.native.loops import STORED, arriving, leaving, many_floats
 
 _WIDTH, _SIDE_BY_SIDE = 16, 4
 _CHUNK = _WIDTH * _SIDE_BY_SIDE
@@ -100,19 +100,12 @@ def _text(dtype: np.dtype) -> str:
 
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
-    if compiler.refusal():
-        return None
-    made = compiler.build(_text(dtype))
-    made.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
-    made.restype = None
-    return made
+    return compiler.typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def products(x: np.ndarray) -> np.ndarray | None:
     """The products of the rows of a C-ordered floating (rows, n) with n > 0; None for few elements, other types, and where there is no machine code."""
-    if x.size < MANY or x.dtype.kind not in "fV" or x.dtype not in STORED or not x.flags.c_contiguous:
-        return None
-    function = _function(x.dtype)
+    function = _function(x.dtype) if many_floats(x) else None
     if function is None:
         return None
     out = np.empty(x.shape[0], x.dtype)

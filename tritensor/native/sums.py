@@ -57,12 +57,7 @@ def _text(dtype: np.dtype) -> str:
 
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
-    if compiler.refusal():
-        return None
-    made = compiler.build(_text(dtype))
-    made.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
-    made.restype = None
-    return made
+    return compiler.typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 def total(x: np.ndarray) -> tuple[float, int]:

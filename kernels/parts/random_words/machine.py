@@ -143,12 +143,7 @@ def _text(kind: str) -> str:
 
 @functools.cache
 def _function(kind: str) -> Any:
-    if compiler.refusal():
-        return None
-    made = compiler.build(_text(kind))
-    made.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32]
-    made.restype = None
-    return made
+    return compiler.typed(_text(kind), None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32)
 
 
 def fill(kind: str, out: np.ndarray, seed: int, offset: int) -> int:
