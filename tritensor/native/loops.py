@@ -246,3 +246,47 @@ def _spread(i: int, m: _Module) -> list[str]:
         f"  %one{i} = insertelement {vector} poison, {element} %n{i}, i64 0",
         f"  %number{i} = shufflevector {vector} %one{i}, {vector} poison, <{m.width} x i32> zeroinitializer",
     ]
+
+
+def over_rows(
+    step: int, start: Sequence[str], loop: Sequence[str], tail: Sequence[str], one: Sequence[str], end: Sequence[str] = ()
+) -> str:
+    """The module of a loop over `rows` rows of n elements: `loop` for each `step` elements from %i on, `tail` behind them, `one` for each element %j
+    that is left, `start` and `end` at the ends of a row %r. Each part begins with the phi instructions that it needs."""
+    return "\n".join([
+        "define void @run(ptr %out, ptr %in, i64 %rows, i64 %n) {",
+        "entry:",
+        f"  %whole = and i64 %n, {-step}",
+        "  br label %row",
+        "row:",
+        "  %r = phi i64 [0, %entry], [%nextrow, %rowdone]",
+        "  %start = mul i64 %r, %n",
+        *start,
+        "  %some = icmp sgt i64 %whole, 0",
+        "  br i1 %some, label %loop, label %tail",
+        "loop:",
+        "  %i = phi i64 [0, %row], [%next, %loop]",
+        *loop,
+        f"  %next = add i64 %i, {step}",
+        "  %more = icmp slt i64 %next, %whole",
+        "  br i1 %more, label %loop, label %tail",
+        "tail:",
+        *tail,
+        "  %rest = icmp slt i64 %whole, %n",
+        "  br i1 %rest, label %one, label %rowdone",
+        "one:",
+        "  %j = phi i64 [%whole, %tail], [%nextj, %one]",
+        *one,
+        "  %nextj = add i64 %j, 1",
+        "  %morej = icmp slt i64 %nextj, %n",
+        "  br i1 %morej, label %one, label %rowdone",
+        "rowdone:",
+        *end,
+        "  %nextrow = add i64 %r, 1",
+        "  %morerows = icmp slt i64 %nextrow, %rows",
+        "  br i1 %morerows, label %row, label %done",
+        "done:",
+        "  ret void",
+        "}",
+        "",
+    ])  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.native import compiler
 from tritensor.native.lanes import LLVM, Code, Lane
-from tritensor.native.loops import STORED, arriving, leaving, many_floats
+from tritensor.native.loops import STORED, arriving, leaving, many_floats, over_rows
 
 _WIDTH, _SIDE_BY_SIDE = 16, 4
 _CHUNK = _WIDTH * _SIDE_BY_SIDE
@@ -49,53 +49,34 @@ def _text(dtype: np.dtype) -> str:
     end = Code(1, "e")
     result = leaving(Lane(end, "%total", kind), dtype)
     ones = main.constant(1, kind).name
-    return "\n".join([
-        "define void @run(ptr %out, ptr %in, i64 %rows, i64 %n) {",
-        "entry:",
-        f"  %whole = and i64 %n, {-_CHUNK}",
-        "  br label %row",
-        "row:",
-        "  %r = phi i64 [0, %entry], [%nextrow, %rowdone]",
-        "  %start = mul i64 %r, %n",
-        f"  %base = getelementptr {LLVM[stored]}, ptr %in, i64 %start",
-        "  %some = icmp sgt i64 %whole, 0",
-        "  br i1 %some, label %loop, label %tail",
-        "loop:",
-        "  %i = phi i64 [0, %row], [%next, %loop]",
-        *[f"  %y{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
-        f"  %at = getelementptr {LLVM[stored]}, ptr %base, i64 %i",
-        *main.lines,
-        f"  %next = add i64 %i, {_CHUNK}",
-        "  %more = icmp slt i64 %next, %whole",
-        "  br i1 %more, label %loop, label %tail",
-        "tail:",
-        *[f"  %t{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
-        *fold.lines,
-        f"  %first = shufflevector {vector} {whole.name}, {vector} poison, <1 x i32> zeroinitializer",
-        "  %rest = icmp slt i64 %whole, %n",
-        "  br i1 %rest, label %one, label %rowdone",
-        "one:",
-        "  %j = phi i64 [%whole, %tail], [%nextj, %one]",
-        f"  %so = phi {single} [%first, %tail], [{last.name}, %one]",
-        f"  %sat = getelementptr {LLVM[stored]}, ptr %base, i64 %j",
-        f"  %sx = load {one.type(stored)}, ptr %sat, align {size}",
-        *one.lines,
-        "  %nextj = add i64 %j, 1",
-        "  %morej = icmp slt i64 %nextj, %n",
-        "  br i1 %morej, label %one, label %rowdone",
-        "rowdone:",
-        f"  %total = phi {single} [%first, %tail], [{last.name}, %one]",
-        *end.lines,
-        f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %r",
-        f"  store {end.type(stored)} {result.name}, ptr %to, align {size}",
-        "  %nextrow = add i64 %r, 1",
-        "  %morerows = icmp slt i64 %nextrow, %rows",
-        "  br i1 %morerows, label %row, label %done",
-        "done:",
-        "  ret void",
-        "}",
-        "",
-    ])  # fmt: skip
+    return over_rows(
+        _CHUNK,
+        start=[
+            f"  %base = getelementptr {LLVM[stored]}, ptr %in, i64 %start",
+        ],
+        loop=[
+            *[f"  %y{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+            f"  %at = getelementptr {LLVM[stored]}, ptr %base, i64 %i",
+            *main.lines,
+        ],
+        tail=[
+            *[f"  %t{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+            *fold.lines,
+            f"  %first = shufflevector {vector} {whole.name}, {vector} poison, <1 x i32> zeroinitializer",
+        ],
+        one=[
+            f"  %so = phi {single} [%first, %tail], [{last.name}, %one]",
+            f"  %sat = getelementptr {LLVM[stored]}, ptr %base, i64 %j",
+            f"  %sx = load {one.type(stored)}, ptr %sat, align {size}",
+            *one.lines,
+        ],
+        end=[
+            f"  %total = phi {single} [%first, %tail], [{last.name}, %one]",
+            *end.lines,
+            f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %r",
+            f"  store {end.type(stored)} {result.name}, ptr %to, align {size}",
+        ],
+    )
 
 
 @functools.cache

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.native import compiler
 from tritensor.native.lanes import LLVM, Code, Lane
-from tritensor.native.loops import STORED, arriving, leaving, many_floats
+from tritensor.native.loops import STORED, arriving, leaving, many_floats, over_rows
 
 _WIDTH = 16
 
@@ -36,54 +36,32 @@ def _text(dtype: np.dtype) -> str:
     whole = leaving(y, dtype)
     z = arriving(Lane(last, "%sx", stored), dtype).to("f64") + Lane(last, "%so", "f64")
     single = leaving(z, dtype)
-    return "\n".join([
-        "define void @run(ptr %out, ptr %in, i64 %rows, i64 %n) {",
-        "entry:",
-        f"  %whole = and i64 %n, {-_WIDTH}",
-        "  br label %row",
-        "row:",
-        "  %r = phi i64 [0, %entry], [%nextrow, %rowdone]",
-        "  %start = mul i64 %r, %n",
-        "  %some = icmp sgt i64 %whole, 0",
-        "  br i1 %some, label %loop, label %tail",
-        "loop:",
-        "  %i = phi i64 [0, %row], [%next, %loop]",
-        f"  %carry = phi {doubles} [zeroinitializer, %row], [{carry.name}, %loop]",
-        "  %at = add i64 %start, %i",
-        f"  %from = getelementptr {LLVM[stored]}, ptr %in, i64 %at",
-        f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %at",
-        f"  %x = load {code.type(stored)}, ptr %from, align {size}",
-        *code.lines,
-        f"  store {code.type(stored)} {whole.name}, ptr %to, align {size}",
-        f"  %next = add i64 %i, {_WIDTH}",
-        "  %more = icmp slt i64 %next, %whole",
-        "  br i1 %more, label %loop, label %tail",
-        "tail:",
-        f"  %kept = phi {doubles} [zeroinitializer, %row], [{carry.name}, %loop]",
-        f"  %first = shufflevector {doubles} %kept, {doubles} poison, <1 x i32> zeroinitializer",
-        "  %rest = icmp slt i64 %whole, %n",
-        "  br i1 %rest, label %one, label %rowdone",
-        "one:",
-        "  %j = phi i64 [%whole, %tail], [%nextj, %one]",
-        f"  %so = phi <1 x double> [%first, %tail], [{z.name}, %one]",
-        "  %sat = add i64 %start, %j",
-        f"  %sfrom = getelementptr {LLVM[stored]}, ptr %in, i64 %sat",
-        f"  %sto = getelementptr {LLVM[stored]}, ptr %out, i64 %sat",
-        f"  %sx = load <1 x {LLVM[stored]}>, ptr %sfrom, align {size}",
-        *last.lines,
-        f"  store <1 x {LLVM[stored]}> {single.name}, ptr %sto, align {size}",
-        "  %nextj = add i64 %j, 1",
-        "  %morej = icmp slt i64 %nextj, %n",
-        "  br i1 %morej, label %one, label %rowdone",
-        "rowdone:",
-        "  %nextrow = add i64 %r, 1",
-        "  %morerows = icmp slt i64 %nextrow, %rows",
-        "  br i1 %morerows, label %row, label %done",
-        "done:",
-        "  ret void",
-        "}",
-        "",
-    ])  # fmt: skip
+    return over_rows(
+        _WIDTH,
+        start=[],
+        loop=[
+            f"  %carry = phi {doubles} [zeroinitializer, %row], [{carry.name}, %loop]",
+            "  %at = add i64 %start, %i",
+            f"  %from = getelementptr {LLVM[stored]}, ptr %in, i64 %at",
+            f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %at",
+            f"  %x = load {code.type(stored)}, ptr %from, align {size}",
+            *code.lines,
+            f"  store {code.type(stored)} {whole.name}, ptr %to, align {size}",
+        ],
+        tail=[
+            f"  %kept = phi {doubles} [zeroinitializer, %row], [{carry.name}, %loop]",
+            f"  %first = shufflevector {doubles} %kept, {doubles} poison, <1 x i32> zeroinitializer",
+        ],
+        one=[
+            f"  %so = phi <1 x double> [%first, %tail], [{z.name}, %one]",
+            "  %sat = add i64 %start, %j",
+            f"  %sfrom = getelementptr {LLVM[stored]}, ptr %in, i64 %sat",
+            f"  %sto = getelementptr {LLVM[stored]}, ptr %out, i64 %sat",
+            f"  %sx = load <1 x {LLVM[stored]}>, ptr %sfrom, align {size}",
+            *last.lines,
+            f"  store <1 x {LLVM[stored]}> {single.name}, ptr %sto, align {size}",
+        ],
+    )
 
 
 @functools.cache
