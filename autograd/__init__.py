@@ -3,15 +3,24 @@
 from typing import Any
 
 from tritensor.autograd import engine
-from tritensor.autograd import node as nodes
-from tritensor.autograd.check import gradcheck as gradcheck
-from tritensor.autograd.check import gradgradcheck as gradgradcheck
+from tritensor.autograd.anomaly_mode import detect_anomaly as detect_anomaly
+from tritensor.autograd.anomaly_mode import set_detect_anomaly as set_detect_anomaly
 from tritensor.autograd.engine import grad as grad
 from tritensor.autograd.function import Function as Function
+from tritensor.autograd.gradcheck import gradcheck as gradcheck
+from tritensor.autograd.gradcheck import gradgradcheck as gradgradcheck
 from tritensor.autograd.modes import enable_grad as enable_grad
+from tritensor.autograd.modes import enforce_grad_layout_policy as enforce_grad_layout_policy
 from tritensor.autograd.modes import inference_mode as inference_mode
 from tritensor.autograd.modes import no_grad as no_grad
 from tritensor.autograd.modes import set_grad_enabled as set_grad_enabled
+from tritensor.autograd.modes import set_multithreading_enabled as set_multithreading_enabled
+from tritensor.autograd.variable import Variable as Variable
+
+
+def variable(*args: Any, **kwargs: Any) -> Any:
+    """Raises RuntimeError: a function of PyTorch's first days, which `tensor` took the place of."""
+    raise RuntimeError("autograd.variable(...) is deprecated, use tensor(...) instead, or Variable(...) for a tensor that there is")
 
 
 def backward(
@@ -37,9 +46,3 @@ def backward(
         create_graph=create_graph,
         inputs=None if inputs is None else engine.tensors_of("backward", "inputs", inputs),
     )
-
-
-def Variable(data: Any, requires_grad: bool = False) -> Any:
-    """A leaf on data's memory. Old code wraps tensors in it; a tensor itself does the same since."""
-    t = nodes.make_tensor(engine.tensors_of("Variable", "data", data)[0].array)
-    return t.requires_grad_() if requires_grad else t

@@ -10,9 +10,10 @@ import numpy as np
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Hooks
-from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Version, as_array
 from tritensor.errors import GradError, ShapeError
+from tritensor.layers import LayerArray
 from tritensor.strides import is_dense
 from tritensor.table import ops, registry
 
@@ -26,7 +27,24 @@ def add_arrays(a: Array, b: Array) -> Array:
 
 def copy(x: Array) -> Array:
     """A C-ordered copy."""
+    if type(x) is LayerArray:
+        return ops.copy(nodes.make_tensor(x)).array
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
+
+
+def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
+    """Undo broadcasting: sum a gradient (array or Tensor) over the axes along which `shape` was stretched."""
+    lead = len(g.shape) - len(shape)
+    axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1))
+    if isinstance(g, CudaArray):
+        g = registry["sum"].forward(g, dim=axes, keepdim=True) if axes else g  # type: ignore[misc]
+        return g.reshape(shape)
+    if isinstance(g, np.ndarray | np.generic):
+        return (registry["sum"].reference(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
+    if type(g) is LayerArray:
+        return sum_to(nodes.make_tensor(g), shape).array
+    g = ops.sum(g, dim=axes, keepdim=True) if axes else g
+    return ops.reshape(g, shape=shape) if lead else g
 
 
 def _lies_as(g: Array, leaf: Array) -> bool:
@@ -48,9 +66,9 @@ def _copied_as(g: Array, leaf: Array) -> Array:
 
 
 def _laid(g: Any, leaf: Array) -> Any:
-    """A gradient that can be differentiated, as a tensor that lies so."""
-    if _lies_as(g.array, leaf):
-        return g
+    """A gradient that can be differentiated, as a tensor of its own memory that lies so: the next one is added to it in place."""
+    if type(g.array) is LayerArray:
+        return ops.copy(g)
     array = _copied_as(g.array, leaf)
     if not g.tracked:
         return nodes.make_tensor(array)
@@ -65,7 +83,7 @@ def reshaped(leaf: Any, g: Array) -> ShapeError:
 
 
 def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
-    """leaf.grad += g, keeping g's memory itself where it is nobody else's and lies as the leaf does."""
+    """leaf.grad += g, in place where there is one, keeping g's memory itself where it is nobody else's and lies as the leaf does."""
     with _accumulating:
         held = leaf._grad
         if create_graph:
@@ -75,10 +93,11 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         if g.shape != leaf.array.shape:
             raise reshaped(leaf, g)
         if held is None:
-            if not own or (isinstance(g, np.ndarray) and g.base is not None) or not _lies_as(g, leaf.array):
+            lies = _lies_as(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
+            if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:
                 g = _copied_as(g, leaf.array)
             leaf._grad = nodes.make_tensor(g)
-        elif held.tracked:
+        elif 0 in held.array.strides:  # expanded by hand: several elements share one cell
             leaf._grad = nodes.make_tensor(add_arrays(held.array, g))
         else:
             if isinstance(g, CudaArray):
@@ -121,7 +140,7 @@ def _check(got: Any, t: Any) -> None:
 
 
 def call_before(hooks: Hooks, g: Any, tensors: bool) -> Any:
-    """Run a node's pre-hooks over the gradients of its outputs, `hook(grad_outputs)`."""
+    """Run a node's pre-hooks over the gradients of its outputs, `hook(grad_outputs)`. None where they leave no gradient."""
     given = g if type(g) is tuple else (g,)
     wrapped = _wrapped(given, tensors)
     with enable_grad() if tensors else no_grad():
@@ -129,6 +148,8 @@ def call_before(hooks: Hooks, g: Any, tensors: bool) -> Any:
             got = hook(wrapped)
             if got is not None:
                 wrapped = _replaced(got, wrapped, "prehook")
+    if all(t is None for t in wrapped):
+        return None
     out = wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
     return out if type(g) is tuple else out[0]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -11,51 +10,16 @@ import numpy as np
 from tritensor.array import Array, CudaArray
 from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import accumulate, add_arrays, call_after, call_before, call_hooks, copy, reshaped
+from tritensor.autograd.accumulate import sum_to as sum_to
+from tritensor.autograd.modes import state
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
-from tritensor.errors import GradError, ShapeError
+from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, watched_pull
+from tritensor.autograd.task import collect as collect
+from tritensor.autograd.task import over_rows as over_rows
+from tritensor.autograd.task import tensors_of as tensors_of
+from tritensor.errors import ArgumentError, GradError, ShapeError
+from tritensor.layers import LayerArray, running
 from tritensor.table import ops, registry
-
-_by_sequence = attrgetter("sequence")
-
-
-def _collect(roots: Sequence[Any]) -> list[Node]:
-    """Every node that the roots lead to, newest first: the order in which gradients are complete."""
-    seen: set[Any] = set()
-    found: list[Node] = []
-    stack = [r for r in roots if isinstance(r, Node)]
-    while stack:
-        n = stack.pop()
-        if n in seen:
-            continue
-        seen.add(n)
-        found.append(n)
-        for e in n.edges:
-            if isinstance(e, Node):
-                stack.append(e)
-    found.sort(key=_by_sequence, reverse=True)
-    return found
-
-
-def _leading(order: list[Node], targets: set[Any]) -> set[Any]:
-    """The nodes and leaves on a path to a target, targets included (ids of edges)."""
-    useful = set(targets)
-    for n in reversed(order):
-        if n not in useful and any(e is not None and e in useful for e in n.edges):
-            useful.add(n)
-    return useful
-
-
-def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """Undo broadcasting: sum a gradient (array or Tensor) over the axes along which `shape` was stretched."""
-    lead = len(g.shape) - len(shape)
-    axes = (*range(lead), *(i + lead for i, n in enumerate(shape) if n == 1 and g.shape[i + lead] != 1))
-    if isinstance(g, CudaArray):
-        g = registry["sum"].forward(g, dim=axes, keepdim=True) if axes else g  # type: ignore[misc]
-        return g.reshape(shape)
-    if isinstance(g, np.ndarray | np.generic):
-        return (registry["sum"].reference(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
-    g = ops.sum(g, dim=axes, keepdim=True) if axes else g
-    return ops.reshape(g, shape=shape) if lead else g
 
 
 def _add_tensors(a: Any, b: Any) -> Any:
@@ -63,7 +27,7 @@ def _add_tensors(a: Any, b: Any) -> Any:
 
 
 def run(
-    roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool
+    roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool, task: Task | None = None
 ) -> dict[Any, tuple[Any, bool]]:
     """Push gradients from root edges down the graph.
 
@@ -72,21 +36,24 @@ def run(
         targets: edges whose gradients are wanted; None: all leaves that are reached.
         keep_graph: keep what the nodes saved.
         tensors: run the rules on tensors, recording them (create_graph).
+        task: told what is walked.
 
     Returns:
         For each target (or leaf): its gradient and whether its memory is its own, so that a caller may keep it.
     """
     add = _add_tensors if tensors else add_arrays
-    order = _collect(roots)
+    order = collect(roots)
     wanted = None if targets is None else set(targets)
-    useful = None if wanted is None else _leading(order, wanted)
+    useful = None if wanted is None else leading(order, wanted)
+    if task is not None:
+        task.walk = order, useful, roots
     pending: dict[Any, Any] = {}
     result: dict[Any, tuple[Any, bool]] = {}
     for r, g in zip(roots, grads, strict=True):
         pending[r] = add(pending[r], g) if r in pending else g
         if not isinstance(r, Node):
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
-    if targets is None and not tensors:
+    if targets is None and not tensors and state.anomaly is None and not running.levels:
         _walk_plain(order, pending, result, keep_graph)
         return result
     for n in order:
@@ -178,7 +145,14 @@ def _step(
         return
     if hooks is not None and hooks.before:
         g = call_before(hooks, g, tensors)
-    found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
+        if g is None:
+            return
+    if state.anomaly is None:
+        found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
+    else:
+        found = watched_pull(n, g, needs, tensors)
+    if tensors and n.op.name in FLAT:
+        note_flat(n, found)
     if not keep_graph:
         n.free()
     if hooks is not None and hooks.after:
@@ -249,7 +223,7 @@ def _deliver_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[A
 
 def zeros_like(t: Any) -> Array:
     """Zeros of t's shape and dtype, C-ordered; on a GPU made there, without a copy from the host."""
-    if type(t.array) is CudaArray:
+    if t.is_cuda:
         return ops.full(shape=t.array.shape, value=0, dtype=t.array.dtype, device=t.device).array
     return np.zeros(t.array.shape, t.array.dtype)
 
@@ -261,6 +235,10 @@ def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
             f"{who}: the tensor of shape {tuple(output.shape)} has no graph behind it; set requires_grad=True on an input, "
             "and compute it outside no_grad and without detach() or .data"
         )
+    if type(output) is GradientEdge:
+        if grad is None:
+            raise GradError(f"{who}: a GradientEdge does not tell its shape; give the gradient to start from")
+        return grad if create_graph else grad.array
     if grad is None:
         if output.array.size != 1:
             raise GradError(
@@ -273,7 +251,7 @@ def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
                 f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
                 ".imag or .abs() of it, or pass gradient="
             )
-        if type(like) is CudaArray:
+        if output.device.type == "cuda":
             array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
         else:
             array = np.ones(like.shape, like.dtype)
@@ -289,29 +267,68 @@ def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
 
 def edge_of(t: Any) -> Any:
     """Where a tensor's gradient goes: its node, itself for a leaf that requires grad, None otherwise."""
+    if type(t) is GradientEdge:
+        return t.place
     return (t.node if t.node is not None else t) if t.tracked else None
+
+
+def followed(t: Any) -> bool:
+    """Whether a derivative follows a tensor: a graph records it, here or below a transform, or it carries a tangent."""
+    if t.tracked:
+        return state.enabled
+    array = t.array
+    return type(array) is LayerArray and (array.tangent is not None or followed(array.value))
 
 
 def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_graph: bool, inputs: Sequence[Any] | None) -> None:
     """Add d(outputs)/d(leaf) to `.grad` of every leaf (or of `inputs`)."""
+    if inputs is not None and not inputs:
+        raise GradError("backward: inputs cannot be empty; name tensors to accumulate into, or leave it out for all leaves")
     seeds = [_seed(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
     targets = None if inputs is None else [_target(t, "backward") for t in inputs]
-    found = run([edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph)
-    holders = {edge_of(t): t for t in inputs} if inputs is not None else {}
+    task, outer, casting = Task(), state.task, state.casting
+    state.task = task
+    try:
+        if casting is not None:  # gradients have the types that their ops gave
+            state.casting = None
+        found = run([edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph, task=task)
+        _store(found, None if inputs is None else {edge_of(t): t for t in inputs}, create_graph)
+        if task.ends is not None:
+            task.call_ends()
+    finally:
+        state.task = outer
+        if casting is not None:
+            state.casting = casting
+
+
+def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, create_graph: bool) -> None:
+    """Add the gradients that a walk found to `.grad` of leaves, and of other tensors that were asked for, with their hooks."""
     for edge, (g, own) in found.items():
         leaf = holders.get(edge, edge) if holders else edge
+        if type(leaf) is GradientEdge:
+            if isinstance(edge, Node):
+                raise GradError("backward: inputs has a GradientEdge of what is no leaf, which holds no .grad; use autograd.grad")
+            leaf = edge
         extra = leaf.extra
+        hooks = None
         if isinstance(edge, Node):
             if extra is not None and extra.retains:
                 continue  # it has kept its gradient already
         elif not leaf.tracked:
             continue  # it has stopped asking for one
         elif extra is not None and extra.hooks is not None:
-            own, g = False, call_hooks(extra.hooks, g, create_graph)  # a hook may have kept it
+            hooks = extra.hooks
+            own, g = False, call_hooks(hooks, g, create_graph)  # a hook may have kept it
+            if hooks.before:
+                g = call_before(hooks, g, create_graph)
+                if g is None:
+                    continue
         accumulate(leaf, g, own, create_graph)
         if extra is not None and extra.post_hooks is not None:
             for hook in tuple(extra.post_hooks.values()):
                 hook(leaf)
+        if hooks is not None and hooks.after:
+            call_after(hooks, (), g, create_graph)
 
 
 def _target(t: Any, who: str) -> Any:
@@ -321,19 +338,6 @@ def _target(t: Any, who: str) -> Any:
             f"{who}: an input of shape {tuple(t.shape)} does not require grad; call requires_grad_() on it before computing the output"
         )
     return edge
-
-
-def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[Any]:
-    """A tensor, or several, as a list. Raises TypeError, naming the argument, for anything else."""
-    if hasattr(given, "tracked"):
-        return [given]
-    if given is None or isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise TypeError(f"{who}: {what} is {given!r}; give a tensor, or a list or tuple of them")
-    found = list(given)
-    for i, t in enumerate(found):
-        if not hasattr(t, "tracked") and not (or_none and t is None):
-            raise TypeError(f"{who}: {what}[{i}] is a {type(t).__name__}; give a tensor{' or None' if or_none else ''}")
-    return found
 
 
 def grad(
@@ -348,32 +352,74 @@ def grad(
         retain_graph: keep the graph for another pass; defaults to `create_graph`.
         create_graph: record the computation, so that the result can be differentiated again, to any order.
         only_inputs: accepted; nothing is ever accumulated elsewhere.
-        allow_unused: give None (or zeros with `materialize_grads`) for an input that does not take part.
+        is_grads_batched: grad_outputs are batches, along a first dimension, which go back through the graph at once, as func.vmap takes them. What cannot
+            be mapped, such as a Function whose backward leaves for numpy, goes row by row, and a warning says so once.
+        allow_unused: give None (or zeros with `materialize_grads`, which require grad with create_graph) for an input that does not take part.
 
     Raises:
         GradError: an input takes no part and `allow_unused` is not set; a graph that was freed.
     """
-    if is_grads_batched:
-        raise GradError("grad: is_grads_batched is not supported; call grad once per row, or use a loop over grad_outputs")
     outs, ins = tensors_of("grad", "outputs", outputs), tensors_of("grad", "inputs", inputs)
     gos = [None] * len(outs) if grad_outputs is None else tensors_of("grad", "grad_outputs", grad_outputs, or_none=True)
     if len(gos) != len(outs):
         raise GradError(f"grad: {len(outs)} outputs and {len(gos)} grad_outputs; give one (or None) for each")
+    if materialize_grads and allow_unused is False:
+        raise ArgumentError("grad: allow_unused is False, and materialize_grads gives zeros for what is unused; leave one of the two out")
     keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(outs, ins, gos, keep, create_graph, allow_unused, materialize_grads)
+    return _grad(outs, ins, gos, keep, create_graph, allow_unused, materialize_grads)
+
+
+def _batched(
+    outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
+) -> tuple[Any, ...]:
+    """Gradients for each of a batch of grad_outputs, which have one more dimension, the first; the results have it too, but for zeros of what is unused."""
+    found = over_rows(gos, lambda at: _grad(outs, ins, at, True, create_graph, allow_unused or materialize_grads, False))
+    if not keep:
+        useful = leading(order := collect([edge_of(t) for t in outs]), {_target(t, "grad") for t in ins})
+        for n in order:
+            if type(n) is not Branch and n in useful and any(e is not None and e in useful for e in n.edges):
+                n.free()
+    return tuple([_unused(t, create_graph) if g is None and materialize_grads else g for t, g in zip(ins, found, strict=True)])
+
+
+def _unused(t: Any, create_graph: bool) -> Any:
+    """Zeros for an input that takes no part."""
+    made = nodes.make_tensor(zeros_like(_target(t, "grad") if type(t) is GradientEdge else t))
+    return made.requires_grad_() if create_graph else made
+
+
+def _grad(
+    outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
+) -> tuple[Any, ...]:
+    """The gradients that `grad` returns."""
     seeds = [_seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
     targets = [_target(t, "grad") for t in ins]
-    found = run([edge_of(t) for t in outs], seeds, targets=targets, keep_graph=keep, tensors=create_graph)
-    for edge, (g, _) in found.items():  # once for each, however often it is listed
-        if not isinstance(edge, Node) and edge.extra is not None and edge.extra.hooks is not None:
-            found[edge] = (call_hooks(edge.extra.hooks, g, create_graph), False)
+    task, outer, casting = Task(), state.task, state.casting
+    state.task = task
+    try:
+        if casting is not None:
+            state.casting = None
+        found = run([edge_of(t) for t in outs], seeds, targets=targets, keep_graph=keep, tensors=create_graph, task=task)
+        for edge, (g, _) in found.items():  # once for each, however often it is listed
+            if not isinstance(edge, Node) and edge.extra is not None and edge.extra.hooks is not None:
+                found[edge] = (call_hooks(edge.extra.hooks, g, create_graph), False)
+        if task.ends is not None:
+            task.call_ends()
+    finally:
+        state.task = outer
+        if casting is not None:
+            state.casting = casting
     result = []
+    behind: set[Any] = set() if all([e in found for e in targets]) else behind_flat([edge_of(t) for t in outs])
     for i, (t, edge) in enumerate(zip(ins, targets, strict=True)):
         if edge in found:
             g, own = found[edge]
             result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
             found[edge] = (g, False)  # listed again, it gets memory of its own
-        elif materialize_grads:
-            result.append(nodes.make_tensor(zeros_like(t)))
+        elif materialize_grads or edge in behind:
+            result.append(_unused(t, create_graph))
         elif allow_unused:
             result.append(None)
         else:

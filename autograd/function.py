@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 import weakref
 from collections.abc import Callable
@@ -12,7 +13,9 @@ from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Branch, Node, Version, version_of
+from tritensor.autograd.saved import Packed, hung
 from tritensor.errors import GradError, ShapeError
+from tritensor.layers import LayerArray, entries, running
 from tritensor.table import ops
 
 
@@ -29,22 +32,28 @@ class _FunctionOp:
         self.broadcasts = True
 
 
-class Context:
+class FunctionCtx:
     """What `forward` leaves for `backward`: `save_for_backward(...)`, any attribute, and `needs_input_grad`."""
 
     def __init__(self) -> None:
         self.to_save: tuple[Any, ...] = ()  # until forward is over
+        self.saved_for_forward: tuple[Any, ...] = ()
         self.dirty_tensors: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
-        self._saved: tuple[_Saved | None, ...] = ()
+        self._saved: tuple[Saved | None, ...] = ()
         self._node: Callable[[], Any] = _nothing  # a weak reference: the node holds the context
         self._freed = False
+        self._once = False
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors (inputs, outputs or intermediate ones; None is allowed) for backward, guarded against in-place writes."""
         self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`, which reads them from `saved_tensors`."""
+        self.saved_for_forward = tensors
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
         """These outputs get no gradient."""
@@ -58,6 +67,20 @@ class Context:
         """Whether backward receives zeros (the default) or None for an output that got no gradient."""
         self.materialize_grads = value
 
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Accepted: which tensors share memory is known without it."""
+        warnings.warn(
+            "mark_shared_storage is deprecated, as in PyTorch: which tensors share memory is known; leave it out",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """saved_tensors under its old name."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors kept by save_for_backward. Raises GradError where one was written since, and once the graph was freed."""
@@ -65,29 +88,51 @@ class Context:
             raise GradError(
                 "backward: the graph through this Function was freed by an earlier backward; call that one with retain_graph=True"
             )
+        if self._once:
+            if self._saved is _TAKEN:
+                raise GradError(
+                    "backward: saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function; keep what it "
+                    "gave in a name, or leave the setting out"
+                )
+            saved, self._saved = self._saved, _TAKEN
+            return tuple([None if s is None else s.unpacked(self._node()) for s in saved])
         return tuple([None if s is None else s.unpacked(self._node()) for s in self._saved])
+
+
+_TAKEN: Any = (None,)  # in the place of what a Function saved and gave away
 
 
 def _nothing() -> None:
     """No node yet."""
 
 
-class _Saved:
+class Saved:
     """A tensor that a Function saved, as it was when forward ended.
 
     An own output is kept as a bare array, because output -> node -> output would be a cycle; it gets its place in the graph back.
+    Where there are hooks on saved tensors it is what those made of it.
     """
 
-    __slots__ = ("computed", "output", "seen", "tensor", "version")
+    __slots__ = ("computed", "edge", "output", "packed", "seen", "tensor", "version")
 
     def __init__(self, t: Any, output: int | None) -> None:
         self.output = output
+        self.packed = None
+        if state.saving:
+            self.packed = Packed(t, state.saving[-1])
+            self.edge = edge_of(t) if output is None else None
+            return
         self.computed = output is None and t.node is not None
         self.version: Version | None = version_of(t) if output is not None else t.version
         self.seen = 0 if self.version is None else self.version.value
         self.tensor = t if output is None else nodes.make_tensor(t.array)
 
     def unpacked(self, node: Any) -> Any:
+        if self.packed is not None:
+            found = self.packed.tensor(state.enabled)
+            if self.output is None or node is None:
+                return hung(found, self.edge)
+            return hung(found, node if node.op.public == 1 else Branch(node, self.output))
         version = self.tensor.version if self.output is None else self.version
         if version is not None and version.value != self.seen:
             raise GradError(
@@ -110,7 +155,9 @@ class FunctionNode(Node):
 
     __slots__ = ("context", "function", "likes")
 
-    def __init__(self, function: type[Function], context: Context, op: _FunctionOp, edges: tuple[Any, ...], meta: Any, likes: Any) -> None:
+    def __init__(
+        self, function: type[Function], context: FunctionCtx, op: _FunctionOp, edges: tuple[Any, ...], meta: Any, likes: Any
+    ) -> None:
         super().__init__(op, edges, None, None, None, meta)
         self.function = function
         self.context = context
@@ -140,7 +187,7 @@ class FunctionNode(Node):
     def _backward(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         if self.context.materialize_grads:
             grads = tuple(_zeros(like) if g is None else g for g, like in zip(grads, self.likes, strict=True))
-        out = self.function.backward(self.context, *grads)
+        out = pulled(self.function, self.context, grads)
         out = out if isinstance(out, tuple) else (out,)
         n = len(self.edges)
         if len(out) < n or any(x is not None for x in out[n:]):
@@ -185,7 +232,24 @@ def _zeros(like: Any) -> Any:
     return ops.full(shape=shape, value=0, dtype=dtype, device=device)
 
 
-class Function:
+def pulled(cls: type[Function], ctx: Any, grads: tuple[Any, ...]) -> Any:
+    """What a Function's backward makes of gradients: one by one, or as the list that it may take them out of."""
+    backward = _backward_of(cls)
+    return backward(ctx, list(grads)) if cls.boxed_grads_call else backward(ctx, *grads)
+
+
+def _backward_of(cls: type[Function]) -> Callable[..., Any]:
+    """What a Function calls its backward."""
+    if cls.vjp is Function.vjp:
+        return cls.backward
+    if cls.backward is not Function.backward:
+        raise GradError(
+            f"{cls.__name__}: Implementing both 'backward' and 'vjp' for a custom Function is not allowed: they are two names for one; leave one of them out"
+        )
+    return cls.vjp
+
+
+class Function(FunctionCtx):
     """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`; call as `MyFunction.apply(*args)`.
 
     Backward is differentiable again when it is written in tensor operations. The other form, `forward(*args)` with
@@ -197,21 +261,68 @@ class Function:
         raise NotImplementedError("Function: define a static forward(ctx, *args)")
 
     @staticmethod
-    def backward(ctx: Context, *grads: Any) -> Any:
+    def backward(ctx: FunctionCtx, *grads: Any) -> Any:
         raise NotImplementedError("Function: define a static backward(ctx, *grads) to differentiate through it")
+
+    @staticmethod
+    def setup_context(ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> Any:
+        """What is left for backward, where forward takes no ctx."""
+        raise NotImplementedError("Function: define a static setup_context(ctx, inputs, output), and forward without ctx")
+
+    @staticmethod
+    def vjp(ctx: FunctionCtx, *grads: Any) -> Any:
+        """Another name for `backward`; a class defines one of the two."""
+        raise NotImplementedError("Function: define a static backward(ctx, *grads), or vjp, to differentiate through it")
+
+    @staticmethod
+    def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
+        """Forward mode: the tangents of the outputs, given those of the inputs (None where there is none). Forward mode calls it."""
+        raise NotImplementedError("Function: define a static jvp(ctx, *tangents) for forward-mode derivatives")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        """What func.vmap calls in place of forward: returns (output, out_dims). Or set generate_vmap_rule = True in the class."""
+        raise NotImplementedError("Function: define a static vmap(info, in_dims, *args), or set generate_vmap_rule = True")
+
+    generate_vmap_rule = False
+    boxed_grads_call = False  # whether backward(ctx, grads) takes one list, out of which it may take gradients to free them
+    clear_saved_tensors_on_access = (
+        False  # whether ctx.saved_tensors gives them away: they are freed with the names that backward has for them
+    )
+
+    def __init__(self) -> None:
+        warnings.warn(
+            f"{type(self).__name__}: a Function should not be instantiated: its methods are static, call {type(self).__name__}.apply(...)",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = type(self).__name__
+        raise GradError(
+            f"{name}: an object of it was called, as PyTorch's oldest functions were; make forward and backward static and call {name}.apply(...)"
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward without recording, and leave one node whose gradient is `backward`.
 
-        An input that forward returns comes out as a view of it. Raises GradError for a leaf marked dirty, TypeError for what cannot be saved.
+        Backward returns a gradient for each argument in the order of forward's, those by keyword among them; `setup_context` sees all of
+        forward's, with their defaults. An input that forward returns comes out as a view of it. Raises GradError for a leaf marked dirty,
+        TypeError for what cannot be saved.
         """
-        ctx = Context()
+        split = cls.setup_context is not Function.setup_context
+        if kwargs or (split and len(args) < getattr(getattr(cls.forward, "__code__", None), "co_argcount", 0)):
+            args, kwargs = _in_places(cls.forward, split, args, kwargs)
+        if running.levels and any([type(getattr(a, "array", None)) is LayerArray for a in args]):
+            return entries.apply_function(cls, args, kwargs)
+        ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([getattr(a, "tracked", False) for a in args])
+        ctx._once = cls.clear_saved_tensors_on_access
         with no_grad():
-            if "setup_context" in cls.__dict__ or any("setup_context" in b.__dict__ for b in cls.__mro__[:-2]):
+            if split:
                 out = cls.forward(*args, **kwargs)
-                cls.setup_context(ctx, args, out)  # type: ignore[attr-defined]
+                cls.setup_context(ctx, args, out)
             else:
                 out = cls.forward(ctx, *args, **kwargs)
         for i, t in enumerate(ctx.to_save):
@@ -222,7 +333,19 @@ class Function:
         return _finish(cls, ctx, args, out)
 
 
-def _finish(cls: type[Function], ctx: Context, args: tuple[Any, ...], out: Any) -> Any:
+def _in_places(
+    forward: Callable[..., Any], split: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by keyword among those by place; with `split`, where forward takes no ctx, defaults as well."""
+    signature = inspect.signature(forward)
+    bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
+    by_place = [k for k, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if split or any(k in by_place for k in bound.kwargs):  # an argument by keyword behind one that was left out
+        bound.apply_defaults()
+    return (bound.args if split else bound.args[1:]), dict(bound.kwargs)
+
+
+def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: Any) -> Any:
     """Count the writes of a Function and wire its outputs into the graph."""
     many = isinstance(out, tuple)
     outs = out if many else (out,)
@@ -250,12 +373,14 @@ def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
     return nodes.view_of(t) if any(t is a for a in args) and hasattr(t, "array") and not any(t is d for d in dirty) else t
 
 
-def _record(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
+def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
     """The outputs, hung at a new node."""
     op = _FunctionOp(cls.__name__, len(args), len(outs))
     edges = tuple([edge_of(a) if need else None for a, need in zip(args, ctx.needs_input_grad, strict=True)])
     node = FunctionNode(cls, ctx, op, edges, tuple([_like(a) for a in args]), tuple([_like(t) for t in outs]))
     ctx._node = weakref.ref(node)
+    if state.watch is not None:
+        state.watch(node)
     differentiable = [hasattr(t, "array") and t.is_floating_point() and not any(t is x for x in ctx.non_differentiable) for t in outs]
     several = sum(differentiable) > 1
     saved = list(ctx.to_save)
@@ -274,17 +399,17 @@ def _record(cls: type[Function], ctx: Context, args: tuple[Any, ...], outs: tupl
         for place, s in enumerate(saved):
             if s is wired[-1] and yes:
                 places[place] = i
-    ctx._saved = tuple([None if s is None else _Saved(s, places.get(place)) for place, s in enumerate(saved)])
+    ctx._saved = tuple([None if s is None else Saved(s, places.get(place)) for place, s in enumerate(saved)])
     return wired
 
 
-def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a Function's backward that is no tensor operation: it runs unrecorded, and differentiating its result raises."""
 
-    @functools.wraps(backward)
-    def call(ctx: Context, *grads: Any) -> Any:
+    @functools.wraps(fn)
+    def call(ctx: FunctionCtx, *grads: Any) -> Any:
         with no_grad():
-            out = backward(ctx, *grads)
+            out = fn(ctx, *grads)
         if not state.enabled or not any(getattr(g, "tracked", False) for g in grads):
             return out
         given = out if isinstance(out, tuple) else (out,)
@@ -297,10 +422,16 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
 class _Once(Function):
     """Stands behind the gradients of a backward that can be used once."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Context, x: Any) -> Any:
+    def forward(x: Any) -> Any:
         return x.clone()
 
     @staticmethod
-    def backward(ctx: Context, *grads: Any) -> Any:
+    def setup_context(ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *grads: Any) -> Any:
         raise GradError("backward: this Function's backward is marked once_differentiable, so its gradients have no gradients of their own")

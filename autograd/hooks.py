@@ -26,24 +26,33 @@ class Hooks:
         self.after: dict[int, Callable[..., Any]] = {}
 
 
-class Handle:
-    """Removes its own hook, once: `handle.remove()`, or at the end of a `with`."""
+class RemovableHandle:
+    """Takes an entry of a dictionary of hooks away again, once: `handle.remove()`, or at the end of a `with`. `id` is its key."""
 
-    __slots__ = ("_calls", "id")
+    __slots__ = ("_hooks", "id")
 
-    def __init__(self, calls: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def __init__(self, hooks_dict: dict[int, Any]) -> None:
         self.id = _next_id()
-        self._calls = calls
-        calls[self.id] = hook
+        self._hooks = hooks_dict
 
     def remove(self) -> None:
-        self._calls.pop(self.id, None)
+        self._hooks.pop(self.id, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> RemovableHandle:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.remove()
+
+
+class Handle(RemovableHandle):
+    """The same, which has put its hook there."""
+
+    __slots__ = ()
+
+    def __init__(self, calls: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        super().__init__(calls)
+        calls[self.id] = hook
 
 
 def hooks_of(owner: Any) -> Hooks:

@@ -14,6 +14,14 @@ from tritensor.call_site import wrapper
 class _State(threading.local):
     enabled: bool = True  # ops on tensors that require grad are recorded
     inference: bool = False  # what is_inference_mode_enabled answers
+    casting: Any = None  # how autocast casts, where it is on (see dispatch.autocast)
+    watch: Callable[[Any], None] | None = None  # called with each node that an op leaves, where set (see node.watch_nodes)
+    saving: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()  # hooks on saved tensors, the innermost last
+    saving_refused: str | None = None  # what to say to whoever sets such hooks
+    lays_gradients: bool = True  # whether a leaf's first gradient lies as the leaf (see enforce_grad_layout_policy)
+    anomaly: Any = None  # while backward looks for NaN, what does so (see anomaly_mode.Watch)
+    check_nan: bool = True
+    task: Any = None  # the backward that runs in this thread
 
 
 state = _State()
@@ -47,6 +55,10 @@ class _Mode:
 
     def _clone(self) -> _Mode:
         return type(self)()
+
+    def clone(self) -> _Mode:
+        """Another one of the same mode."""
+        return self._clone()
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
@@ -147,4 +159,44 @@ class set_grad_enabled(_Mode):
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         state.enabled = self._found  # decorating is not entering
+        return super().__call__(function)
+
+
+class set_multithreading_enabled:
+    """Accepted: backward runs in the thread that calls it. `mode` is kept; as a context manager, the mode found is restored at the end."""
+
+    enabled = True
+
+    def __init__(self, mode: bool) -> None:
+        self._found, self.mode = set_multithreading_enabled.enabled, bool(mode)
+        set_multithreading_enabled.enabled = self.mode
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exc: object) -> None:
+        set_multithreading_enabled.enabled = self._found
+
+    def clone(self) -> set_multithreading_enabled:
+        """Another one of the same mode."""
+        return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_Mode):
+    """enforce_grad_layout_policy(False): from now on, or inside a `with` or a decorated function, a leaf keeps the gradient that it is given without a copy
+    although it lies in memory otherwise than the leaf. Per thread; on before."""
+
+    def __init__(self, enable: bool = True) -> None:
+        self.prev, self.mode = state.lays_gradients, bool(enable)
+        state.lays_gradients = self.mode
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *exc: object) -> None:
+        state.lays_gradients = self.prev
+
+    def _clone(self) -> enforce_grad_layout_policy:
+        return type(self)(self.mode)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        state.lays_gradients = self.prev  # decorating is not entering
         return super().__call__(function)

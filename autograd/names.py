@@ -7,9 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 _RENAMED = {
-    "avg_pool2d": "AvgPool2D", "cast": "ToCopy", "clamp": "Clamp1", "conv2d": "Convolution", "copy": "Clone", "cross_entropy": "NllLoss",
-    "index_get": "Index", "layer_norm": "NativeLayerNorm", "max_dim": "Max", "max_pool2d": "MaxPool2DWithIndices", "min_dim": "Min",
-    "pad_diagonal": "DiagEmbed", "square": "Pow",
+    "attention": "ScaledDotProductFlashAttentionForCpu", "avg_pool2d": "AvgPool2D", "batch_norm": "NativeBatchNorm", "batch_norm_by": "NativeBatchNorm",
+    "bce_with_logits": "BinaryCrossEntropyWithLogits", "cast": "ToCopy", "cholesky": "LinalgCholeskyEx", "clamp": "Clamp1",
+    "constant_pad": "ConstantPadNd", "conv1d": "Convolution", "conv2d": "Convolution", "conv3d": "Convolution", "copy": "Clone",
+    "cross_entropy": "NllLoss", "det": "LinalgDet", "dropout": "Mul", "eigh": "LinalgEigh", "entr": "SpecialEntr", "grid_sample": "GridSampler2D",
+    "group_norm": "NativeGroupNorm", "imag": "Select", "index_get": "Index", "inv": "LinalgInvEx", "kl_div": "Mean", "l1_loss": "Mean",
+    "layer_norm": "NativeLayerNorm", "matrix_exp": "LinalgMatrixExp", "max_dim": "Max", "max_pool2d": "MaxPool2DWithIndices", "min_dim": "Min",
+    "pad_diagonal": "DiagEmbed", "pinv": "LinalgPinv", "prelu": "PreluKernel", "qr": "LinalgQr", "real": "Select", "selu": "Elu", "slogdet": "LinalgSlogdet",
+    "solve_triangular": "LinalgSolveTriangular", "square": "Pow", "svd": "LinalgSvd", "xlog1py": "SpecialXlog1Py",
 }  # fmt: skip
 
 
@@ -102,7 +107,40 @@ def _linear(node: Any) -> str:
     return "Addmm" if node.edges[-1] is not None else "Mm"
 
 
+_ROOTS = {"sum_of_squares": "LinalgVectorNorm", "var": "Std"}  # what a root of them is
+
+
+def _sqrt(node: Any) -> str:
+    return _ROOTS.get(getattr(getattr(node.edges[0], "op", None), "name", ""), "Sqrt")
+
+
+def _where(node: Any) -> str:
+    """A norm and a standard deviation are roots with a gradient of their own at 0; a fill keeps what is elsewhere."""
+    steps: list[str] = []
+    at = node
+    while len(steps) < 3 and getattr(at, "edges", None):
+        at = at.edges[-1]
+        steps.append(getattr(getattr(at, "op", None), "name", ""))
+    if steps[:2] != ["sqrt", "where"]:
+        return "Where"
+    return _ROOTS.get(steps[-1], "Where")
+
+
 _BY_CALL: dict[str, Callable[[Any], str]] = {
     "matmul": _matmul, "reshape": _reshape, "permute": _permute, "index_view": _index_view, "pow": _pow, "sum": _reduced("Sum"),
-    "mean": _reduced("Mean"), "prod": _reduced("Prod"), "amax": _largest("Max"), "amin": _largest("Min"), "linear": _linear,
+    "mean": _reduced("Mean"), "prod": _reduced("Prod"), "amax": _largest("Max"), "amin": _largest("Min"), "linear": _linear, "sqrt": _sqrt,
+    "where": _where,
 }  # fmt: skip
+
+
+class SavedValue:
+    """`node._saved_self`: one of what a node keeps. A `__getattr__` would make every other attribute of a node slower."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Any, owner: type) -> Any:
+        for name, value in () if node is None else node.saved():
+            if name == self.name:
+                return value
+        raise AttributeError(f"'{owner.__name__}' object has no attribute '_saved_{self.name}'")

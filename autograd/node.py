@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -11,9 +12,10 @@ import numpy as np
 
 from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
-from tritensor.autograd.modes import enable_grad, no_grad
-from tritensor.autograd.names import name_of
+from tritensor.autograd.modes import enable_grad, no_grad, state
+from tritensor.autograd.names import SavedValue, name_of
 from tritensor.errors import GradError
+from tritensor.layers import LayerArray
 from tritensor.table import Op, Partials, ops
 
 next_sequence = count(1).__next__
@@ -92,7 +94,8 @@ class Node:
     arrays with their Version: an array and not the tensor, because tensor -> node -> tensor would be a cycle.
     """
 
-    __slots__ = ("__weakref__", "attrs", "edges", "hooks", "inputs", "meta", "op", "outputs", "sequence")
+    __slots__ = ("__weakref__", "attrs", "edges", "flat", "hooks", "inputs", "meta", "op", "outputs", "sequence")
+    flat: tuple[Any, ...]  # of a flat op's gradient: see autograd/task.py
 
     def __init__(
         self, op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None,
@@ -116,16 +119,39 @@ class Node:
         """The nodes that this node's gradients go to, each with the number of its output."""
         return tuple(next_function(e) for e in self.edges)
 
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary of one's own notes on this node; anomaly mode keeps the forward call's lines in it."""
+        return notes.setdefault(self, {})
+
+    def _sequence_nr(self) -> int:
+        return self.sequence
+
+    def saved(self) -> list[tuple[str, Any]]:
+        """What the node keeps for its gradient, by PyTorch's names: tensors and attributes. Raises GradError once the graph was freed."""
+        op = self.op
+        kept = [("input", i) for i, x in enumerate(self.inputs or ()) if x is not None]
+        kept += [("output", i) for i, y in enumerate(self.outputs or ()) if y is not None]
+        if self.inputs is FREED or self.outputs is FREED:
+            raise self._freed()
+        names = {"input": op.inputs, "output": op.outputs}
+        found = []
+        for kind, i in kept:
+            known = names[kind]
+            name = known[i] if i < len(known) else f"{known[-1]}{i - len(known) + 1}"
+            found.append((_SHOWN.get(name, name), self._saved(kind, i, (), True)))
+        return [*found, *(self.attrs or {}).items()]
+
     def __repr__(self) -> str:
         return f"<{self.name()}>"
 
-    def register_hook(self, hook: Callable[[Any, Any], Any]) -> Handle:
-        """Call `hook(grad_inputs, grad_outputs)`, two tuples, when this node has run; a returned tuple replaces grad_inputs."""
-        return Handle(hooks_of(self).after, hook)
+    def register_hook(self, fn: Callable[[Any, Any], Any]) -> Handle:
+        """Call `fn(grad_inputs, grad_outputs)`, two tuples, when this node has run; a returned tuple replaces grad_inputs."""
+        return Handle(hooks_of(self).after, fn)
 
-    def register_prehook(self, hook: Callable[[Any], Any]) -> Handle:
-        """Call `hook(grad_outputs)`, a tuple, before this node runs; a returned tuple replaces it."""
-        return Handle(hooks_of(self).before, hook)
+    def register_prehook(self, fn: Callable[[Any], Any]) -> Handle:
+        """Call `fn(grad_outputs)`, a tuple, before this node runs; a returned tuple replaces it."""
+        return Handle(hooks_of(self).before, fn)
 
     def free(self) -> None:
         """Let go of what was saved; a later backward through this node raises."""
@@ -136,9 +162,8 @@ class Node:
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
-        corner = (
-            op.backward if type(g) is CudaArray or (type(g) is tuple and any(type(x) is CudaArray for x in g)) else op.reference_backward
-        )
+        kind = _kind(g)
+        corner = op.backward if kind is CudaArray else None if kind is LayerArray else op.reference_backward
         if corner is None:
             corner = op.rule
             assert corner is not None, "a node is made of differentiable ops only"
@@ -259,6 +284,25 @@ def _as_kind(x: Any, dtype: np.dtype) -> Any:
     return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
+for _name in [
+    "self",
+    "other",
+    "result",
+    "input",
+    "weight",
+    "bias",
+    "mat1",
+    "mat2",
+    "index",
+    "target",
+    "dim",
+    "keepdim",
+    "exponent",
+    "mask",
+]:
+    setattr(Node, "_saved_" + _name, SavedValue(_name))
+_SHOWN = {"x": "self", "a": "self", "b": "other", "y": "result"}
+notes: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()  # on few nodes, so that the others need no place for it
 _make = object.__new__
 
 
@@ -277,6 +321,37 @@ def new_node(
     node.sequence = next_sequence()
     node.hooks = None
     return node
+
+
+def _watched_node(
+    op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None, attrs: dict[str, Any] | None,
+    meta: tuple[Any, ...] | None,
+) -> Node:  # fmt: skip
+    """new_node where somebody looks at the nodes that are made."""
+    node = new_node(op, edges, inputs, outputs, attrs, meta)
+    if state.watch is not None:
+        state.watch(node)
+    return node
+
+
+_callers: list[dict[str, Any]] = []  # the globals of the modules that call new_node
+_watching = 0
+_counting = threading.Lock()
+
+
+def calls_new_node(names: dict[str, Any]) -> None:
+    """A module says, with its globals(), that it calls new_node. Whoever watches puts another function there, so that nobody else pays for the question."""
+    _callers.append(names)
+    names["new_node"] = _watched_node if _watching else new_node
+
+
+def watch_nodes(more: int) -> None:
+    """Somebody begins (1) or ceases (-1) to look at the nodes that are made: `state.watch` of his thread is called with each."""
+    global _watching
+    with _counting:
+        _watching += more
+        for names in _callers:
+            names["new_node"] = _watched_node if _watching else new_node
 
 
 def detached(who: str, what: str) -> GradError:
@@ -305,7 +380,7 @@ def branch(node: Node, index: int) -> Branch:
 class AccumulateGrad:
     """How a leaf shows in `next_functions`: its gradient is added to `variable.grad`."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("__weakref__", "variable")
 
     def __init__(self, variable: Any) -> None:
         self.variable = variable
@@ -315,8 +390,35 @@ class AccumulateGrad:
 
     next_functions: tuple[Any, ...] = ()
 
+    def register_hook(self, fn: Callable[[Any, Any], Any]) -> Handle:
+        """Call `fn((), grad_outputs)` when the gradient has been added."""
+        return Handle(self.variable._leaf_hooks().after, fn)
+
+    def register_prehook(self, fn: Callable[[Any], Any]) -> Handle:
+        """Call `fn(grad_outputs)`, a tuple of one, before the gradient is added; a returned tuple replaces it."""
+        return Handle(self.variable._leaf_hooks().before, fn)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary of one's own notes."""
+        return notes.setdefault(self, {})
+
+    def _sequence_nr(self) -> int:
+        return (1 << 64) - 1  # as PyTorch's, which runs first
+
     def __repr__(self) -> str:
         return "<AccumulateGrad>"
+
+
+_accumulators: weakref.WeakValueDictionary[int, AccumulateGrad] = weakref.WeakValueDictionary()  # one for each leaf, by the leaf's id
+
+
+def accumulator(leaf: Any) -> AccumulateGrad:
+    """The AccumulateGrad of a leaf: one object for as long as somebody holds it."""
+    found = _accumulators.get(id(leaf))
+    if found is None:
+        found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
+    return found
 
 
 def next_function(edge: Any) -> tuple[Any, int]:
@@ -325,9 +427,17 @@ def next_function(edge: Any) -> tuple[Any, int]:
         return None, 0
     if isinstance(edge, Branch):
         return edge.edges[0], edge.index
-    return (edge, 0) if isinstance(edge, Node) else (AccumulateGrad(edge), 0)
+    return (edge, 0) if isinstance(edge, Node) else (accumulator(edge), 0)
+
+
+def _kind(g: Any) -> type:
+    """What a gradient, or those of several outputs, is made of."""
+    if type(g) is not tuple:
+        return type(g)
+    kinds = {type(x) for x in g}
+    return LayerArray if LayerArray in kinds else CudaArray if CudaArray in kinds else np.ndarray
 
 
 def as_array(x: Any) -> Any:
     """numpy gives scalars for 0-d results; a gradient is always an array."""
-    return x if isinstance(x, np.ndarray | CudaArray) else np.asarray(x)
+    return x if isinstance(x, np.ndarray | CudaArray | LayerArray) else np.asarray(x)

@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `imports`, `static`, `gpu` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `static`, `gpu` or `table`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import argparse
 import os
 import sys
 
-OWN_ARGUMENTS = {"host", "ops", "static", "gpu", "table"}  # these read the rest of the command line themselves
+OWN_ARGUMENTS = {"host", "train", "ops", "optim", "static", "gpu", "table"}  # these read the rest of the command line themselves
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of tritensor; torch is a peer where it is installed.")
     parser.add_argument(
         "what",
-        choices=["host", "train", "ops", "imports", "static", "gpu", "table"],
-        help="host cost of tiny ops, training steps, every op of the table on the CPU (--peer: every function beside torch), what an import takes, what compiled kernels use, every op on the GPU, "
-        "or the README's table of a GPU's report (static, gpu and table --help say more)",
+        choices=["host", "train", "ops", "optim", "imports", "static", "gpu", "table"],
+        help="host cost of tiny ops, training steps, every op of the table on the CPU (--peer: every function beside torch), a step of every optimizer, what an import takes, what compiled kernels use, every op on the GPU, "
+        "or the README's table of a GPU's report (optim, static, gpu and table --help say more)",
     )
     threads = argparse.ArgumentParser(add_help=False)
     for p in (parser, threads):

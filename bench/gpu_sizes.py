@@ -92,36 +92,69 @@ def _made(**attrs: Any) -> Callable[[Any, int], list[Sample]]:
 
 
 _F32, _I64 = np.dtype(np.float32), np.dtype(np.int64)
-_POOL = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
-_CONV = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
 
 
-def _pooled(rng: Any, n: int) -> tuple[np.ndarray, np.ndarray, int]:
-    """Values and places of a pooled image of side h, each place inside its window, and 2 * h."""
-    h = max(n // 64, 2)
-    row, column = np.meshgrid(np.arange(h), np.arange(h), indexing="ij")
-    places = np.broadcast_to((2 * row * 2 * h + 2 * column).astype(np.int64), (32, 64, h, h))
-    return rng.standard_normal((32, 64, h, h)), np.ascontiguousarray(places), 2 * h
+def _pool(axes: int) -> dict[str, Any]:
+    """Windows of two without overlap."""
+    return {"kernel_size": (2,) * axes, "stride": (2,) * axes, "padding": (0,) * axes}
 
 
-def _scattered(rng: Any, n: int) -> list[Sample]:
-    g, places, size = _pooled(rng, n)
-    return [Sample(g, places, size=(size, size), **_POOL, dilation=(1, 1))]
+def _conv(axes: int) -> dict[str, Any]:
+    """Windows of three that keep the size."""
+    return {"stride": (1,) * axes, "padding": (1,) * axes, "dilation": (1,) * axes, "groups": 1}
 
 
-def _gathered(rng: Any, n: int) -> list[Sample]:
-    _, places, size = _pooled(rng, n)
-    return [Sample(rng.standard_normal((32, 64, size, size)), places, **_POOL, dilation=(1, 1))]
+def _pooled(rng: Any, n: int, axes: int) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Values and places of a pooled image of side h, or a volume, each place inside its window, and the size before: 2 * h."""
+    h = max(n // 64, 2) if axes == 2 else max(n // 256, 2)  # 64 and 16 for a side of 4096
+    size = (2 * h,) * axes
+    places = np.ravel_multi_index(tuple(2 * np.indices((h,) * axes)), size)
+    shape = (32, 64) + (h,) * axes
+    return rng.standard_normal(shape), np.ascontiguousarray(np.broadcast_to(places.astype(np.int64), shape)), size
 
 
-def _spread(rng: Any, n: int) -> list[Sample]:
-    g, _, size = _pooled(rng, n)
-    return [Sample(g, size=(size, size), **_POOL, ceil_mode=False, count_include_pad=True)]
+def _scattered(axes: int) -> Callable[[Any, int], list[Sample]]:
+    def samples(rng: Any, n: int) -> list[Sample]:
+        g, places, size = _pooled(rng, n, axes)
+        return [Sample(g, places, size=size, **_pool(axes), dilation=(1,) * axes)]
+
+    return samples
 
 
-def _image(rng: Any, n: int) -> np.ndarray:
-    h = max(n * 7 // 512, 4)  # 56 for a side of 4096
-    return rng.standard_normal((32, 64, h, h))
+def _gathered(axes: int) -> Callable[[Any, int], list[Sample]]:
+    def samples(rng: Any, n: int) -> list[Sample]:
+        _, places, size = _pooled(rng, n, axes)
+        return [Sample(rng.standard_normal((32, 64, *size)), places, **_pool(axes), dilation=(1,) * axes)]
+
+    return samples
+
+
+def _spread(axes: int) -> Callable[[Any, int], list[Sample]]:
+    def samples(rng: Any, n: int) -> list[Sample]:
+        g, _, size = _pooled(rng, n, axes)
+        return [Sample(g, size=size, **_pool(axes), ceil_mode=False, count_include_pad=True)]
+
+    return samples
+
+
+def _convolved(axes: int, to: str) -> Callable[[Any, int], list[Sample]]:
+    """What a convolution by windows of 3 of 64 channels sends back to its input, or to its weight."""
+
+    def samples(rng: Any, n: int) -> list[Sample]:
+        h = max({1: n // 2, 2: n * 7 // 512, 3: n // 256}[axes], 4)  # 2048, 56 and 16 for a side of 4096
+        size, windows = (h,) * axes, (3,) * axes
+        image = rng.standard_normal((32, 64, *size))
+        if to == "input":
+            return [Sample(image, rng.standard_normal((64, 64, *windows)), size=size, **_conv(axes))]
+        return [Sample(image, rng.standard_normal((32, 64, *size)), kernel_size=windows, **_conv(axes))]
+
+    return samples
+
+
+def _numbers(scalars: int, kept: int, **attrs: float) -> Callable[[Any, int], list[Sample]]:
+    """A step's scalars of n parameters, and the numbers that are made of them."""
+    kept_before = (lambda n: [np.zeros((n, kept))]) if kept else (lambda n: [])
+    return lambda rng, n: [Sample(np.zeros((n, scalars)), *kept_before(n), **attrs)]
 
 
 def _indexed(rng: Any, n: int) -> np.ndarray:
@@ -130,12 +163,22 @@ def _indexed(rng: Any, n: int) -> np.ndarray:
 
 EXTRA: dict[str, Callable[[Any, int], list[Sample]]] = {
     "cast": lambda rng, n: [Sample(_square(rng, n), dtype=np.dtype(np.float16))],
-    "conv2d_input": lambda rng, n: [Sample(_image(rng, n), rng.standard_normal((64, 64, 3, 3)), size=_image(rng, n).shape[2:], **_CONV)],
-    "conv2d_weight": lambda rng, n: [Sample(_image(rng, n), _image(rng, n), kernel_size=(3, 3), **_CONV)],
-    "max_pool2d_scatter": _scattered,
-    "max_pool2d_gather": _gathered,
-    "avg_pool2d_spread": _spread,
-    "adam_count": lambda rng, n: [Sample(np.zeros(n), np.zeros((n, 3)), lr=0.01, beta1=0.9, beta2=0.99)],
+    **{f"conv{axes}d_{to}": _convolved(axes, to) for axes in (1, 2, 3) for to in ("input", "weight")},
+    **{f"max_pool{axes}d_scatter": _scattered(axes) for axes in (2, 3)},
+    **{f"max_pool{axes}d_gather": _gathered(axes) for axes in (2, 3)},
+    **{f"avg_pool{axes}d_spread": _spread(axes) for axes in (2, 3)},
+    "adadelta_numbers": _numbers(5, 1, lr=1.0, rho=0.9, eps=1e-3),
+    "adagrad_numbers": _numbers(3, 1, lr=0.1, lr_decay=0.01, eps=1e-10),
+    "adam_numbers": _numbers(7, 1, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8),
+    "adamax_numbers": _numbers(5, 1, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8),
+    "asgd_numbers": _numbers(4, 3, lr=0.01, lambd=0.1, alpha=0.75, t0=1.0),
+    "lion_numbers": _numbers(6, 0, lr=0.01, beta1=0.9, beta2=0.99),
+    "momentum_numbers": _numbers(4, 0, lr=0.1, momentum=0.9, dampening=0.3),
+    "nadam_numbers": _numbers(8, 2, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8, momentum_decay=4e-3),
+    "radam_numbers": _numbers(9, 1, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8),
+    "rmsprop_numbers": _numbers(6, 1, lr=0.01, alpha=0.9, eps=1e-8, momentum=0.9),
+    "rprop_numbers": _numbers(5, 1, lr=0.01, etaminus=0.5, etaplus=1.2, least=1e-6, most=50.0),
+    "sgd_numbers": _numbers(2, 0, lr=0.1),
     "full": _made(shape=lambda n: (n, n), value=1.5, dtype=_F32),
     "arange": _made(start=0, end=lambda n: n * n, step=1, dtype=_F32),
     "linspace": _made(start=0.0, end=1.0, steps=lambda n: n * n, dtype=_F32),

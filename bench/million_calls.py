@@ -124,7 +124,7 @@ FLOATS = [
     "h - h", "h / h", "T.exp(h)", "T.relu(h)", "T.sigmoid(h)", "h * 2", "h.float() * 2",
 ]  # fmt: skip
 NETWORKS = [
-    "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)", "F.elu(x)", "F.leaky_relu(x)", "F.softplus(x)", "F.layer_norm(x, (1000,))", "F.softmax(x, -1)", "F.relu(x)",
+    "F.gelu(x)", "F.gelu(x, approximate='tanh')", "F.silu(x)", "F.elu(x)", "F.leaky_relu(x)", "F.softplus(x)", "F.layer_norm(x, (1000,))", "F.rms_norm(x, (1000,))", "F.batch_norm(q, None, None, training=True)", "F.instance_norm(q)", "F.softmax(x, -1)", "F.log_softmax(x, -1)", "F.relu(x)",
     "F.mse_loss(x, y)", "F.l1_loss(x, y)", "F.cross_entropy(x, n[0])", "F.dropout(x, 0.5)", "F.max_pool2d(q, 2)", "F.avg_pool2d(q, 2)", "F.embedding(n[0], x)",
     "F.conv2d(q, q[:, :, :3, :3])", "F.linear(x, c.repeat(4, 4)[:500, :1000])",
 ]  # fmt: skip

@@ -96,16 +96,17 @@ def _step(t: Any, p: Any, g: Any, make: Callable[[list[Any]], Any]) -> None:
     found[1].step()
 
 
-def _sgd(t: Any, p: Any, g: Any, buf: Any = None, rate: Any = None, *, lr: float = 0.0, momentum: float = 0.0, **attrs: Any) -> None:
-    _step(t, p, g, lambda ps: t.optim.SGD(ps, lr=lr, momentum=momentum, fused=True))
+def _stepped(make: Callable[[Any, list[Any], bool], Any]) -> Peer:
+    """The step of an optimizer with rates and settings of its own: its speed does not depend on them."""
+
+    def step(t: Any, p: Any, g: Any, *states_and_numbers: Any, **attrs: Any) -> None:
+        _step(t, p, g, lambda ps: make(t.optim, ps, p.device.type == "cuda"))
+
+    return step
 
 
-def _adam(
-    t: Any, p: Any, g: Any, m: Any, v: Any, vmax: Any = None, scalars: Any = None, *, beta1: float, beta2: float, eps: float,
-    lr: float = 1e-3, weight_decay: float = 0.0, **attrs: Any,
-) -> None:  # fmt: skip
-    capturable = p.device.type == "cuda"
-    _step(t, p, g, lambda ps: t.optim.AdamW(ps, lr, (beta1, beta2), eps, weight_decay, fused=True, capturable=capturable))
+def _sgd(t: Any, p: Any, g: Any, numbers: Any, **attrs: Any) -> None:
+    _step(t, p, g, lambda ps: t.optim.SGD(ps, lr=float(numbers[1]), fused=True))
 
 
 def forget_optimizers() -> None:
@@ -143,6 +144,10 @@ PEERS: dict[str, Peer] = {
     "max_dim": lambda t, x, *, dim, keepdim=False: t.max(x, dim, keepdim=keepdim),
     "min_dim": lambda t, x, *, dim, keepdim=False: t.min(x, dim, keepdim=keepdim),
     "layer_norm": _layer_norm,
+    "rms_norm": lambda t, x, weight=None, *, eps, axes: t.nn.functional.rms_norm(x, x.shape[-axes:], weight, eps),
+    "batch_norm": lambda t, x, weight=None, bias=None, *, eps: t.nn.functional.batch_norm(x, None, None, weight, bias, True, 0.1, eps),
+    "batch_norm_by": lambda t, x, mean, var, weight=None, bias=None, *, eps: t.nn.functional.batch_norm(x, mean, var, weight, bias, False, 0.1, eps),
+    "group_norm": lambda t, x, weight=None, bias=None, *, groups, eps: t.nn.functional.group_norm(x, groups, weight, bias, eps),
     "embedding": _embedding,
     "dropout": lambda t, x, *, p, seed, offset: t.nn.functional.dropout(x, p, training=True),
     "gather": lambda t, x, index, *, dim: t.gather(x, dim, index),
@@ -155,7 +160,17 @@ PEERS: dict[str, Peer] = {
     "stack": lambda t, *xs, dim: t.stack(xs, dim),
     "cumsum": _cumsum,
     "sgd_step": _sgd,
-    "adam_step": _adam,
+    "momentum_step": _stepped(lambda optim, ps, gpu: optim.SGD(ps, momentum=0.9, fused=True)),
+    "adam_step": _stepped(lambda optim, ps, gpu: optim.Adam(ps, fused=True, capturable=gpu)),
+    "amsgrad_step": _stepped(lambda optim, ps, gpu: optim.Adam(ps, amsgrad=True, fused=True, capturable=gpu)),
+    "nadam_step": _stepped(lambda optim, ps, gpu: optim.NAdam(ps, capturable=gpu)),
+    "radam_step": _stepped(lambda optim, ps, gpu: optim.RAdam(ps, capturable=gpu)),
+    "adamax_step": _stepped(lambda optim, ps, gpu: optim.Adamax(ps, capturable=gpu)),
+    "adagrad_step": _stepped(lambda optim, ps, gpu: optim.Adagrad(ps)),
+    "adadelta_step": _stepped(lambda optim, ps, gpu: optim.Adadelta(ps, capturable=gpu)),
+    "rmsprop_step": _stepped(lambda optim, ps, gpu: optim.RMSprop(ps, capturable=gpu)),
+    "rprop_step": _stepped(lambda optim, ps, gpu: optim.Rprop(ps, capturable=gpu)),
+    "asgd_step": _stepped(lambda optim, ps, gpu: optim.ASGD(ps, capturable=gpu)),
     "full": _made(lambda t, *, shape, value, **how: t.full(shape, value, **how)),
     "arange": _made(lambda t, *, start, end, step, **how: t.arange(start, end, step, **how)),
     "linspace": _made(lambda t, *, start, end, steps, **how: t.linspace(start, end, steps, **how)),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+if __name__ != "tritensor.kernels":  # a program run in the repository may look for a package `kernels` of its own
+    raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
+
 from tritensor.kernels.op_index import MODULES
 from tritensor.table import registry
 

@@ -1,20 +1,24 @@
 """Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
 
 MODULES = {
+    "attention.op": "attention",
     "complex_numbers.parts": "complex conj imag real view_as_complex view_as_real",
-    "convolution.conv2d.op": "conv2d conv2d_input conv2d_weight",
+    "convolution.convolution": "conv1d conv1d_input conv1d_weight conv2d conv2d_input conv2d_weight conv3d conv3d_input conv3d_weight",
     "creation.numbers": "arange eye full linspace tril triu",
     "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
     "elementwise.arithmetic": "abs add div lerp mul neg reciprocal rsqrt sqrt square sub",
+    "elementwise.bent_activations": "hardshrink hardsigmoid hardswish hardtanh prelu softshrink threshold",
     "elementwise.comparison": (
         "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge gt isfinite isinf isnan le "
         "logical_and logical_not logical_or logical_xor lt ne"
     ),
     "elementwise.copy": "cast copy",
+    "elementwise.glu": "glu",
     "elementwise.powers": "floor_divide fmod pow remainder trunc_divide",
     "elementwise.replacement": "nan_to_num",
     "elementwise.rounding": "ceil floor round sign trunc",
     "elementwise.selection": "clamp maximum minimum where",
+    "elementwise.smooth_activations": "celu log_sigmoid mish selu",
     "elementwise.transcendental": (
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square real_angle sin sinh tan tanh xlogy"
@@ -36,21 +40,42 @@ MODULES = {
     "images.patches": "col2im im2col",
     "images.resampling": "resample resample_adjoint",
     "indexing.embedding": "embedding",
+    "indexing.embedding_bag": "bag_tops embedding_bag",
     "indexing.gathering": "gather scatter scatter_add",
     "indexing.index": "index_assign index_get index_put",
     "indexing.scatter_reduction": "scatter_reduce",
     "losses.cross_entropy.op": "cross_entropy",
-    "losses.mse": "mse_loss",
+    "losses.ctc.op": "ctc_loss",
+    "losses.differences": "huber_loss l1_loss mse_loss smooth_l1_loss",
+    "losses.likelihoods": "bce_with_logits binary_cross_entropy kl_div kl_div_of_logs poisson_nll poisson_nll_of_log soft_margin_loss",
+    "losses.nll": "nll_loss",
+    "normalization.batch_norm": "batch_norm batch_norm_by",
+    "normalization.group_norm": "group_norm",
     "normalization.layer_norm": "layer_norm",
+    "normalization.rms_norm": "rms_norm",
     "normalization.softmax": "log_softmax softmax",
-    "optimizers.adam_count": "adam_count",
-    "optimizers.steps": "adam_step sgd_step",
-    "pooling.average_pooling": "avg_pool2d avg_pool2d_spread",
-    "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter",
+    "optimizers.formulas.adadelta": "adadelta_numbers adadelta_step",
+    "optimizers.formulas.adagrad": "adagrad_numbers adagrad_step",
+    "optimizers.formulas.adam": "adam_numbers adam_step amsgrad_step",
+    "optimizers.formulas.adamax": "adamax_numbers adamax_step",
+    "optimizers.formulas.asgd": "asgd_numbers asgd_step",
+    "optimizers.formulas.lion": "lion_numbers lion_step",
+    "optimizers.formulas.nadam": "nadam_numbers nadam_step",
+    "optimizers.formulas.radam": "radam_numbers radam_step",
+    "optimizers.formulas.rmsprop": (
+        "rmsprop_centered_momentum_step rmsprop_centered_step rmsprop_momentum_step rmsprop_numbers rmsprop_step"
+    ),
+    "optimizers.formulas.rprop": "rprop_numbers rprop_step",
+    "optimizers.formulas.sgd": "momentum_numbers momentum_step sgd_numbers sgd_step",
+    "pooling.average_pooling": "avg_pool2d avg_pool2d_spread avg_pool3d avg_pool3d_spread",
+    "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter max_pool3d max_pool3d_gather max_pool3d_scatter",
     "products.linear": "linear",
     "products.matmul": "matmul",
     "random.dropout": "dropout",
     "random.sampling": "rand randint randn randperm",
+    "recurrent.gru": "gru_sequence",
+    "recurrent.lstm": "lstm_sequence",
+    "recurrent.rnn": "rnn_sequence",
     "reductions.cumprod": "cumprod",
     "reductions.cumulative_extrema": "cummax cummin",
     "reductions.distances": "cdist",
@@ -69,8 +94,8 @@ MODULES = {
     "sorting.search": "run_lengths searchsorted",
     "sorting.sort": "argsort sort sort_values topk",
     "special.bessel": (
-        "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0 i0e i1 i1e modified_bessel_k0 modified_bessel_k1 "
-        "scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0"
+        "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0 i0e i1 i1e modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+        "scaled_modified_bessel_k1 spherical_bessel_j0"
     ),
     "special.error": "entr erfcx erfinv log_ndtr logaddexp2 ndtr ndtri sinc xlog1py",
     "special.floats": "copysign fmax fmin frexp nextafter signbit",
@@ -79,9 +104,10 @@ MODULES = {
     "special.integers": "gcd lcm",
     "special.polynomials": (
         "chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h "
-        "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t "
-        "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"
+        "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"
     ),
+    "special.quantile_gradients": "dirichlet_grad standard_gamma_grad",
     "spectral.fourier": "fft_c2c fft_c2r fft_of_real fft_r2c",
     "spectral.overlap_add": "overlap_add",
 }

@@ -1,13 +1,13 @@
-"""Containers: Sequential (of modules and plain functions), ModuleList, ModuleDict, ParameterList, ParameterDict."""
+"""Containers: Container, Sequential (of modules and plain functions), ModuleList, ModuleDict."""
 
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tritensor.nn.module import Module, indented
-from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
 
 
@@ -41,6 +41,18 @@ def _place(owner: Any, index: Any) -> str:
     return list(owner._modules)[at]
 
 
+class Container(Module):
+    """Modules by name, `Container(first=..., second=...)`: an old base; derive from Module."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "nn.Container is deprecated, as in PyTorch; nn.Module does all that it does: derive from that", FutureWarning, stacklevel=2
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)
+
+
 class _Row(Module):
     """What Sequential and ModuleList share: modules in a row, named by their numbers."""
 
@@ -67,7 +79,7 @@ class _Row(Module):
         keys = list(self._modules)
         for key in keys[index] if isinstance(index, slice) else [_place(self, index)]:
             del self._modules[key]
-        self._renumber(list(self._modules.items()))
+        self._renumber([(str(i), part) for i, part in enumerate(self)])  # names that a user gave go, as in PyTorch
 
     def _renumber(self, items: list[tuple[str, Any]]) -> None:
         """Number the modules anew; names that a user gave stay."""
@@ -101,10 +113,10 @@ class _Row(Module):
     def __add__(self, other: Iterable[Any]) -> Any:
         return self._like([*self._modules.items()]).extend(other)
 
-    def pop(self, index: int) -> Any:
-        """Take the module at `index` out and return it."""
-        found = self[index]
-        del self[index]
+    def pop(self, key: int | slice) -> Any:
+        """Take the module at a place, or those of a slice, out and return them."""
+        found = self[key]
+        del self[key]
         return found
 
     def __dir__(self) -> list[str]:
@@ -127,8 +139,45 @@ class Sequential(_Row):
 
     def _like(self, items: list[tuple[str, Any]]) -> Any:
         made = type(self)()
-        made._renumber(items)
+        for name, part in items:  # under the names that they have here
+            made.add_module(name, part)
         return made
+
+    def extend(self, sequential: Iterable[Any]) -> Any:
+        """Add several modules at the end; returns self."""
+        return super().extend(sequential)
+
+    def __add__(self, other: Iterable[Any]) -> Any:
+        return Sequential().extend(self).extend(other)
+
+    def insert(self, index: int, module: Any) -> Any:
+        """Put a module before place `index`; returns self. Raises IndexError for a place that is not there."""
+        at = operator.index(index)
+        if not -len(self) <= at <= len(self):
+            raise IndexError(f"Sequential.insert: Index out of range: {at}; give {-len(self)} to {len(self)}")
+        return super().insert(at, module)
+
+    def _times(self, count: Any) -> int:
+        if not isinstance(count, int):
+            raise TypeError(f"Sequential: unsupported operand type(s) for *: {type(self).__name__} and {type(count).__name__}; give an int")
+        if count <= 0:
+            raise ValueError(f"Sequential: Non-positive multiplication factor {count}; give at least 1")
+        return count
+
+    def __mul__(self, count: int) -> Any:
+        """The same modules again and again, `count` times: they share their parameters."""
+        made = Sequential()
+        for _ in range(self._times(count)):
+            made.extend(self)
+        return made
+
+    __rmul__ = __mul__
+
+    def __imul__(self, count: int) -> Any:
+        own = list(self)
+        for _ in range(self._times(count) - 1):
+            self.extend(own)
+        return self
 
     def forward(self, input: Any) -> Any:
         for module in self._modules.values():
@@ -154,6 +203,19 @@ class ModuleList(_Row):
                 lines.append(indented(text))
                 start = i
         return self._get_name() + ("(\n  " + "\n  ".join(lines) + "\n)" if lines else "()")
+
+
+def pairs_of(name: str, given: Any) -> Iterator[tuple[str, Any]]:
+    """(key, value) of what `update` is given beside a dict. Raises TypeError for what holds no pairs, ValueError for one of another length."""
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}")
+    for i, pair in enumerate(given):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name}: update sequence element #{i} should be Iterable; is {type(pair).__name__}")
+        found = tuple(pair)
+        if len(found) != 2:
+            raise ValueError(f"{name}: update sequence element #{i} has length {len(found)}; 2 is required")
+        yield found[0], found[1]
 
 
 class ModuleDict(Module):
@@ -201,117 +263,5 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules from a dict or from pairs of name and module."""
-        for name, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else modules:
+        for name, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else pairs_of("ModuleDict", modules):
             self[name] = module
-
-
-def _as_parameter(value: Any) -> Parameter:
-    if isinstance(value, Parameter):
-        return value
-    if isinstance(value, Tensor):
-        return Parameter(value.detach())
-    raise TypeError(
-        f"ParameterList: cannot assign '{type(value).__name__}' object to a list or dict of parameters (nn.Parameter or Tensor required)"
-    )
-
-
-def _shown(key: Any, param: Parameter) -> str:
-    where = f" ({param.device})" if param.device.type == "cuda" else ""
-    return f"  ({key}): Parameter containing: [{param.dtype} of size {'x'.join(map(str, param.shape))}{where}]"
-
-
-class ParameterList(Module):
-    """A list of parameters that the module holding it knows of; a plain tensor becomes a parameter."""
-
-    def __init__(self, values: Iterable[Any] | None = None) -> None:
-        super().__init__()
-        if values is not None:
-            self.extend(values)
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._parameters.values())
-
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return type(self)(list(self)[index])
-        return self._parameters[self._place(index)]
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        self._parameters[self._place(index)] = _as_parameter(value)
-
-    def _place(self, index: int) -> str:
-        at = operator.index(index)
-        if not -len(self) <= at < len(self):
-            raise IndexError(
-                f"{type(self).__name__}: index {at} is out of range for {type(self).__name__} of {len(self)}; give 0 to {len(self) - 1}"
-            )
-        return str(at % len(self))
-
-    def append(self, value: Any) -> Any:
-        """Add a parameter at the end; returns self."""
-        self.register_parameter(str(len(self)), _as_parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Any]) -> Any:
-        """Add several parameters at the end; returns self."""
-        if isinstance(values, Tensor) or not isinstance(values, Iterable):
-            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
-        for value in list(values):
-            self.append(value)
-        return self
-
-    def __iadd__(self, values: Iterable[Any]) -> Any:
-        return self.extend(values)
-
-    def extra_repr(self) -> str:
-        return "\n".join(_shown(k, p) for k, p in self._parameters.items())
-
-
-class ParameterDict(Module):
-    """A dictionary of parameters that the module holding it knows of; a plain tensor becomes a parameter."""
-
-    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
-        super().__init__()
-        if parameters is not None:
-            self.update(parameters)
-
-    def __getitem__(self, key: str) -> Any:
-        return self._parameters[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.register_parameter(key, _as_parameter(value))
-
-    def __delitem__(self, key: str) -> None:
-        del self._parameters[key]
-
-    def __len__(self) -> int:
-        return len(self._parameters)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._parameters
-
-    def keys(self) -> Any:
-        return self._parameters.keys()
-
-    def values(self) -> Any:
-        return self._parameters.values()
-
-    def items(self) -> Any:
-        return self._parameters.items()
-
-    def pop(self, key: str) -> Any:
-        return self._parameters.pop(key)
-
-    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
-        """Add parameters from a dict or from pairs of name and tensor."""
-        for name, value in parameters.items() if isinstance(parameters, Mapping | ParameterDict) else parameters:
-            self[name] = value
-
-    def extra_repr(self) -> str:
-        return "\n".join(_shown(k, p) for k, p in self._parameters.items())

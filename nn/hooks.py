@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from typing import Any, NamedTuple
 
 from tritensor.autograd.function import Function
+from tritensor.autograd.hooks import RemovableHandle as RemovableHandle
+from tritensor.errors import GradError
 from tritensor.tensor.core import Tensor
-
-_next_id = count().__next__
-
-
-class RemovableHandle:
-    """Takes a hook away again: `handle.remove()`, or at the end of a `with`."""
-
-    __slots__ = ("_hooks", "id")
-
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self._hooks = hooks
-        self.id = _next_id()
-
-    def remove(self) -> None:
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.remove()
 
 
 class Hooks:
     """The hooks of one module, by kind. A module without any has no such table, and its call skips all of this."""
 
-    __slots__ = ("backward", "backward_pre", "forward", "forward_pre", "load_post", "load_pre", "state_post", "state_pre")
+    __slots__ = ("backward", "backward_old", "backward_pre", "forward", "forward_pre", "load_post", "load_pre", "state_post", "state_pre")
+    backward_old: dict[int, Any]
     backward: dict[int, Any]
     backward_pre: dict[int, Any]
     forward: dict[int, Any]
@@ -56,11 +38,27 @@ class Hooks:
             setattr(self, kind, state.get(kind, {}))
 
 
+# of every module; a module without hooks of its own has these as its own while there are some (see paths/modules/networks/module_hooks.py)
+EVERY = Hooks()
+REGISTRATION: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}  # called with what any module registers
+
+
+def registered(what: str, module: Any, name: str, value: Any) -> Any:
+    """What a module is about to register, after the hooks on that: each may give another."""
+    for hook in list(REGISTRATION[what].values()):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
+
+
 def add(module: Any, kind: str, hook: Any, *, first: bool = False) -> RemovableHandle:
     """Register `hook` under `kind`; `first` puts it before those that are there."""
-    if module._hooks is None:
-        module.__dict__["_hooks"] = Hooks()
-    table: dict[int, Any] = getattr(module._hooks, kind)
+    own: Hooks | None = module.__dict__.get("_hooks")
+    if own is None:
+        own = module.__dict__["_hooks"] = Hooks()
+    if (kind == "backward" and own.backward_old) or (kind == "backward_old" and (own.backward or own.backward_pre)):
+        raise GradError("Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them.")
+    table: dict[int, Any] = getattr(own, kind)
     handle = RemovableHandle(table)
     table[handle.id] = hook
     if first:
@@ -71,32 +69,130 @@ def add(module: Any, kind: str, hook: Any, *, first: bool = False) -> RemovableH
     return handle
 
 
+class Replacing(NamedTuple):
+    """A hook behind state_dict() whose result, unless None, takes the place of the state dict. Those that are public change it in place."""
+
+    hook: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.hook(*args)
+
+
+def after_state(module: Any, found: Any, prefix: str, local: dict[str, Any]) -> Any:
+    """The state dict, once the module's hooks have seen it."""
+    for hook in list(module._hooks.state_post.values()):
+        changed = hook(module, found, prefix, local)
+        if changed is None:
+            continue
+        if not isinstance(hook, Replacing):
+            raise RuntimeError(
+                f"state_dict: the post-hook {hook!r} returned a {type(changed).__name__}; "
+                "state_dict post-hook must return None: change the dict that it is given"
+            )
+        found = changed
+    return found
+
+
+class Table(MutableMapping[int, Any]):
+    """A module's hooks of one kind as the dictionary that PyTorch keeps them in, which scripts look through, take from and clear."""
+
+    def __init__(self, module: Any, kind: str) -> None:
+        self.module, self.kind = module, kind
+
+    def _own(self) -> dict[int, Any]:
+        own: Hooks | None = self.module.__dict__.get("_hooks")
+        return {} if own is None else getattr(own, self.kind)
+
+    def __getitem__(self, key: int) -> Any:
+        entry = self._own()[key]
+        return entry[0] if self.kind in _FLAGGED else entry
+
+    def __setitem__(self, key: int, hook: Any) -> None:
+        if self.module.__dict__.get("_hooks") is None:
+            self.module.__dict__["_hooks"] = Hooks()
+        self._own()[key] = (hook, *_FLAGGED[self.kind]) if self.kind in _FLAGGED else hook
+
+    def __delitem__(self, key: int) -> None:
+        del self._own()[key]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._own())
+
+    def __len__(self) -> int:
+        return len(self._own())
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+_FLAGGED = {
+    "forward": (False, False),
+    "forward_pre": (False, False),
+    "load_pre": (False,),
+}  # what stands behind such a hook unless it is said
+
+
+def table(kind: str) -> property:
+    """The attribute of a module that is its Table of hooks of one kind; what is assigned to it takes the place of all."""
+
+    def assign(module: Any, hooks: Mapping[int, Any]) -> None:
+        given, here = dict(hooks), Table(module, kind)
+        here.clear()
+        here.update(given)
+
+    return property(lambda module: Table(module, kind), assign)
+
+
+def _all(hooks: Hooks, kind: str) -> list[Any]:
+    """The hooks of one kind that a call runs: those of every module first."""
+    own: dict[int, Any] = getattr(hooks, kind)
+    return list(own.values()) if hooks is EVERY else [*getattr(EVERY, kind).values(), *own.values()]
+
+
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`module(*args, **kwargs)` with its hooks: forward pre, forward, and full backward ones."""
+    """`module(*args, **kwargs)` with its hooks: forward pre, forward, and backward ones."""
     hooks: Hooks = module._hooks
-    for hook, with_kwargs, _ in list(hooks.forward_pre.values()):
+    for hook, with_kwargs, _ in _all(hooks, "forward_pre"):
         args, kwargs = _pre(hook, with_kwargs, module, args, kwargs)
-    watch = _Backward(module, hooks) if hooks.backward or hooks.backward_pre else None
+    post, pre = _all(hooks, "backward"), _all(hooks, "backward_pre")
+    watch = _Backward(module, post, pre) if post or pre else None
     if watch is not None:
         args = watch.inputs(args)
-    pending = [key for key, (_, _, always) in hooks.forward.items() if always]
+    forward = _all(hooks, "forward")
+    pending = [entry for entry in forward if entry[2]]
     result = None
     try:
         result = module.forward(*args, **kwargs)
-        for key, (hook, with_kwargs, _) in list(hooks.forward.items()):
-            if key in pending:
-                pending.remove(key)
+        for entry in forward:
+            if entry[2]:
+                pending.remove(entry)
+            hook, with_kwargs, _ = entry
             changed = hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
             result = result if changed is None else changed
-        return result if watch is None else watch.outputs(result)
+        result = result if watch is None else watch.outputs(result)
     except Exception:
-        for key in pending:  # always_call hooks run although forward, or a hook before them, failed; the first error is the one to see
-            hook, with_kwargs, _ = hooks.forward[key]
-            if with_kwargs:
-                hook(module, args, kwargs, result)
-            else:
-                hook(module, args, result)
+        for hook, with_kwargs, _ in pending:  # they run although forward, or a hook before them, failed; the first error is the one to see
+            try:
+                hook(module, args, kwargs, result) if with_kwargs else hook(module, args, result)
+            except Exception as later:
+                warnings.warn(
+                    f"the forward hook {hook!r} with always_call=True raised {later!r}; what is raised is the error before it", stacklevel=3
+                )
         raise
+    old = _all(hooks, "backward_old")
+    if old:
+        _watch_last(module, result, old)
+    return result
+
+
+def _watch_last(module: Any, result: Any, old: list[Any]) -> None:
+    """The old backward hooks see the gradients of the last op of forward, whatever that was."""
+    last = result
+    while not isinstance(last, Tensor):
+        last = next((v for v in last.values() if isinstance(v, Tensor)), None) if isinstance(last, dict) else last[0]
+    if last.grad_fn is not None:
+        for hook in old:
+            last.grad_fn.register_hook(lambda below, above, hook=hook: hook(module, below, above))
 
 
 def _pre(hook: Callable[..., Any], with_kwargs: bool, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
@@ -116,11 +212,16 @@ def _pre(hook: Callable[..., Any], with_kwargs: bool, module: Any, args: tuple[A
 class _Gate(Function):
     """The identity on several tensors; its backward shows all their gradients to `watch` at once."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, watch: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
-        ctx.watch = watch
-        ctx.set_materialize_grads(False)
+    def forward(watch: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
         return tuple(t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.watch = inputs[0]
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -130,12 +231,11 @@ class _Gate(Function):
 class _Backward:
     """Full backward hooks of one call: a gate before the module and one behind it see the gradients pass."""
 
-    def __init__(self, module: Any, hooks: Hooks) -> None:
-        self.module = module
-        self.post = list(hooks.backward.values())
-        self.pre = list(hooks.backward_pre.values())
-        self.width = 0
+    def __init__(self, module: Any, post: list[Any], pre: list[Any]) -> None:
+        self.module, self.post, self.pre = module, post, pre
+        self.width = self.out_width = 0  # how many inputs and outputs there are, and the places of those that want gradients
         self.places: tuple[int, ...] = ()
+        self.out_places: tuple[int, ...] = ()
         self.grad_outputs: Any = None
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -144,14 +244,17 @@ class _Backward:
         return gated
 
     def outputs(self, result: Any) -> Any:
+        if not isinstance(result, Tensor | tuple):
+            return result  # as in PyTorch, gradients inside other containers are not seen
+        given = result if isinstance(result, tuple) else (result,)
+        self.out_width = len(given)
+        gated, self.out_places = _through(given, self.output_gradients)
         if isinstance(result, Tensor):
-            return _through((result,), self.output_gradients)[0][0]
-        if isinstance(result, tuple):
-            gated = _through(result, self.output_gradients)[0]
-            return type(result)(*gated) if hasattr(result, "_fields") else gated
-        return result  # as in PyTorch, gradients inside other containers are not seen
+            return gated[0]
+        return type(result)(*gated) if hasattr(result, "_fields") else gated
 
-    def output_gradients(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    def output_gradients(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
+        grads = _spread(found, self.out_places, self.out_width)
         for hook in self.pre:
             grads = _replaced(hook(self.module, grads), grads, "backward pre-hook")
         self.grad_outputs = grads
@@ -161,16 +264,21 @@ class _Backward:
                     raise RuntimeError(
                         "backward hook: no input of the module requires grad, so the hook has no gradient to replace; return None"
                     )
-        return grads
+        return tuple(grads[place] for place in self.out_places)
 
     def input_gradients(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        full: list[Any] = [None] * self.width
-        for place, g in zip(self.places, grads, strict=True):
-            full[place] = g
-        shown = tuple(full)
+        shown = _spread(grads, self.places, self.width)
         for hook in self.post:
             shown = _replaced(hook(self.module, shown, self.grad_outputs), shown, "backward hook")
         return tuple(shown[place] for place in self.places)
+
+
+def _spread(grads: tuple[Any, ...], places: tuple[int, ...], width: int) -> tuple[Any, ...]:
+    """One entry for each value, None for those that want no gradient."""
+    full: list[Any] = [None] * width
+    for place, g in zip(places, grads, strict=True):
+        full[place] = g
+    return tuple(full)
 
 
 def _through(values: tuple[Any, ...], watch: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> tuple[tuple[Any, ...], tuple[int, ...]]:

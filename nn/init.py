@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
+from typing import Any
 
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.random import Generator
+from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.functions.creation.random import randperm
 from tritensor.tensor.publishing.publish import checked
 
 
@@ -48,23 +53,22 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Generator | None = None
 ) -> Tensor:
-    """Normal, restricted to [a, b]: the inverse of the distribution function at a uniform number between its values at a and b."""
-    low, high = (math.erf((end - mean) / (std * math.sqrt(2.0))) for end in (a, b))
-    tensor.uniform_(low, high, generator=generator)
-    values = mean + std * math.sqrt(2.0) * _erfinv(tensor.detach().cpu().double().numpy())
-    return _fill(tensor, np.clip(values, a, b))
+    """Normal, restricted to [a, b]: the inverse of the distribution function at a uniform number between its values at a and b.
 
-
-def _erfinv(y: np.ndarray) -> np.ndarray:
-    """x with erf(x) = y in float64: Winitzki's approximation, then Newton steps."""
-    inside = np.clip(y, -1 + 1e-16, 1 - 1e-16)
-    log = np.log1p(-inside * inside)
-    part = 2 / (math.pi * 0.147) + log / 2
-    x = np.copysign(np.sqrt(np.sqrt(part * part - log / 0.147) - part), inside)
-    erf = np.frompyfunc(math.erf, 1, 1)
-    for _ in range(3):
-        x = x - (erf(x).astype(np.float64) - inside) * (math.sqrt(math.pi) / 2) * np.exp(x * x)
-    return x
+    Raises ValueError for b < a.
+    """
+    if a > b:
+        raise ArgumentError(f"trunc_normal_: a is {a}, b {b}; a must not be above b")
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect; give ends on either side of it",
+            stacklevel=2,
+        )
+    ends = sorted(((a - mean) / std, (b - mean) / std))
+    sign = -1.0 if ends[0] + ends[1] > 0 else 1.0  # the lower tail's masses are small numbers, exact ones; the upper's are near 1
+    low, high = sorted(0.5 * math.erfc(-sign * end / math.sqrt(2.0)) for end in ends)
+    masses = tensor.uniform_(0.0, 1.0, generator=generator).detach().double() * (high - low) + low
+    return tensor.copy_((ops.ndtri(masses) * (sign * std) + mean).clamp(a, b))
 
 
 def _fill(tensor: Tensor, values: np.ndarray) -> Tensor:
@@ -100,6 +104,23 @@ def eye_(tensor: Tensor) -> Tensor:
     return _fill(tensor, np.eye(*tensor.shape))
 
 
+@checked
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The convolution weight (out, in, ...) of 1 to 3 axes that leaves as many channels as it can as they are; in each of the groups by itself."""
+    if tensor.ndim not in (3, 4, 5):
+        raise ShapeError(f"dirac_: tensor {tuple(tensor.shape)}: only tensors with 3, 4, or 5 dimensions are supported")
+    if groups <= 0 or tensor.shape[0] % groups:
+        raise ArgumentError(f"dirac_: dim 0 must be divisible by groups; {groups} groups do not share {tensor.shape[0]} channels evenly")
+    values = np.zeros(tuple(tensor.shape))
+    each = tensor.shape[0] // groups
+    kept = np.arange(min(each, tensor.shape[1]))
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    for first in range(0, each * groups, max(each, 1)):
+        values[(first + kept, kept, *middle)] = 1
+    return _fill(tensor, values)
+
+
 def fans(name: str, tensor: Tensor) -> tuple[int, int]:
     """Inputs and outputs per unit of a weight (out, in, *kernel)."""
     if tensor.ndim < 2:
@@ -123,10 +144,17 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """Standard deviation gain / sqrt(fan) (He et al. 2015)."""
-    if mode not in ("fan_in", "fan_out"):
+    if 0 in tensor.shape:
+        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        return 0.0
+    fan = _fan(name, tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def _fan(name: str, tensor: Tensor, mode: str) -> int:
+    if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: mode is {mode!r}; it is 'fan_in' or 'fan_out'")
-    fan = fans(name, tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan) if fan else 0.0
+    return fans(name, tensor)[mode.lower() == "fan_out"]
 
 
 @checked
@@ -160,3 +188,57 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # the sign of R's diagonal makes Q uniform among orthogonal matrices
     q = q.T if flat.shape[0] < flat.shape[1] else q
     return _fill(tensor, (gain * q).reshape(tuple(tensor.shape)))
+
+
+@checked
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Normal with standard deviation `std`, and zeros in a fraction `sparsity` of each column's places, drawn for each (Martens 2010)."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"sparse_: tensor {tuple(tensor.shape)}: only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    order = [randperm(rows, generator=generator, device=tensor.device) for _ in range(columns)]
+    for column, places in enumerate(order):
+        tensor[places[:zeros], column] = 0
+    return tensor
+
+
+# Names that PyTorch keeps for older scripts: without the underscore, and the two that its own layers call.
+def _older(function: Any) -> Any:
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    call.__name__ = call.__qualname__ = name[:-1]
+    call.__doc__ = f"{name}, under the name that it had before."
+    return call
+
+
+uniform = _older(uniform_)
+normal = _older(normal_)
+constant = _older(constant_)
+eye = _older(eye_)
+dirac = _older(dirac_)
+xavier_uniform = _older(xavier_uniform_)
+xavier_normal = _older(xavier_normal_)
+kaiming_uniform = _older(kaiming_uniform_)
+kaiming_normal = _older(kaiming_normal_)
+orthogonal = _older(orthogonal_)
+sparse = _older(sparse_)
+
+
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
+    return fans("fan in and fan out", tensor)
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    return _fan("fan", tensor, mode)
+
+
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_

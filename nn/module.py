@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
-from tritensor.autograd.modes import no_grad
-from tritensor.device import as_device
-from tritensor.device import device as Device
-from tritensor.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
-from tritensor.errors import DTypeError
-from tritensor.nn import hooks, state
+from tritensor.nn import compilation, hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
+from tritensor.nn.moving import Movable
 from tritensor.nn.parameter import Buffer, Parameter
-from tritensor.strides import as_format, preserve_format
 from tritensor.tensor.core import Tensor
 
+T_destination = TypeVar("T_destination", bound=dict[str, Any])  # how programs annotate what state_dict fills
 
-class Module:
+
+class Module(Movable):
     """Base class of neural networks: subclass it, make parts in `__init__`, compute in `forward`.
 
     Parameters, buffers and modules assigned as attributes are registered under the attribute's name; everything
@@ -28,8 +25,17 @@ class Module:
     _version = 1  # of what state_dict() holds: a subclass that changes that counts up, and reads the number back when it loads
     _hooks: Hooks | None = None  # made with the first hook: without it a call goes straight to forward
 
-    def __init__(self) -> None:
+    T_destination = T_destination
+    call_super_init = False  # a subclass of several classes says True: __init__ then goes on to the next of them, with its arguments
+    dump_patches = False  # changes nothing; older code sets it
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.__dict__.update(training=True, _parameters={}, _buffers={}, _non_persistent_buffers_set=set(), _modules={})
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif args or kwargs:
+            given = f"argument {next(iter(kwargs))!r}" if kwargs else f"{len(args)} arguments by place"
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected {given}; Module.__init__() takes none")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f'{type(self).__name__}: missing the required "forward" function; define forward(self, ...) in it')
@@ -38,6 +44,10 @@ class Module:
         if self._hooks is None:
             return self.forward(*args, **kwargs)
         return hooks.call(self, args, kwargs)
+
+    _call_impl = _wrapped_call_impl = __call__  # PyTorch's private names for it, which older code calls
+    _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
+    _state_dict_hooks, _load_state_dict_pre_hooks = hooks.table("state_post"), hooks.table("load_pre")
 
     # registration
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -48,14 +58,14 @@ class Module:
                 raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' as '{name}'; give an nn.Parameter or None")
             if param.grad_fn is not None:
                 raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}', a leaf; wrap its .detach()")
-        table[name] = param
+        table[name] = hooks.registered("parameter", self, name, param) if hooks.REGISTRATION["parameter"] else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
         table = self._claim("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}'; give a Tensor or None")
-        table[name] = tensor
+        table[name] = hooks.registered("buffer", self, name, tensor) if hooks.REGISTRATION["buffer"] else tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -63,7 +73,7 @@ class Module:
         table = self._claim("module", "_modules", name)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module: {type(module).__name__} is not a Module subclass; give a Module")
-        table[name] = module
+        table[name] = hooks.registered("module", self, name, module) if hooks.REGISTRATION["module"] else module
 
     register_module = add_module
 
@@ -95,8 +105,10 @@ class Module:
                 fields.pop(name, None)
                 if kind == "_buffers":
                     self.register_buffer(name, value, value.persistent)
-                else:
-                    (self.register_parameter if kind == "_parameters" else self.add_module)(name, value)
+                elif kind == "_parameters":
+                    self.register_parameter(name, value)
+                else:  # not asked whether there is such an attribute: a wrapper's __getattr__ would ask the module that is not there yet
+                    fields[kind][name] = hooks.registered("module", self, name, value) if hooks.REGISTRATION["module"] else value
                 return
         for kind, base, what in _KINDS:
             table = fields.get(kind)
@@ -245,10 +257,7 @@ class Module:
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        if self._hooks is not None:
-            for hook in list(self._hooks.state_post.values()):
-                hook(self, found, prefix, local)
-        return found
+        return found if self._hooks is None else hooks.after_state(self, found, prefix, local)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, param in self._parameters.items():
@@ -257,7 +266,7 @@ class Module:
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
-        if hasattr(type(self), "get_extra_state"):
+        if state.has_extra(self, "get_extra_state"):
             destination[prefix + state.EXTRA] = self.get_extra_state()
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, assign: bool = False) -> state.IncompatibleKeys:
@@ -271,6 +280,19 @@ class Module:
         return state.load(self, state_dict, strict, assign)
 
     _load_from_state_dict = state.check
+
+    def get_extra_state(self) -> Any:
+        """What a subclass saves in state_dict() beside parameters and buffers, any object; called only where it is defined."""
+        raise RuntimeError(f"{type(self).__name__}.get_extra_state is not there; define it where set_extra_state is defined")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what get_extra_state gave; called only where it is defined."""
+        raise RuntimeError(f"{type(self).__name__}.set_extra_state is not there; define it where get_extra_state is defined")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    compile = compilation.compile
 
     # modes and gradients
     def train(self, mode: bool = True) -> Any:
@@ -303,77 +325,6 @@ class Module:
         fn(self)
         return self
 
-    # moving and casting: parameters stay the same objects, so optimizers keep them
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Any:
-        for module in self.children():
-            module._apply(fn)
-        with no_grad():
-            for param in self._parameters.values():
-                if param is not None:
-                    grad = param.grad
-                    moved = fn(param.detach())
-                    if grad is not None:
-                        param.grad = None  # a gradient has its parameter's type and device at all times
-                    param.data = moved
-                    if grad is not None:
-                        param.grad = fn(grad.detach())
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self, *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
-        """Move and cast in place: to(device), to(dtype), to(device, dtype), to(tensor). Only floating members are cast.
-
-        `non_blocking` as in Tensor.to. `memory_format` is that of members of as many dimensions as it orders. Returns self.
-        """
-        for given in args:
-            if isinstance(given, bool):
-                non_blocking = given
-            elif isinstance(given, Tensor):
-                device, dtype = given.device, given.dtype
-            elif isinstance(given, Device | int) or (isinstance(given, str) and given.partition(":")[0] in ("cpu", "cuda")):
-                device = given
-            elif given is not None:
-                dtype = given
-        wanted = as_format("Module.to", memory_format, preserve_format)
-        target = None if device is None else as_device(device)
-        kind = None if dtype is None else as_dtype(dtype)
-        if kind is not None and kind.kind not in ("float", "complex"):
-            raise DTypeError(f"to: {kind} is not a floating type; cast modules to float16, bfloat16, float32 or float64")
-
-        def convert(t: Tensor) -> Tensor:
-            cast = kind if kind is not None and t.is_floating_point() else None
-            laid = wanted if wanted.order is None or t.ndim == len(wanted.order) else preserve_format
-            if target is None and cast is None and laid is preserve_format:
-                return t
-            there = t.device if target is None else target
-            return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking, memory_format=laid)
-
-        return self._apply(convert)
-
-    def cuda(self, device: Any = None) -> Any:
-        return self.to(device="cuda" if device is None else device)
-
-    def cpu(self) -> Any:
-        return self.to(device="cpu")
-
-    def type(self, dst_type: DType) -> Any:
-        """Cast every parameter and buffer, integer ones too."""
-        return self._apply(lambda t: t.to(dst_type))
-
-    def float(self) -> Any:
-        return self.to(dtype=float32)
-
-    def double(self) -> Any:
-        return self.to(dtype=float64)
-
-    def half(self) -> Any:
-        return self.to(dtype=float16)
-
-    def bfloat16(self) -> Any:
-        return self.to(dtype=bfloat16)
-
     # hooks
     def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
         """Before forward, `hook(module, args)` -> None or new args; with_kwargs: `hook(module, args, kwargs)` -> None or (args, kwargs)."""
@@ -395,6 +346,10 @@ class Module:
         """When the gradients of the inputs are there: `hook(module, grad_input, grad_output)` -> None or new grad_input."""
         return hooks.add(self, "backward", hook, first=prepend)
 
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The old form, which sees the gradients of forward's last op: `hook(module, grad_input, grad_output)`. Use register_full_backward_hook."""
+        return hooks.add(self, "backward_old", hook)
+
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Before this module's part of state_dict(): `hook(module, prefix, keep_vars)`."""
         return hooks.add(self, "state_pre", hook)
@@ -406,6 +361,14 @@ class Module:
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Before checking: `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`; may rename keys."""
         return hooks.add(self, "load_pre", (hook, True))
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+        """register_load_state_dict_pre_hook as older code has it: the hook gets the module first only where with_module says so."""
+        return hooks.add(self, "load_pre", (hook, with_module))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """register_state_dict_post_hook as older code has it: what the hook returns, unless None, takes the state dict's place."""
+        return hooks.add(self, "state_post", hooks.Replacing(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """After loading: `hook(module, incompatible_keys)`; may strike names from its lists."""

@@ -1,4 +1,4 @@
-"""Parameter and Buffer: the tensors that a Module registers when they are assigned to it."""
+"""Parameter and Buffer: the tensors that a Module registers when they are assigned to it, also before their shape is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tritensor.array import empty
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype, default_float
 from tritensor.tensor.copying import compact
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
 
 class Parameter(Tensor):
@@ -37,6 +37,8 @@ class Buffer(Tensor):
     `Buffer(data=None, persistent=True)`; persistent=False keeps it out of the state_dict.
     """
 
+    prints_plain = True
+
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
         _share(self, data)
         self.persistent = persistent
@@ -55,3 +57,158 @@ def empty_parameter(*shape: int, device: Any = None, dtype: Any = None) -> Param
     """A parameter of `shape` whose values are not set yet: layers make theirs with it and then initialise them."""
     kind = default_float() if dtype is None else as_dtype(dtype)
     return Parameter(Tensor.wrap(empty(shape, kind.numpy, as_device(device))))
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """What of a layer's keyword arguments says how its parameters are made: device, dtype and memory_format, also inside `factory_kwargs`.
+
+    Raises TypeError for other keywords, and for one that is given in both.
+    """
+    known, given = ("device", "dtype", "memory_format"), {} if kwargs is None else kwargs
+    others = [name for name in given if name not in (*known, "factory_kwargs")]
+    if others:
+        raise TypeError(f"factory_kwargs: unexpected kwargs {', '.join(others)}; give {', '.join(known)} or factory_kwargs")
+    found = dict(given.get("factory_kwargs", {}))
+    for name in known:
+        if name in given and name in found:
+            raise TypeError(f"factory_kwargs: {name} specified twice, in **kwargs and in factory_kwargs; give one of them")
+        if name in given:
+            found[name] = given[name]
+    return found
+
+
+_memory: Any = Tensor.__dict__["array"]  # where a tensor keeps its array: an uninitialized one lets nobody have it
+
+
+class UninitializedTensorMixin:
+    """A tensor whose shape is not known yet: it has a type and a device, can be moved and cast, and `materialize(shape)` makes it whole.
+
+    Anything else asked of it raises, ValueError for an op and RuntimeError for its shape.
+    """
+
+    __slots__ = ()
+    cls_to_become: Any = None
+
+    @property
+    def array(self) -> Any:
+        what = type(self).__name__
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter: the shape of this {what} is not known yet; call the lazy module's forward with a "
+            "batch first, or materialize(shape)"
+        )
+
+    @array.setter
+    def array(self, value: Any) -> None:
+        _memory.__set__(self, value)
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become an ordinary parameter or buffer of `shape`, its values not set, on the device and of the type that it was made for."""
+        here = self._held()
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        kind = here.dtype if dtype is None else as_dtype(dtype)
+        self.array = empty(sizes, kind.numpy, here.device if device is None else as_device(device))
+        self.__class__ = self.cls_to_become
+
+    def _held(self) -> Tensor:
+        """An empty tensor of this one's type and device."""
+        return new_tensor(_memory.__get__(self))
+
+    def _like(self, held: Tensor) -> Any:
+        """Another uninitialized one of held's type and device, itself when they are its own."""
+        here = self._held()
+        if here.dtype == held.dtype and here.device == held.device:
+            return self
+        return type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
+
+    def to(self, *args: Any, **settings: Any) -> Any:
+        return self._like(self._held().to(*args, **settings))
+
+    def cuda(self, *args: Any, **settings: Any) -> Any:
+        return self._like(self._held().cuda(*args, **settings))
+
+    def cpu(self, *args: Any, **settings: Any) -> Any:
+        return self._like(self._held().cpu(*args, **settings))
+
+    def detach(self) -> Any:
+        return self
+
+    @property
+    def data(self) -> Any:
+        return self
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if isinstance(value, UninitializedTensorMixin):
+            self.array = _memory.__get__(value)
+        else:
+            self.array = value.array
+            self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Any:
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer: it is known when forward has seen a batch; call forward first. In "
+            "load_state_dict: the state_dict comes from a lazy module that had not run, the module here has"
+        )
+
+    def size(self, dim: Any = None) -> Any:
+        return self._held().size(dim)
+
+    @property
+    def dtype(self) -> Any:
+        return self._held().dtype
+
+    @property
+    def device(self) -> Any:
+        return self._held().device
+
+    @property
+    def is_cuda(self) -> bool:
+        return self._held().is_cuda
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call forward first")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    __str__ = __repr__
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        held = self._held()
+        return type(self), (self.requires_grad, str(held.device), held.dtype)  # type: ignore[attr-defined]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            held = self._held()
+            memo[id(self)] = type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
+        return memo[id(self)]
+
+
+def is_lazy(param: Any) -> bool:
+    """Whether a parameter or buffer waits for its shape."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
+    """A parameter whose shape the first batch will tell: `UninitializedParameter(requires_grad=True, device=None, dtype=None)`."""
+
+    cls_to_become = Parameter
+
+    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(_nothing(device, dtype), requires_grad)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[misc]
+    """A buffer whose shape the first batch will tell: `UninitializedBuffer(requires_grad=False, device=None, dtype=None, persistent=True)`."""
+
+    cls_to_become = Buffer
+
+    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> None:
+        super().__init__(_nothing(device, dtype), persistent=persistent)
+        if requires_grad:
+            self.requires_grad_()
+
+
+def _nothing(device: Any, dtype: Any) -> Tensor:
+    return new_tensor(empty((0,), (default_float() if dtype is None else as_dtype(dtype)).numpy, as_device(device)))

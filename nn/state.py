@@ -10,10 +10,17 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import CheckpointError
-from tritensor.nn.parameter import Parameter
+from tritensor.nn.conversion import get_swap_module_params_on_conversion, swap_tensors
+from tritensor.nn.parameter import Parameter, is_lazy
 from tritensor.tensor.core import Tensor, as_tensor
 
 EXTRA = "_extra_state"
+
+
+def has_extra(module: Any, name: str) -> bool:
+    """Whether a module's class defines get_extra_state or set_extra_state itself; Module's own only say that they are not there."""
+    found = getattr(type(module), name)
+    return bool((found.__module__, found.__qualname__) != ("tritensor.nn.module", f"Module.{name}"))
 
 
 def empty() -> Any:
@@ -45,7 +52,7 @@ class IncompatibleKeys(NamedTuple):
 
     def __repr__(self) -> str:
         if self.missing_keys or self.unexpected_keys:
-            return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+            return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
         return "<All keys matched successfully>"
 
 
@@ -72,51 +79,67 @@ class Entry(NamedTuple):
             self.module.set_extra_state(value)
         elif not self.assign:
             self.table()[self.name].copy_(value)
-        elif undo or self.name in self.module._buffers or isinstance(value, Parameter):
+        elif undo or self.name in self.module._buffers:
             self.table()[self.name] = value
         else:
-            self.module._parameters[self.name] = Parameter(value, self.module._parameters[self.name].requires_grad)
+            here = self.module._parameters[self.name]
+            wanted = here.requires_grad
+            if get_swap_module_params_on_conversion():
+                swap_tensors(here, Parameter(value.detach(), wanted))
+                return
+            self.module._parameters[self.name] = value.requires_grad_(wanted) if isinstance(value, Parameter) else Parameter(value, wanted)
 
 
 def check(
-    module: Any, state_dict: dict[str, Any], prefix: str, metadata: dict[str, Any], strict: bool,
-    missing: list[str], unexpected: list[str], errors: list[str],
+    module: Any, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool,
+    missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
 ) -> None:  # fmt: skip
-    """Check the entries of one module, not its children's, and append what is to be copied to `metadata["plan"]`."""
+    """Check the entries of one module, not its children's, and append what is to be copied to `local_metadata["plan"]`.
+
+    A loader of the user's own calls this for each module, with metadata that holds no plan: what fits is then copied at once.
+    """
     if module._hooks is not None:
         for hook, with_module in list(module._hooks.load_pre.values()):
             first = (module,) if with_module else ()
-            hook(*first, state_dict, prefix, metadata, strict, missing, unexpected, errors)
-    plan, assign = metadata["plan"], metadata["assign_to_params_buffers"]
+            hook(*first, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    alone: list[Entry] = []
+    plan, assign = local_metadata.get("plan", alone), local_metadata.get("assign_to_params_buffers", False)
     own = {**module._parameters, **{k: b for k, b in module._buffers.items() if k not in module._non_persistent_buffers_set}}
     own = {k: here for k, here in own.items() if here is not None}
-    if hasattr(type(module), "set_extra_state"):
+    if has_extra(module, "set_extra_state"):
         own[EXTRA] = None
     for name, here in own.items():
         key = prefix + name
         if key not in state_dict:
             if strict:
-                missing.append(key)
+                missing_keys.append(key)
             continue
         given = state_dict[key]
         if here is not None:
             given = as_tensor(given) if isinstance(given, np.ndarray) else given
             if not isinstance(given, Tensor):
-                errors.append(f"{key} is of type {type(given).__name__}; a tensor or a numpy array is expected.")
+                error_msgs.append(f"{key} is of type {type(given).__name__}; a tensor or a numpy array is expected.")
                 continue
+            if is_lazy(here) and is_lazy(given):
+                continue  # neither has a shape, or values
+            if given.shape == (1,) and not is_lazy(here) and here.shape == ():  # PyTorch's files of before there were 0-d tensors
+                given = given[0]
             if given.shape != here.shape:
-                errors.append(
+                error_msgs.append(
                     f"size mismatch for {key}: copying a param with shape {tuple(given.shape)} from checkpoint, "
                     f"the shape in current model is {tuple(here.shape)}."
                 )
                 continue
         plan.append(Entry(module, name, given, assign))
+    with no_grad():
+        for entry in alone:
+            entry.store(entry.given)
     if strict:
         for key in state_dict:
             if key.startswith(prefix):
                 head, _, below = key[len(prefix) :].partition(".")
                 if (head not in module._modules) if below else (head not in own):
-                    unexpected.append(key)
+                    unexpected_keys.append(key)
 
 
 def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
@@ -143,7 +166,7 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
     walk(module, whole, "")
     if errors or not posts:
         _refuse(module, strict, keys, errors)
-    before = [entry.now() for entry in plan] if keys.missing_keys or keys.unexpected_keys else []
+    before = [entry.now() for entry in plan] if posts else []  # which may add to the names that do not fit
     with no_grad():
         for entry in plan:
             entry.store(entry.given)

@@ -1,9 +1,23 @@
-"""Optimizers and learning-rate schedules: SGD, Adam, AdamW, and `lr_scheduler`."""
+"""Optimizers and learning-rate schedules: SGD, Adam, AdamW and the others of PyTorch, Lion, and `lr_scheduler`."""
 
 from tritensor.optim import lr_scheduler as lr_scheduler
-from tritensor.optim.adam import Adam as Adam
-from tritensor.optim.adamw import AdamW as AdamW
 from tritensor.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from tritensor.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 from tritensor.optim.optimizer import Optimizer as Optimizer
-from tritensor.optim.sgd import SGD as SGD
+from tritensor.optim.optimizers.adadelta import Adadelta as Adadelta
+from tritensor.optim.optimizers.adafactor import Adafactor as Adafactor
+from tritensor.optim.optimizers.adagrad import Adagrad as Adagrad
+from tritensor.optim.optimizers.adam import Adam as Adam
+from tritensor.optim.optimizers.adam import AdamW as AdamW
+from tritensor.optim.optimizers.adamax import Adamax as Adamax
+from tritensor.optim.optimizers.asgd import ASGD as ASGD
+from tritensor.optim.optimizers.lbfgs import LBFGS as LBFGS
+from tritensor.optim.optimizers.lion import Lion as Lion
+from tritensor.optim.optimizers.muon import Muon as Muon
+from tritensor.optim.optimizers.nadam import NAdam as NAdam
+from tritensor.optim.optimizers.radam import RAdam as RAdam
+from tritensor.optim.optimizers.rmsprop import RMSprop as RMSprop
+from tritensor.optim.optimizers.rprop import Rprop as Rprop
+from tritensor.optim.optimizers.sgd import SGD as SGD
+from tritensor.optim.optimizers.sparse_adam import SparseAdam as SparseAdam
+from tritensor.optim.swapping import swap_in_optimizer_params_and_state as swap_in_optimizer_params_and_state

@@ -39,11 +39,19 @@ class Hooked:
     _hooks: dict[str, dict[int, Any]] | None = None
     _steps = 0  # taken so far; schedules look at it
     _stepping = False
+    # how programs annotate what they register
+    OptimizerPreHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], tuple[tuple[Any, ...], dict[str, Any]] | None]
+    OptimizerPostHook = Callable[[Any, tuple[Any, ...], dict[str, Any]], None]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in vars(cls):
             cls.step = with_hooks(vars(cls)["step"])  # type: ignore[attr-defined]
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """A step with the hooks called around it; a class's own step is made so without it."""
+        return with_hooks(func)
 
     def _register(self, kind: str, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         if self._hooks is None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from tritensor.autograd.modes import enable_grad, no_grad
-from tritensor.cuda.streams.capture import capturing, refusal
+from tritensor.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from tritensor.errors import CheckpointError
 from tritensor.optim.hooks import Hooked, with_hooks
-from tritensor.table import ops
+from tritensor.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from tritensor.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
+from tritensor.optim.state import adopted
 from tritensor.tensor.core import Tensor
+
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]  # what optimizers take as parameters
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required: Any = _Required()  # as a default: every group must give the setting itself
 
 
 class Optimizer(Hooked):
@@ -31,15 +43,13 @@ class Optimizer(Hooked):
     """
 
     _like_params: tuple[str, ...] = ()  # state that has its parameter's shape: a state dict where it has not does not fit
+    _scalars: tuple[str, ...] = ("step",)  # state that is a number, kept as a float32 tensor
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        if isinstance(params, Tensor):
-            raise TypeError(
-                f"{type(self).__name__}: params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor; give [tensor]"
-            )
+        refuse_no_parameters(type(self).__name__, params)
         given = list(params)
         if not given:
             raise ValueError(
@@ -53,6 +63,10 @@ class Optimizer(Hooked):
         """Add a dict with "params" and settings; those it does not give are filled in."""
         if not isinstance(param_group, dict):
             raise TypeError(f"{type(self).__name__}.add_param_group: param_group must be a dict, but got {type(param_group).__name__}")
+        if "params" not in param_group:
+            raise KeyError(
+                f"{type(self).__name__}: a parameter group has {', '.join(map(repr, param_group)) or 'nothing'}; it needs 'params'"
+            )
         params = param_group["params"]
         if isinstance(params, set):
             raise TypeError(
@@ -65,7 +79,7 @@ class Optimizer(Hooked):
                 raise TypeError(
                     f"{type(self).__name__}: optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}; give tensors"
                 )
-            if not p.is_leaf and not p.retains_grad:
+            if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
                 raise ValueError(
                     f"{type(self).__name__}: "
                     f"can't optimize a non-leaf Tensor: parameter {i} of shape {tuple(p.shape)} is computed by {p.grad_fn!r}; detach() it"
@@ -76,23 +90,51 @@ class Optimizer(Hooked):
                     f"some parameters appear in more than one parameter group, or twice: parameter {i} of shape {tuple(p.shape)}; give each once"
                 )
             seen.add(p)
+        with_ = "without" if names is None else "with"
         named = {} if names is None else {"param_names": names}
         if any(("param_names" in group) != (names is not None or "param_names" in param_group) for group in self.param_groups):
             raise ValueError(
-                f"{type(self).__name__}: all optimizer param groups should be with/without names; give (name, parameter) in all groups or in none"
+                f"{type(self).__name__}: all optimizer param groups should be with/without names. cannot add param group {with_} names to the optimizer; "
+                "give (name, parameter) in all groups or in none"
             )
-        self._check({**self.defaults, **param_group})
+        settings = {**self.defaults, **param_group}
+        for key, value in settings.items():
+            if value is required:
+                raise ValueError(
+                    f"{type(self).__name__}: parameter group didn't specify a value of required optimization parameter {key}; give it"
+                )
+        self._check(settings)
         param_group.update(params=params, **named)  # the caller's dict is the group, as in PyTorch
         for key, default in self.defaults.items():
             param_group.setdefault(key, default)
         self.param_groups.append(param_group)
 
     def _check(self, group: dict[str, Any]) -> None:
-        """Refuse settings that make no sense; subclasses add theirs."""
-        if "lr" in group and not float(group["lr"]) >= 0:
-            raise ValueError(f"{type(self).__name__}: Invalid learning rate: {group['lr']}; it must be 0 or more")
-        if "weight_decay" in group and not group["weight_decay"] >= 0:
-            raise ValueError(f"{type(self).__name__}: Invalid weight_decay value: {group['weight_decay']}; it must be 0 or more")
+        """Refuse settings that make no sense. Nothing here: what `lr` means in an optimizer of the user's is his (Adafactor's may be None)."""
+
+    def _check_rates(self, group: dict[str, Any]) -> None:
+        """Refuse a learning rate or a weight decay below 0."""
+        lr = group.get("lr", 0.0)
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError(f"{type(self).__name__}: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
+        self._refuse_below(group, lr="learning rate", weight_decay="weight_decay value")
+
+    def _refuse_below(self, group: dict[str, Any], **named: str) -> None:
+        """Refuse settings below 0, called as given."""
+        for key, called in named.items():
+            value = group.get(key, 0.0)
+            if value is None or isinstance(value, str):
+                raise TypeError(f"{type(self).__name__}: {called} is {value!r}, a {type(value).__name__}; give a number")
+            if not float(value) >= 0:
+                raise ValueError(f"{type(self).__name__}: Invalid {called}: {value}; it must be 0 or more")
+
+    def _check_betas(self, group: dict[str, Any]) -> None:
+        """Refuse what is no pair of numbers in [0, 1)."""
+        if len(group["betas"]) != 2:
+            raise ValueError(f"{type(self).__name__}: Invalid betas: {group['betas']}; give two numbers")
+        for i, beta in enumerate(group["betas"]):
+            if not 0 <= beta < 1:
+                raise ValueError(f"{type(self).__name__}: Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")
 
     @with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -101,7 +143,7 @@ class Optimizer(Hooked):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        with no_grad():
+        with enable_grad() if self.defaults.get("differentiable") else no_grad():
             for group in self.param_groups:
                 if group["params"]:
                     self._update(group)
@@ -156,28 +198,35 @@ class Optimizer(Hooked):
                     value, p = entries.get(name), params[number]
                     if isinstance(value, Tensor) and value.shape != p.shape:
                         raise CheckpointError(
-                            f"{type(self).__name__}.load_state_dict: {name} of parameter {number} is {tuple(value.shape)}, the parameter {tuple(p.shape)}"
+                            f"{type(self).__name__}.load_state_dict: {name} of parameter {number} is {tuple(value.shape)}, "
+                            f"the parameter {tuple(p.shape)}; give the state of these parameters, in their order"
                         )
         loaded: defaultdict[Any, dict[str, Any]] = defaultdict(dict)
         for number, entries in state.items():
             p = params.get(number)
-            loaded[number if p is None else p] = deepcopy(entries) if p is None else {k: _like(v, p, k) for k, v in entries.items()}
-        self.state = loaded
+            loaded[number if p is None else p] = (
+                deepcopy(entries) if p is None else {k: adopted(v, p, k, self._scalars) for k, v in entries.items()}
+            )
         for mine, other in zip(self.param_groups, groups, strict=True):
             mine.update({k: v for k, v in other.items() if k != "params"})
+        self.__setstate__({"state": loaded, "param_groups": self.param_groups})
         for hook in self._hooks_of("load_post"):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and pickled: all but hooks, which may be any function, and what is made anew."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_hooks", "_counts", "_stepping")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_hooks", "_batches", "_stepping")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was copied, pickled or loaded. A subclass whose groups have got new settings gives older groups theirs here."""
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
-        for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
-        return "\n".join([*lines, ")"])
+        groups = [
+            "\n".join([f"Parameter Group {i}", *[f"    {k}: {group[k]}" for k in sorted(group) if k != "params"], ""])
+            for i, group in enumerate(self.param_groups)
+        ]
+        return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
 
 
 def _named(params: list[Any]) -> tuple[list[Any], list[str] | None]:
@@ -187,7 +236,7 @@ def _named(params: list[Any]) -> tuple[list[Any], list[str] | None]:
         return params, None
     if len(pairs) != len(params):
         raise ValueError(
-            "all optimizer params should be with/without names; some names are missing: give named_parameters() or parameters()"
+            "all optimizer params should be with/without names. Some param names are missing; give named_parameters() or parameters()"
         )
     return [p for _, p in pairs], [name for name, _ in pairs]
 
@@ -196,59 +245,37 @@ def _or_else(given: Any, other: Any) -> Any:
     return other if given is None else given
 
 
-def zeros_like(p: Tensor) -> Tensor:
-    """Fresh state for a parameter: zeros of its shape and type, where it is. Raises CaptureError in the capture of a CUDA graph."""
-    refuse_in_capture(p)
-    return ops.full(shape=tuple(p.array.shape), value=0, dtype=p.array.dtype, device=p.device)
-
-
-def refuse_in_capture(p: Tensor) -> None:
-    """State that came to exist in the capture of a CUDA graph would be made anew, as zeros, by every replay."""
-    if p.device.type == "cuda" and capturing(p.device.index or 0) is not None:
-        raise refusal(
-            "makes the optimizer's state, which every replay would make anew and so forget",
-            "take one step before the capture (forward, backward, step), so that moments and step counts exist",
+def refuse_no_parameters(name: str, params: Any) -> None:
+    """Refuse what is given in place of parameters: a tensor, a model, a state dict."""
+    if isinstance(params, Tensor):
+        raise TypeError(
+            f"{name}: params argument given to the optimizer should be an iterable of Tensors or dicts, but got a Tensor; give [tensor]"
         )
+    of_tensors = hasattr(params, "__iter__") and not isinstance(params, Iterator) and all(isinstance(p, Tensor) for p in params)
+    if callable(getattr(params, "parameters", None)) and not of_tensors:  # a ParameterList is both
+        raise TypeError(f"{name}: params is a model, {type(params).__name__}; give model.parameters()")
+    if isinstance(params, dict):
+        raise TypeError(
+            f'{name}: params is a dict; give model.parameters(), or a list of dicts, of which each has "params": [{{"params": ..., "lr": ...}}]'
+        )
+    if not isinstance(params, Iterable):
+        raise TypeError(f"{name}: params is {type(params).__name__}; give model.parameters(), or a list of tensors")
 
 
-def rate_of(lr: Any, p: Tensor) -> tuple[float, Tensor | None]:
-    """A group's "lr" as (number, None), or (0, tensor) where it is a tensor on a GPU and p is on one, too: kernels read it there,
-    and a CUDA graph sees it change."""
-    if isinstance(lr, Tensor):
-        return (0.0, lr.detach()) if lr.device.type == p.device.type == "cuda" else (float(lr), None)
-    return float(lr), None
+def refuse_together(name: str, *, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False) -> None:
+    """Refuse ways of stepping that exclude each other in PyTorch. Each alone is accepted; steps here are always of all parameters at once."""
+    if fused and differentiable:
+        raise RuntimeError(f"{name}: `fused` does not support `differentiable`; give one of them")
+    if fused and foreach:
+        raise RuntimeError(f"{name}: `fused` and `foreach` cannot be `True` together; give one of them, or neither")
 
 
-def read_rate(group: dict[str, Any]) -> Any:
-    """A group's learning rate as a number."""
-    lr = group["lr"]
-    return lr.item() if isinstance(lr, Tensor) else lr
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A step that records gradients where the optimizer's defaults say differentiable, and not elsewhere; optimizers written for PyTorch wrap theirs."""
 
+    @functools.wraps(step)
+    def stepped(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return step(self, *args, **kwargs)
 
-def write_rate(group: dict[str, Any], lr: float) -> None:
-    """Set a group's learning rate. A tensor stays the tensor it is, so that a CUDA graph that reads it sees the new value."""
-    if isinstance(group["lr"], Tensor):
-        with no_grad():
-            group["lr"].fill_(lr)
-    else:
-        group["lr"] = lr
-
-
-def refuse_differentiable(name: str, differentiable: bool) -> None:
-    """A step is one kernel that overwrites the parameter: no gradient leads through it."""
-    if differentiable:
-        raise ValueError(f"{name}: differentiable=True is not supported; write the step with out-of-place tensor operations instead")
-
-
-def _like(value: Any, p: Tensor, name: str) -> Any:
-    """A copy of loaded state, floating tensors in the parameter's type and place, also inside dicts and lists; the step count as a number."""
-    if isinstance(value, dict):
-        return {k: _like(v, p, k) for k, v in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_like(v, p, "") for v in value)
-    if not isinstance(value, Tensor):
-        return deepcopy(value)
-    if name == "step":
-        return int(value.item())
-    value = value.detach()
-    return value.to(device=p.device, dtype=p.dtype if value.is_floating_point() else value.dtype, copy=True)
+    return stepped

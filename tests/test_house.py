@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into 
 # that no longer entry names; a folder's own name with `/__init__` stands for its public names, which gather what lies below them.
 FLOORS = [
     ("errors", "call_site"),
-    ("dtypes", "strides", "native"),
+    ("dtypes", "strides", "native", "utils/pytree"),
     ("device", "cuda/current", "cuda/device_errors", "cuda/nvtx"),
     ("cuda/runtime",),
     ("cuda/presence", "cuda/launch"),
@@ -28,6 +29,7 @@ FLOORS = [
     ("cuda/driver", "cuda/emulator"),
     ("cuda/virtual",),
     ("cuda/choice",),
+    ("layers",),
     ("array", "transfer", "random"),
     ("cuda/random",),
     ("cuda/__init__",),
@@ -42,8 +44,11 @@ FLOORS = [
     ("kernels",),
     ("nn",),
     ("optim",),
-    ("data", "io", "distributed", "compile"),
-    ("utils", "debug", "testing", "signal"),  # utils is PyTorch's spelling of what stands below
+    ("func",),
+    ("autograd/forward_ad",),
+    ("data", "io", "distributed", "distributions", "models"),
+    ("amp", "utils", "debug", "testing", "signal", "viz"),  # utils is PyTorch's spelling of what stands below
+    ("training",),
     ("paths",),  # the rest of PyTorch's module tree
     ("tools",),
     ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`
@@ -315,7 +320,8 @@ def fresh(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_import_is_clean() -> None:
     done = fresh(
-        "import sys, tritensor; bad = {'torch', 'scipy', 'matplotlib', 'sklearn', 'tqdm', 'PIL'} & set(sys.modules); assert not bad, bad"
+        "import sys, tritensor; bad = {'torch', 'scipy', 'matplotlib', 'sklearn', 'tqdm', 'PIL', 'tritensor.training'} & set(sys.modules); "
+        "assert not bad, bad; assert tritensor.Trainer is tritensor.training.Trainer"
     )
     assert done.returncode == 0, done.stderr
 
@@ -359,12 +365,21 @@ def called_ops() -> set[str]:
     return found
 
 
+def formulas_of_optimizers() -> set[str]:
+    """The names of those that optimizers' files ask for, "file.NAME" of kernels/optimizers/formulas."""
+    from tritensor.optim.plan import formula_of
+
+    asked = [re.findall(r'"(\w+\.[A-Z_]+)"', p.read_text()) for p in SOURCES if relative(p).startswith("optim/")]
+    return {formula_of(name).name for found in asked for name in found}
+
+
 def test_every_op_is_used() -> None:
     import tritensor
     from tritensor.table import registry
 
     reachable = called_ops() | set(tritensor.__all__) | set(dir(tritensor.Tensor))
     reachable |= {"max_dim", "min_dim"}  # tensor/functions/reductions/reductions.py puts these names together
+    reachable |= {f"{name}_{kind}" for name in formulas_of_optimizers() for kind in ("step", "numbers")}
     lost = sorted(set(registry) - reachable)
     assert not lost, f"ops that no public name reaches: {lost}"
 

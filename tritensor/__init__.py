@@ -28,6 +28,8 @@ from tritensor.autograd import enable_grad as enable_grad
 from tritensor.autograd import inference_mode as inference_mode
 from tritensor.autograd import no_grad as no_grad
 from tritensor.autograd import set_grad_enabled as set_grad_enabled
+from tritensor.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from tritensor.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
 from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from tritensor.device import device as device
@@ -43,11 +45,13 @@ from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import MissingFileError as MissingFileError
+from tritensor.errors import NoValuesError as NoValuesError
 from tritensor.errors import NumberRangeError as NumberRangeError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
 from tritensor.errors import ShapeError as ShapeError
+from tritensor.errors import TransformError as TransformError
 from tritensor.io import load as load
 from tritensor.io import save as save
 from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
@@ -79,7 +83,6 @@ from tritensor.paths.settings import get_deterministic_debug_mode as get_determi
 from tritensor.paths.settings import get_device_module as get_device_module
 from tritensor.paths.settings import get_num_interop_threads as get_num_interop_threads
 from tritensor.paths.settings import get_num_threads as get_num_threads
-from tritensor.paths.settings import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.paths.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from tritensor.paths.settings import is_vulkan_available as is_vulkan_available
 from tritensor.paths.settings import is_warn_always_enabled as is_warn_always_enabled
@@ -123,10 +126,18 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("array_api", "debug", "signal"):
+    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "viz"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
+    if name == "vmap":
+        from tritensor.func import vmap
+
+        return vmap
+    if name == "Trainer":
+        from tritensor.training import Trainer
+
+        return Trainer
     return _look_up("", name)
 
 
@@ -178,19 +189,28 @@ globals().update(_public)
 # Imported when they are asked for.
 _LAZY = (
     "GradScaler",
+    "Trainer",
     "accelerator",
     "amp",
     "array_api",
     "autocast",
     "backends",
+    "compile",
     "compiler",
     "debug",
+    "distributed",
+    "distributions",
+    "func",
     "jit",
+    "models",
     "multiprocessing",
     "signal",
     "testing",
+    "training",
     "types",
     "version",
+    "viz",
+    "vmap",
 )
 _paths.install()
 
@@ -202,7 +222,9 @@ _ROOMS = {
     "doctor",
     "dtypes",
     "errors",
+    "layers",
     "matmul_precision",
+    "native",
     "paths",
     "replay",
     "run",

@@ -26,6 +26,8 @@ from tritensor.autograd import enable_grad as enable_grad
 from tritensor.autograd import inference_mode as inference_mode
 from tritensor.autograd import no_grad as no_grad
 from tritensor.autograd import set_grad_enabled as set_grad_enabled
+from tritensor.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from tritensor.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.autograd.modes import is_grad_enabled as is_grad_enabled
 from tritensor.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from tritensor.device import device as device
@@ -40,11 +42,13 @@ from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import MissingFileError as MissingFileError
+from tritensor.errors import NoValuesError as NoValuesError
 from tritensor.errors import NumberRangeError as NumberRangeError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
 from tritensor.errors import OutOfRangeError as OutOfRangeError
 from tritensor.errors import RegistrationError as RegistrationError
 from tritensor.errors import ShapeError as ShapeError
+from tritensor.errors import TransformError as TransformError
 from tritensor.io import load as load
 from tritensor.io import save as save
 from tritensor.matmul_precision import get_float32_matmul_precision as get_float32_matmul_precision
@@ -75,7 +79,6 @@ from tritensor.paths.settings import get_deterministic_debug_mode as get_determi
 from tritensor.paths.settings import get_device_module as get_device_module
 from tritensor.paths.settings import get_num_interop_threads as get_num_interop_threads
 from tritensor.paths.settings import get_num_threads as get_num_threads
-from tritensor.paths.settings import is_anomaly_enabled as is_anomaly_enabled
 from tritensor.paths.settings import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from tritensor.paths.settings import is_vulkan_available as is_vulkan_available
 from tritensor.paths.settings import is_warn_always_enabled as is_warn_always_enabled
@@ -112,11 +115,14 @@ from tritensor.tensor.publishing.layout import strided as strided
 from tritensor.tensor.size import Size as Size
 from tritensor import array_api as array_api
 from tritensor import debug as debug
+from tritensor import distributions as distributions
 from tritensor import fft as fft
+from tritensor import func as func
 from tritensor import linalg as linalg
 from tritensor import masked as masked
 from tritensor import special as special
 from tritensor import testing as testing
+from tritensor import training as training
 
 __version__: str
 __all__: list[str]
@@ -128,12 +134,18 @@ accelerator: Any
 amp: Any
 autocast: Any
 backends: Any
+compile: Any
 compiler: Any
+distributed: Any
 jit: Any
+models: Any
 multiprocessing: Any
 signal: Any
 types: Any
 version: Any
+viz: Any
+from tritensor.func import vmap as vmap
+from tritensor.training import Trainer as Trainer
 bfloat: dtype
 bfloat16: dtype
 bool: dtype
@@ -275,6 +287,12 @@ def all(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = Non
 def allclose(input: Tensor, other: Tensor, rtol: _builtins.float = 1e-05, atol: _builtins.float = 1e-08, equal_nan: _builtins.bool = False) -> _builtins.bool:
     """Whether all elements are close (see isclose)."""
 
+def alpha_dropout(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1: what is dropped becomes selu's lowest value (Klambauer et al. 2017)."""
+
+def alpha_dropout_(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """alpha_dropout written over x; x untouched when not training or p is 0."""
+
 def amax(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
 
@@ -401,11 +419,38 @@ def atleast_2d(*tensors: Tensor) -> Any:
 def atleast_3d(*tensors: Tensor) -> Any:
     """With at least three dimensions; several tensors give a tuple."""
 
+def avg_pool1d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] | None = None, padding: _builtins.int | Sequence[_builtins.int] = 0, ceil_mode: _builtins.bool = False, count_include_pad: _builtins.bool = True) -> Tensor:
+    """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input."""
+
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
 
 def bartlett_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """1 - |2k / N - 1|."""
+
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _builtins.bool, momentum: _builtins.float, eps: _builtins.float, cudnn_enabled: _builtins.bool) -> Tensor:
+    """nn.functional.batch_norm, also of channels of one value; cudnn_enabled changes nothing."""
+
+def batch_norm_backward_elemt(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, sum_dy: Tensor, sum_dy_xmu: Tensor, count: Tensor) -> Tensor:
+    """The gradient of the input, of the sums of batch_norm_backward_reduce over all batches and the numbers of their elements."""
+
+def batch_norm_backward_reduce(grad_out: Tensor, input: Tensor, mean: Tensor, invstd: Tensor, weight: Tensor | None, input_g: _builtins.bool, weight_g: _builtins.bool, bias_g: _builtins.bool) -> tuple[Any, Any, Any, Any]:
+    """(sum g, sum g (x - mean), gradient of weight, gradient of bias) of each channel; None for what is not asked for."""
+
+def batch_norm_elemt(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor, eps: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """(x - mean) invstd weight + bias for each channel; eps is in invstd already."""
+
+def batch_norm_gather_stats(input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _builtins.float, eps: _builtins.float, count: _builtins.int) -> Any:
+    """batch_norm_gather_stats_with_counts of batches of `count` elements each."""
+
+def batch_norm_gather_stats_with_counts(input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _builtins.float, eps: _builtins.float, counts: Tensor) -> Any:
+    """(mean, 1 / sqrt(var + eps)) of several batches together, of theirs (batches, channels) and their numbers of elements (batches,); the running ones"""
+
+def batch_norm_stats(input: Tensor, eps: _builtins.float) -> Any:
+    """(mean, 1 / sqrt(var + eps)) of each channel of (batch, channels, ...)."""
+
+def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: _builtins.float) -> Any:
+    """(mean, var) of each channel, towards which the running ones move by momentum, the variance with Bessel's correction."""
 
 def bernoulli(input: Tensor, p: _builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
@@ -485,6 +530,12 @@ def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def ceil_(input: Tensor) -> Tensor:
     """The smallest whole number not below x."""
 
+def celu(input: Tensor, alpha: _builtins.float = 1.0) -> Tensor:
+    """x where positive, else alpha (exp(x / alpha) - 1) (Barron 2017)."""
+
+def celu_(input: Tensor, alpha: _builtins.float = 1.0) -> Tensor:
+    """x where positive, else alpha (exp(x / alpha) - 1) (Barron 2017)."""
+
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order that takes the fewest multiplications."""
 
@@ -557,8 +608,29 @@ def conj_physical_(input: Tensor) -> Tensor:
 def constant_pad_nd(input: Tensor, pad: Sequence[_builtins.int], value: Any = 0) -> Tensor:
     """x with `value` around it: pad is (before, after) of the last dimension, then of the one before it, and so on; negative cuts off."""
 
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
+    """Cross-correlation: input (batch, in, w), weight (out, in / groups, kw), bias (out) -> (batch, out, w')."""
+
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
     """Cross-correlation: input (batch, in, h, w), weight (out, in / groups, kh, kw), bias (out) -> (batch, out, h', w')."""
+
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
+    """Cross-correlation: input (batch, in, d, h, w), weight (out, in / groups, kd, kh, kw), bias (out) -> (batch, out, d', h', w')."""
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _builtins.int = 0) -> Tensor:
+    """conv1d of sequences with the time first: input (time, batch, in), weight (kw, in, out), bias (out) -> (time', batch, out)."""
+
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | Sequence[_builtins.int] = 0, output_padding: _builtins.int | Sequence[_builtins.int] = 0, groups: _builtins.int = 1, dilation: _builtins.int | Sequence[_builtins.int] = 1) -> Tensor:
+    """Each cell times a window of weights, added up: input (batch, in, w), weight (in, out / groups, kw), bias (out) -> (batch, out, w')."""
+
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | Sequence[_builtins.int] = 0, output_padding: _builtins.int | Sequence[_builtins.int] = 0, groups: _builtins.int = 1, dilation: _builtins.int | Sequence[_builtins.int] = 1) -> Tensor:
+    """Each pixel times a window of weights, added up: input (batch, in, h, w), weight (in, out / groups, kh, kw), bias (out) -> (batch, out, h', w')."""
+
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | Sequence[_builtins.int] = 0, output_padding: _builtins.int | Sequence[_builtins.int] = 0, groups: _builtins.int = 1, dilation: _builtins.int | Sequence[_builtins.int] = 1) -> Tensor:
+    """Each cell times a window of weights, added up: input (batch, in, d, h, w), weight (in, out / groups, kd, kh, kw) -> (batch, out, d', h', w')."""
+
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[_builtins.int], padding: Sequence[_builtins.int], dilation: Sequence[_builtins.int], transposed: _builtins.bool, output_padding: Sequence[_builtins.int], groups: _builtins.int) -> Tensor:
+    """conv1d, conv2d or conv3d, as weight has dimensions, or transposed the conv_transpose of as many."""
 
 def copysign(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
@@ -578,6 +650,9 @@ def cosh(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def cosh_(input: Tensor) -> Tensor:
     """The hyperbolic cosine."""
 
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _builtins.float = 0.0, reduction: _builtins.int = 0) -> Tensor:
+    """nn.functional.cosine_embedding_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
+
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: _builtins.int = 1, eps: _builtins.float = 1e-08) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, of inputs that broadcast."""
 
@@ -589,6 +664,9 @@ def cov(input: Tensor, *, correction: _builtins.int = 1, fweights: Tensor | None
 
 def cross(input: Tensor, other: Tensor, dim: _builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The vector product along dim, which has size 3; without dim the first dimension of size 3. Batches broadcast."""
+
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: _builtins.int = 0, reduction: _builtins.int = 0, zero_infinity: _builtins.bool = False) -> Tensor:
+    """nn.functional.ctc_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
 
 def cummax(input: Tensor, dim: _builtins.int | None = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Any:
     """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
@@ -686,6 +764,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 def embedding(weight: Tensor, indices: Tensor, padding_idx: _builtins.int = -1, scale_grad_by_freq: _builtins.bool = False, sparse: _builtins.bool = False) -> Tensor:
     """Rows of weight (rows, features) picked by integers: nn.functional.embedding with the table first. Row padding_idx gets no gradient, a"""
 
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _builtins.bool = False, mode: _builtins.int = 0, sparse: _builtins.bool = False, per_sample_weights: Tensor | None = None, include_last_offset: _builtins.bool = False, padding_idx: _builtins.int | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """nn.functional.embedding_bag with the table first and the mode as a number: 0 sum, 1 mean, 2 max."""
+
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _builtins.float, norm_type: _builtins.float) -> Tensor:
     """Scale those rows of input (rows, features) that the indices name and whose norm_type-norm is above max_norm to that norm, in place."""
 
@@ -760,6 +841,18 @@ def exponential_(input: Tensor, lambd: _builtins.float = 1.0, *, generator: Gene
 
 def eye(n: _builtins.int, m: _builtins.int | None = None, *, dtype: Any = None, device: Any = None, out: Tensor | None = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix; m is n where not given."""
+
+def feature_alpha_dropout(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """alpha_dropout of whole channels of x (batch, channels, ...)."""
+
+def feature_alpha_dropout_(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """feature_alpha_dropout written over x; x untouched when not training or p is 0."""
+
+def feature_dropout(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """dropout of whole channels of x (batch, channels, ...)."""
+
+def feature_dropout_(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
+    """feature_dropout written over x; x untouched when not training or p is 0."""
 
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
@@ -884,6 +977,15 @@ def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: _builtins.i
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: _builtins.int, padding_mode: _builtins.int, align_corners: _builtins.bool) -> Tensor:
     """grid_sampler of volumes (batch, c, d, h, w)."""
 
+def group_norm(input: Tensor, num_groups: _builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _builtins.float = 1e-05, cudnn_enabled: _builtins.bool = True) -> Tensor:
+    """nn.functional.group_norm, also of groups of one value; cudnn_enabled changes nothing."""
+
+def gru(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None) -> tuple[Tensor, Tensor]:
+    """Gated recurrent units over all layers, as torch.gru: of a padded batch (input, hx, params, has_biases, num_layers, dropout, train, bidirectional,"""
+
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """h after one step of a gated recurrent unit: input (batch, in), hx (batch, size), weights (3 size, in) and (3 size, size)."""
+
 def gt(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x > other."""
 
@@ -893,11 +995,17 @@ def hamming_window(window_length: _builtins.int, periodic: _builtins.bool = True
 def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
 
+def hardshrink(input: Tensor, lambd: _builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    """0 where |x| <= lambd, else x."""
+
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _builtins.float = 1.0, reduction: _builtins.int = 0) -> Tensor:
+    """nn.functional.hinge_embedding_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
 
 def histc(input: Tensor, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
     """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
@@ -958,6 +1066,9 @@ def index_select(input: Tensor, dim: _builtins.int, index: Tensor, *, out: Tenso
 
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over the last dimension of both; with a 0-d operand, their product."""
+
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _builtins.bool, momentum: _builtins.float, eps: _builtins.float, cudnn_enabled: _builtins.bool) -> Tensor:
+    """nn.functional.instance_norm, also of instances of one value; cudnn_enabled changes nothing."""
 
 def inverse(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse of square matrices, another name of linalg.inv. Raises LinAlgError where there is none."""
@@ -1024,6 +1135,9 @@ def istft(input: Tensor, n_fft: _builtins.int, hop_length: _builtins.int | None 
 
 def kaiser_window(window_length: _builtins.int, periodic: _builtins.bool = True, beta: _builtins.float = 12.0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """I0(beta sqrt(1 - (2k / N - 1)^2)) / I0(beta)."""
+
+def kl_div(input: Tensor, target: Tensor, reduction: _builtins.int = 0, *, log_target: _builtins.bool = False) -> Tensor:
+    """nn.functional.kl_div, the reduction as a number: 0 none, 1 the mean over all elements, 2 the sum."""
 
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
@@ -1130,6 +1244,12 @@ def logspace(start: Any, end: Any, steps: _builtins.int, base: _builtins.float =
 def logsumexp(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
 
+def lstm(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+    """Long short-term memory over all layers, as torch.lstm: of a padded batch (input, hx, params, has_biases, num_layers, dropout, train, bidirectional,"""
+
+def lstm_cell(input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(h, c) after one step of long short-term memory: input (batch, in), hx = (h, c), each (batch, size), weights (4 size, in) and (4 size, size)."""
+
 def lstsq(input: Any, A: Any, *, out: Any = None) -> Any:
     """Removed: linalg.lstsq, whose arguments go the other way round. Raises RuntimeError."""
 
@@ -1144,6 +1264,9 @@ def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | Non
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _builtins.bool = True, unpack_pivots: _builtins.bool = True, *, out: Tensor | None = None) -> Any:
     """(P, L, U) of what lu_factor gave; empty tensors for those that are not unpacked."""
+
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: _builtins.float = 0.0, reduction: _builtins.int = 0) -> Tensor:
+    """nn.functional.margin_ranking_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """x with `value`, a number or 0-d tensor, where mask is True; the number becomes one of x's type. The result is contiguous."""
@@ -1172,8 +1295,17 @@ def matrix_transpose(input: Tensor) -> Tensor:
 def max(input: Tensor, dim: Any = None, keepdim: _builtins.bool = False, *, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, other: Tensor | None = None, out: Tensor | None = None) -> Any:
     """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair."""
 
+def max_pool1d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] = (), padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False) -> Tensor:
+    """nn.functional.max_pool1d without its indices."""
+
+def max_pool1d_with_indices(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] = (), padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """nn.functional.max_pool1d with its indices, always: (maxima, places)."""
+
 def max_pool2d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] = (), padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False) -> Tensor:
     """nn.functional.max_pool2d without its indices."""
+
+def max_pool3d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.int], stride: _builtins.int | Sequence[_builtins.int] = (), padding: _builtins.int | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, ceil_mode: _builtins.bool = False) -> Tensor:
+    """nn.functional.max_pool3d without its indices."""
 
 def maximum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
@@ -1352,6 +1484,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: _builtins.int) -> Tensor:
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Numbers of events where x says how many are expected, of x's type. Waits for the device."""
 
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: _builtins.bool, full: _builtins.bool, eps: _builtins.float, reduction: _builtins.int) -> Tensor:
+    """nn.functional.poisson_nll_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
+
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
 
@@ -1363,6 +1498,9 @@ def positive(input: Tensor) -> Tensor:
 
 def pow(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """x to the power other; integers stay integers."""
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """x where positive, else weight x; weight holds one number, or one for each channel (dim 1 of x). Both of one type."""
 
 def prod(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
@@ -1460,6 +1598,21 @@ def resolve_neg(input: Tensor) -> Tensor:
 def result_type(tensor: Any, other: Any) -> Any:
     """The type of an elementwise result of two tensors or numbers: dimensions outrank single values, those outrank Python's numbers."""
 
+def rms_norm(input: Tensor, normalized_shape: Sequence[_builtins.int], weight: Tensor | None = None, eps: _builtins.float | None = None) -> Tensor:
+    """nn.functional.rms_norm."""
+
+def rnn_relu(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None) -> tuple[Tensor, Tensor]:
+    """A simple recurrent net with relu over all layers, as torch.rnn_relu: of a padded batch (input, hx, params, has_biases, num_layers, dropout, train, bidirectional,"""
+
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
+
+def rnn_tanh(input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None) -> tuple[Tensor, Tensor]:
+    """A simple recurrent net with tanh over all layers, as torch.rnn_tanh: of a padded batch (input, hx, params, has_biases, num_layers, dropout, train, bidirectional,"""
+
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
+    """tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
+
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
 
@@ -1474,6 +1627,12 @@ def round_(input: Tensor, *, decimals: _builtins.int = 0) -> Tensor:
 
 def row_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     """Joined row by row: vectors count as rows."""
+
+def rrelu(input: Tensor, lower: _builtins.float = 0.125, upper: _builtins.float = 0.3333333333333333, training: _builtins.bool = False, generator: Generator | None = None) -> Tensor:
+    """x where positive, else a x: a is drawn from [lower, upper) for each element in training, else halfway between (Xu et al. 2015)."""
+
+def rrelu_(input: Tensor, lower: _builtins.float = 0.125, upper: _builtins.float = 0.3333333333333333, training: _builtins.bool = False, generator: Generator | None = None) -> Tensor:
+    """x where positive, else a x: a is drawn from [lower, upper) for each element in training, else halfway between (Xu et al. 2015)."""
 
 def rsqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """1 / sqrt(x)."""
@@ -1510,6 +1669,12 @@ def select_copy(input: Tensor, dim: _builtins.int, index: _builtins.int, *, out:
 
 def select_scatter(input: Tensor, src: Tensor, dim: _builtins.int, index: _builtins.int) -> Tensor:
     """A copy of x in which src stands where x.select(dim, index) is."""
+
+def selu(input: Tensor) -> Tensor:
+    """1.0507 x where positive, else 1.0507 * 1.6733 (exp(x) - 1): keeps mean 0 and variance 1 through layers (Klambauer et al. 2017)."""
+
+def selu_(input: Tensor) -> Tensor:
+    """1.0507 x where positive, else 1.0507 * 1.6733 (exp(x) - 1): keeps mean 0 and variance 1 through layers (Klambauer et al. 2017)."""
 
 def set_default_device(device: Any) -> None:
     """Make tensors on `device`, where none is asked for, on this thread; None is the CPU again. `with device(...)` does so for a block."""
@@ -1560,7 +1725,7 @@ def slice_scatter(input: Tensor, src: Tensor, dim: _builtins.int = 0, start: _bu
     """A copy of x in which src stands at start:end:step of a dimension."""
 
 def slogdet(input: Tensor, *, out: Tensor | None = None) -> Any:
-    """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
+    """(sign, logabsdet) with det = sign e^logabsdet; see linalg.slogdet."""
 
 def softmax(input: Tensor, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
@@ -1673,6 +1838,12 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: _builtins.int = 0
 def tensordot(a: Tensor, b: Tensor, dims: _builtins.int | Tensor | Sequence[Any] = 2, *, out: Tensor | None = None) -> Tensor:
     """Sum of products over `dims`: the last `dims` of a with the first of b, or a pair of lists that name them."""
 
+def threshold(input: Tensor, threshold: _builtins.float, value: _builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """x where it is above the threshold, else the value."""
+
+def threshold_(input: Tensor, threshold: _builtins.float, value: _builtins.float) -> Tensor:
+    """x where it is above the threshold, else the value."""
+
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
 
@@ -1705,6 +1876,9 @@ def tril(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = Non
 
 def tril_indices(row: _builtins.int, col: _builtins.int, offset: _builtins.int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None, pin_memory: _builtins.bool = False, requires_grad: _builtins.bool = False) -> Tensor:
     """Row and column numbers of the lower triangle: (2, count)."""
+
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _builtins.float = 1.0, p: _builtins.float = 2, eps: _builtins.float = 1e-06, swap: _builtins.bool = False, reduction: _builtins.int = 0) -> Tensor:
+    """nn.functional.triplet_margin_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
 
 def triu(input: Tensor, diagonal: _builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of the last two dimensions, zeros elsewhere."""

@@ -13,7 +13,11 @@ from tritensor import dtypes
 from tritensor.cuda.memory.storage import Storage, allocate
 from tritensor.device import cpu, device
 from tritensor.errors import DeviceError, ShapeError
+from tritensor.layers import LayerArray
+from tritensor.native import heap
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images, order_of, reach
+
+heap.keep()
 
 
 class Layout:
@@ -214,7 +218,7 @@ def is_contiguous(x: Array) -> bool:
 
 def device_of(x: Array) -> device:
     """The device that holds the array."""
-    return x.storage.device if isinstance(x, CudaArray) else cpu
+    return x.storage.device if isinstance(x, CudaArray) else x.device if type(x) is LayerArray else cpu
 
 
 def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -289,8 +293,8 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     if rule == CONTIGUOUS or 0 in x.shape:
         return x if x.flags.c_contiguous else _in_c_order(x)
     given = [a for a in arrays if isinstance(a, np.ndarray)]
-    if x.flags.c_contiguous and all([a.flags.c_contiguous for a in given]):
-        return x
+    if x.flags.c_contiguous and all([a.flags.c_contiguous and (rule == ELEMENTWISE or 1 not in a.shape) for a in given]):
+        return x  # with axes of size 1 an image in C order may have its channels last, too
     strides = (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given]))
     if all([n == 1 or have == step * x.itemsize for n, have, step in zip(x.shape, x.strides, strides, strict=True)]):
         return x
@@ -333,7 +337,7 @@ def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
 def to_host(x: Array) -> np.ndarray:
     """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
     if not isinstance(x, CudaArray):
-        return x
+        return x.on_host() if type(x) is LayerArray else x
     if x.size == 0:
         return np.empty(x.shape, x.dtype)
     # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
@@ -342,6 +346,13 @@ def to_host(x: Array) -> np.ndarray:
     x.storage.read(span, (x.offset + low) * x.itemsize)
     view = np.ndarray(x.shape, x.dtype, span, -low * x.itemsize, tuple(s * x.itemsize for s in x.strides))
     return view if view.flags.c_contiguous else view.copy()
+
+
+def all_values(x: Array) -> np.ndarray:
+    """The values for a check: inside a transform those of the tensor below, under vmap of all examples together. Waits for the device."""
+    while type(x) is LayerArray:
+        x = x.value.array
+    return to_host(x)
 
 
 def from_host(x: np.ndarray, on: device) -> Array:
@@ -357,6 +368,8 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 def same_memory(a: Array, b: Array) -> bool:
     """Whether two arrays can touch a common element (by their spans; never wrongly False)."""
+    if type(a) is LayerArray or type(b) is LayerArray:
+        return type(a) is type(b) and same_memory(a.value.array, b.value.array)
     if isinstance(a, CudaArray) or isinstance(b, CudaArray):
         return isinstance(a, CudaArray) and isinstance(b, CudaArray) and a.storage is b.storage
     return bool(np.may_share_memory(a, b))

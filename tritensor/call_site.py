@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from types import CodeType, FrameType
+from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
@@ -19,6 +19,15 @@ def wrapper(f: _Function) -> _Function:
     """Mark a function that stands around a public one, such as the door or a grad mode: its own name says nothing to a user."""
     _wrappers.add(f.__code__)
     return f
+
+
+def entered(trace: TracebackType) -> bool:
+    """Whether an error comes from inside of what the first frame called, and not from the call; what stands around that is not it."""
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+        if trace.tb_frame.f_code not in _wrappers:
+            return True
+    return False
 
 
 def called_name() -> str:

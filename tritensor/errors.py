@@ -15,6 +15,10 @@ class IndexShapeError(ShapeError, IndexError):
     """An index of a shape that does not fit what it names, or what is put there."""
 
 
+class AssertedError(ShapeError, AssertionError):
+    """Shapes that do not fit where PyTorch asserts that they do."""
+
+
 class ArgumentError(ValueError, RuntimeError):
     """A number or a word that an argument does not take; the message says what it takes."""
 
@@ -41,6 +45,22 @@ class DeviceError(TypeError, RuntimeError):
 
 class GradError(RuntimeError):
     """A gradient that cannot be had: a freed graph, an overwritten value, no graph at all."""
+
+
+class GradcheckError(GradError):
+    """A gradient that is not what differences say, or a function that gradcheck cannot check."""
+
+
+class TransformError(RuntimeError):
+    """Something that a function cannot do while vmap, grad or jvp transforms it."""
+
+
+class NoValuesError(TransformError):
+    """A function asks for a tensor's values under vmap, where there are as many as examples; `level` is vmap's."""
+
+    def __init__(self, level: object, said: str) -> None:
+        super().__init__(said)
+        self.level = level
 
 
 class RegistrationError(TypeError):

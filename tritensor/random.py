@@ -11,6 +11,7 @@ import numpy as np
 
 from tritensor.cuda.current import here
 from tritensor.device import as_device
+from tritensor.layers import factor_of_draws, running
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floor above
@@ -70,6 +71,8 @@ class Generator:
 
     def draw(self, blocks: int) -> tuple[int, int]:
         """(seed, offset) for an op that uses `blocks` blocks; moves on behind them. In a capture each replay draws anew."""
+        if running.levels:
+            blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
         offset = self.offset

@@ -1,1 +1,1 @@
-"""Convolutions, a folder each."""
+"""Convolutions over one to three axes: the ops, their kernels, their side on the CPU."""

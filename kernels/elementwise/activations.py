@@ -14,7 +14,7 @@ from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
-from tritensor.kernels.parts.machine_code import NARROW, loop_of, numpy_gradient
+from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.native.loops import MANY
 from tritensor.table import FLOATS, Sample, Spec, op
@@ -77,7 +77,14 @@ def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
 _relu_reference.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
 
 
+_RELU_GRADIENT = loop_of(_relu_grad)
+
+
 def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if g.size >= MANY and g.shape == y.shape and g.flags.c_contiguous and y.flags.c_contiguous:
+        out = np.empty(g.shape, g.dtype)
+        if _RELU_GRADIENT([g, y], out):
+            return out
     return zeroed(g, y <= 0)
 
 
@@ -307,7 +314,7 @@ elementwise(
     kinds=("uint", "int", "float"),
     domain=_BENT,
     reference_backward=(_relu_numpy,),
-    native=NARROW,
+    native=FLOATS,
 )
 elementwise(
     "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT,

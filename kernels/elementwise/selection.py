@@ -18,7 +18,7 @@ from tritensor.kernels.parts.cpu.blocks import select, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.native.loops import MANY
+from tritensor.native.loops import MANY, lies
 from tritensor.table import FLOATS, Sample, Spec, broadcast, op
 
 _REAL = ("bool", "uint", "int", "float")
@@ -295,8 +295,16 @@ def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
     return Spec(broadcast("clamp", *[s for _, s in shapes], labels=[label for label, _ in shapes]), x.dtype)
 
 
+_CLAMPED = machine_code.loop_of(_between)
+
+
 def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndarray | None = None) -> np.ndarray:
     """x, but at least low and at most high; NaN stays."""
+    if isinstance(low, int | float) and isinstance(high, int | float) and x.size >= MANY and x.dtype.char in "fd":
+        order = "C" if x.flags.c_contiguous else "F"
+        y = np.empty(x.shape, x.dtype, order) if out is None else out
+        if lies(x, order) and lies(y, order) and y.shape == x.shape and y.dtype == x.dtype and _CLAMPED([x, float(low), float(high)], y):
+            return y
     low, high = [x.dtype.type(v) if isinstance(v, int | float) else v for v in (low, high)]  # numpy makes bfloat16 with a number float32
     if low is None:
         return np.minimum(x, high, out=out)

@@ -28,6 +28,8 @@ _WHOLE: dict[str, np.dtype] = {"f": np.dtype(np.complex64), "d": np.dtype(np.com
 
 def _refuse_phase(name: str, diagonal: Any) -> None:
     """Complex eigenvectors are given up to a phase; what depends on it has no gradient."""
+    if not isinstance(diagonal.array, np.ndarray):  # inside a transform, which has no numbers to look at
+        return
     if diagonal.array.dtype.kind == "c" and diagonal.array.size and not np.allclose(diagonal.array.imag, 0.0, atol=1e-2):
         raise GradError(
             f"{name}: the loss depends on the phase of complex eigenvectors, which is not defined; make it of V diag(f(L)) V^-1 or of absolute values"

@@ -11,11 +11,13 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.kernels.normalization.softmax_cpu import BACKWARD, FORWARD, along_rows
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import by_rows, exp_nonpositive, online, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, store, tiles_for, unit
+from tritensor.native.passes.row_programs import RowProgram
 from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
 
 
@@ -133,9 +135,11 @@ def _log_softmax_backward_block(g: np.ndarray, y: np.ndarray, out: np.ndarray, a
     np.subtract(g, out, out=out)
 
 
-def _apply(block: Callable[..., None], arrays: tuple[np.ndarray, ...], name: str, dim: int) -> np.ndarray:
+def _apply(block: Callable[..., None], program: RowProgram, arrays: tuple[np.ndarray, ...], name: str, dim: int) -> np.ndarray:
     x = arrays[-1]
     axis = normal_dim(name, dim, x.ndim)
+    if (found := along_rows(program, arrays, axis)) is not None:
+        return found
     if x.ndim == 0:
         return by_rows(block, tuple(a.reshape(1) for a in arrays), np.empty(1, x.dtype), 0).reshape(())
     out = np.empty(x.shape, x.dtype)
@@ -145,13 +149,13 @@ def _apply(block: Callable[..., None], arrays: tuple[np.ndarray, ...], name: str
 def _softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
     """e^x / sum e^x along dim."""
     with np.errstate(invalid="ignore"):
-        return _apply(softmax_block, (x,), "softmax", dim)
+        return _apply(softmax_block, FORWARD[False], (x,), "softmax", dim)
 
 
 def _log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
     """x - log sum e^x along dim."""
     with np.errstate(invalid="ignore"):
-        return _apply(_log_softmax_block, (x,), "log_softmax", dim)
+        return _apply(_log_softmax_block, FORWARD[True], (x,), "log_softmax", dim)
 
 
 # Registration.
@@ -207,7 +211,7 @@ def _register(name: str, log: bool, reference: Any, rule: Any, block: Callable[.
         return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.itemsize))
 
     def reference_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
-        return _apply(block, (g, y), name, dim)
+        return _apply(block, BACKWARD[log], (g, y), name, dim)
 
     op(
         name, reference, shape=shape, forward=forward, rule=(rule,), backward=(backward,), reference_backward=(reference_backward,),

@@ -191,7 +191,7 @@ def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[in
     return Plan(grid, rows, sizes, strides, last, long_offsets, tile)
 
 
-def _scalar(value: Any, dtype: np.dtype) -> Any:
+def scalar(value: Any, dtype: np.dtype) -> Any:
     """A Python number as the kernel gets it, for arrays of `dtype`: 16-bit floats meet scalars in float32."""
     d = dtypes.of(dtype)
     if d.kind in ("float", "float8"):
@@ -219,7 +219,7 @@ def run(
             arrays.append(x)
             double |= x.dtype == np.float64
         else:
-            numbers.append(_scalar(x, scalars_as))
+            numbers.append(scalar(x, scalars_as))
     if len(numbers) and len(arrays):  # the kernel sees arrays first
         seen_arrays, seen_numbers, place = 0, len(arrays), []
         for x in operands:

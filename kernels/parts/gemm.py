@@ -125,8 +125,8 @@ def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) ->
     return tuple(o[0] for o in out), tuple(o[1] for o in out), tuple(o[2] for o in out)
 
 
-def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None) -> None:
-    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,)."""
+def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False) -> None:
+    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one launch, k unsplit."""
     m, k = a.shape[-2:]
     n = b.shape[-1]
     batches = math.prod(c.shape[:-2])
@@ -138,7 +138,7 @@ def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None
     key = (m, n, k, batches, a.dtype, aligned)
     tiles = config_of("matmul", key, gemm_tiles(*key))
     stored, acc = dot_accumulator(a.dtype)
-    k_part = cdiv(cdiv(k, tiles.block_k), tiles.split) * tiles.block_k
+    k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1
     into = c if split == 1 else allocate((split, c.size), stored, c)
     launch(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,6 +47,38 @@ def arranged(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
     return given, shape, order
 
 
+_ROWS = 32768  # elements of the rows that are computed together where an operand is the same in all of them
+
+
+def _of_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) -> np.ndarray | None:
+    """The loop over rows where some input is the same in each, such as a number per column: it is spread over a few of them only. None where that
+    does not pay."""
+    arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.size != 1]
+    shape = np.broadcast_shapes(*[x.shape for x in inputs if isinstance(x, np.ndarray)])
+    small = [(1,) * (len(shape) - x.ndim) + x.shape for x in arrays if x.shape != shape]
+    if not small or not all(x.flags.c_contiguous for x in arrays):
+        return None
+    lead = min(next(d for d, n in enumerate(s) if n != 1) for s in small)
+    rows, length = math.prod(shape[:lead]), math.prod(shape[lead:])
+    step = min(max(_ROWS // max(length, 1), 1), rows)
+    if rows < 2 or length > 2 * _ROWS or not step * length >= MANY:
+        return None
+    out = np.empty((rows, length), dtype)
+    some = (step, *shape[lead:])
+    lanes = [
+        x if not isinstance(x, np.ndarray) or x.size == 1 else x.reshape(rows, length) if x.shape == shape
+        else np.ascontiguousarray(np.broadcast_to(x.reshape(x.shape[max(x.ndim - len(shape) + lead, 0) :]), some)).reshape(step, length)
+        for x in inputs
+    ]  # fmt: skip
+    whole = [isinstance(x, np.ndarray) and x.size != 1 and x.shape == shape for x in inputs]
+    for start in range(0, rows, step):
+        top = min(start, rows - step)  # the last rows overlap those before them
+        part = slice(top, top + step)
+        if not loop([x[part] if w else x for x, w in zip(lanes, whole, strict=True)], out[part]):
+            return None
+    return out.reshape(shape)
+
+
 def natively(
     reference: Callable[..., Any],
     loop: Callable[..., bool],
@@ -61,8 +94,10 @@ def natively(
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
         many = first.size if len(arrays) == 1 else max([x.size for x in arrays if isinstance(x, np.ndarray)])
         if many >= MANY and first.dtype in known:
-            given, shape, order = arranged(arrays)
             dtype = result or first.dtype
+            if not defaults and out is None and len(arrays) > 1 and (y := _of_rows(loop, arrays, dtype)) is not None:
+                return y
+            given, shape, order = arranged(arrays)
             y = np.empty(shape, dtype, order) if out is None else out
             if defaults:
                 given += [attrs.get(name, default) for name, default in defaults.items()]

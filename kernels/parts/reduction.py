@@ -150,12 +150,12 @@ def _nothing(SHAPE: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
 
 
 @triton.jit
-def _mapped(values, index, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
+def _mapped(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr):
     """The state of every element of a tile; of lanes outside the array, the state of nothing."""
     if MAP is None:
         mapped = values
     else:
-        mapped = _as_tuple(MAP(*values, index), len(STATES))
+        mapped = _as_tuple(MAP(*values, index, *numbers), len(STATES))
     state = ()
     for k in tl.static_range(len(STATES)):
         state = state + (tl.where(inside, mapped[k].to(STATES[k]), tl.full((1, 1), IDENTITY[k], STATES[k])),)
@@ -165,7 +165,7 @@ def _mapped(values, index, inside, MAP: tl.constexpr, IDENTITY: tl.constexpr, ST
 # y[row] = finish(fold over (o, c) of map(x[row, o, c])), fold by the associative combine
 @triton.jit(do_not_specialize=["kept", "outer", "tiles", "tiles_per_program", "splits"])
 def _reduce_kernel(
-    xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, tiles_per_program, splits, scalars,
+    xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, tiles_per_program, splits, scalars, numbers,
     MAP: tl.constexpr, COMBINE: tl.constexpr, FOLD: tl.constexpr, FINISH: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr,
     KEPT: tl.constexpr, INNER: tl.constexpr, ALIGN: tl.constexpr, BRANCH: tl.constexpr, LONG_OFFSETS: tl.constexpr, CHAIN: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
@@ -197,7 +197,7 @@ def _reduce_kernel(
                 xs, per_row, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
             )  # (BM, BN)
             index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
-            new = _mapped(values, index, rows_in & cols_in, MAP, IDENTITY, STATES)
+            new = _mapped(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
             part = _as_tuple(COMBINE(*part, *new), len(STATES))
         state = _as_tuple(COMBINE(*state, *part), len(STATES))
     state = FOLD(state)  # (BM,)
@@ -270,7 +270,7 @@ def zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
 class ReductionFunctions(NamedTuple):
     """What a reduction does, in `@triton.jit` functions over states (one value, or a tuple of them).
 
-    map: `(*inputs, index) -> state` of one element; `index` is its place among the reduced ones.
+    map: `(*inputs, index, *numbers) -> state` of one element; `index` is its place among the reduced ones, `numbers` are what `fold` was given.
     combine: `(*state, *state) -> state`, associative.
     finish: `(*state, *scalars) -> output(s)`, None where the state is the output.
     identity: `(numpy dtypes of the state) -> numbers`, the state of nothing.
@@ -284,7 +284,7 @@ class ReductionFunctions(NamedTuple):
 
 def fold(
     functions: ReductionFunctions, xs: Sequence[CudaArray], dims: tuple[int, ...], ys: Sequence[CudaArray], states: tuple[np.dtype, ...],
-    scalars: tuple[Any, ...] = (), ordered: bool = False,
+    scalars: tuple[Any, ...] = (), ordered: bool = False, numbers: tuple[Any, ...] = (),
 ) -> None:  # fmt: skip
     """Reduce `dims` (sorted) of inputs of one shape into C-ordered outputs; in two launches where rows are few and long."""
     view = layout(xs[0].shape, dims, tuple(x.strides for x in xs), 0, ordered)
@@ -304,7 +304,7 @@ def fold(
     targets = tuple(ys) if splits == 1 else tuple(allocate((splits, view.rows), d, xs[0]) for d in states)
     launch(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
-        view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), MAP=functions.map, COMBINE=functions.combine,
+        view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), numbers, MAP=functions.map, COMBINE=functions.combine,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
         STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,

@@ -1,7 +1,8 @@
-"""Average pooling over two dimensions, and its gradient, in which each cell gathers from the windows that hold it."""
+"""Average pooling over two and three axes, and its gradient, in which each cell gathers from the windows that hold it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,104 +16,129 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.kernels.pooling import pooling_cpu as cpu
-from tritensor.kernels.pooling.max_pooling import (
+from tritensor.kernels.pooling import cpu, samples
+from tritensor.kernels.pooling.max_pooling import work
+from tritensor.kernels.pooling.windows import (
     BLOCK,
-    SIZES,
-    STRIDES,
-    Pair,
-    cell_at,
+    FREE,
+    RESULTS,
+    Sizes,
     checked,
     image_for,
     in_order,
     memory_at,
     place,
-    sizes,
-    window_at,
-    window_cases,
+    volume_strides,
+    window_along,
     window_type,
     windows,
-    work,
 )
-from tritensor.table import Sample, Spec, op, ops, refuse_kind
+from tritensor.table import Spec, op, ops, refuse_kind
 
 
 @triton.jit
-def _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD: tl.constexpr):
-    """What the sum over window (r, q) is divided by: `divisor`, or where that is 0 the number of its cells."""
-    top = r * sh - ph
-    left = q * sw - pw
-    bottom = tl.minimum(top + kh, height + ph)
-    right = tl.minimum(left + kw, width + pw)
+def _extent(window, size, k, stride, padding, INCLUDE_PAD: tl.constexpr):
+    """How many cells a window has along one axis."""
+    low = window * stride - padding
+    high = tl.minimum(low + k, size + padding)
     if not INCLUDE_PAD:
-        top = tl.maximum(top, 0)
-        left = tl.maximum(left, 0)
-        bottom = tl.minimum(bottom, height)
-        right = tl.minimum(right, width)
-    return tl.where(divisor != 0, divisor, (bottom - top) * (right - left))
+        low = tl.maximum(low, 0)
+        high = tl.minimum(high, size)
+    return high - low
 
 
-# y[n, c, r, q] = sum over i, j of x[n, c, sh r - ph + i, sw q - pw + j] / count
-@triton.jit(do_not_specialize=[*SIZES, "divisor", *STRIDES])
+@triton.jit
+def _count(f, r, q, size, kernel, stride, padding, divisor, DEEP: tl.constexpr, INCLUDE_PAD: tl.constexpr):
+    """What the sum over window (f, r, q) is divided by: `divisor`, or where that is 0 the number of its cells."""
+    cells = _extent(r, size[1], kernel[1], stride[1], padding[1], INCLUDE_PAD)
+    cells *= _extent(q, size[2], kernel[2], stride[2], padding[2], INCLUDE_PAD)
+    if DEEP:
+        cells *= _extent(f, size[0], kernel[0], stride[0], padding[0], INCLUDE_PAD)
+    return tl.where(divisor != 0, divisor, cells)
+
+
+# y[n, c, o] = sum over taps t of x[n, c, stride o - padding + t] / count(o), o and t over one to three axes
+@triton.jit(do_not_specialize=[*FREE, "divisor", "strides"])
 def _avg_pool_kernel(
-    x, y, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, divisor, x_n, x_c, x_h, x_w,
-    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    x, y, elements, channels, size, outs, kernel, stride, padding, divisor, strides,
+    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < size
-    n, c, r, q = place(at, channels, rows, cols, CHANNELS_LAST)
+    inside = at < elements
+    n, c, f, r, q = place(at, channels, outs, DEEP, CHANNELS_LAST)
+    front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
+    if DEEP:
+        front = f * stride[0] - padding[0]
+    from_ = x + n * strides[0] + c * strides[1]
     total = tl.zeros((BLOCK,), ACC)
-    for i in range(kh):
-        for j in range(kw):
-            h, v, there = cell_at(r, q, i, j, height, width, sh, sw, ph, pw, 1, 1)
-            good = inside & there
-            total += tl.load(x + n * x_n + c * x_c + h * x_h + v * x_w, mask=good, other=0).to(ACC)
-    y_value = maths.div(total, _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD))
+    for e in range(kernel[0] if DEEP else 1):
+        d = front + e
+        in_planes = inside
+        if DEEP:
+            in_planes = inside & (d >= 0) & (d < size[0])
+        for i in range(kernel[1]):
+            h = top + i
+            in_rows = in_planes & (h >= 0) & (h < size[1])
+            for j in range(kernel[2]):
+                v = left + j
+                good = in_rows & (v >= 0) & (v < size[2])
+                total += tl.load(from_ + d * strides[2] + h * strides[3] + v * strides[4], mask=good, other=0).to(ACC)
+    y_value = maths.div(total, _count(f, r, q, size, kernel, stride, padding, divisor, DEEP, INCLUDE_PAD))
     tl.store(y + at, y_value.to(y.dtype.element_ty), mask=inside)
 
 
-# dx[n, c, h, v] = sum of g[n, c, r, q] / count(r, q) over the windows (r, q) that hold (h, v)
-@triton.jit(do_not_specialize=[*SIZES, "divisor"])
+# dx[n, c, h] = sum of g[n, c, o] / count(o) over the windows o that hold cell h
+@triton.jit(do_not_specialize=[*FREE, "divisor"])
 def _avg_spread_kernel(
-    g, dx, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, divisor,
-    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    g, dx, elements, channels, size, outs, kernel, stride, padding, divisor,
+    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < size
-    n, c, h, v = place(at, channels, height, width, CHANNELS_LAST)
+    inside = at < elements
+    n, c, d, h, v = place(at, channels, size, DEEP, CHANNELS_LAST)
     total = tl.zeros((BLOCK,), ACC)
-    for i in range(kh):
-        for j in range(kw):
-            r, q, there = window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, 1, 1)
-            good = inside & there
-            share = tl.load(g + memory_at(n, c, r, q, channels, rows, cols, CHANNELS_LAST), mask=good, other=0).to(ACC)
-            count = _count(r, q, height, width, kh, kw, sh, sw, ph, pw, divisor, INCLUDE_PAD)
-            total += tl.where(good, maths.div(share, tl.where(good, count, 1)), 0)
+    for e in range(kernel[0] if DEEP else 1):
+        f = d
+        in_planes = inside
+        if DEEP:
+            f, in_planes = window_along(d, e, stride[0], padding[0], outs[0])
+        for i in range(kernel[1]):
+            r, in_rows = window_along(h, i, stride[1], padding[1], outs[1])
+            for j in range(kernel[2]):
+                q, in_columns = window_along(v, j, stride[2], padding[2], outs[2])
+                good = inside & in_planes & in_rows & in_columns
+                share = tl.load(g + memory_at(n, c, f, r, q, channels, outs, CHANNELS_LAST), mask=good, other=0).to(ACC)
+                count = _count(f, r, q, size, kernel, stride, padding, divisor, DEEP, INCLUDE_PAD)
+                total += tl.where(good, maths.div(share, tl.where(good, count, 1)), 0)
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 
-# ---------------------------------------------------------------- avg_pool2d, and its gradient as an op
+# ---------------------------------------------------------------- average pooling
 
 
-def avg_shape(
-    x: Any, *, kernel_size: Pair, stride: Pair, padding: Pair, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None
-) -> Spec:
-    s = checked("avg_pool2d", x, kernel_size, stride, padding, (1, 1), ceil_mode)
-    return Spec((*x.shape[:2], s.rows, s.cols), x.dtype)
+def _shape(axes: int) -> Callable[..., Spec]:
+    def shape(
+        x: Any,
+        *,
+        kernel_size: Sizes,
+        stride: Sizes,
+        padding: Sizes,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None = None,
+    ) -> Spec:
+        s = checked(f"avg_pool{axes}d", axes, x, kernel_size, stride, padding, (1,) * axes, ceil_mode)
+        return Spec((*x.shape[:2], *s.outs), x.dtype)
+
+    return shape
 
 
 def avg_reference(
-    x: np.ndarray,
-    *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair = (0, 0),
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
+    x: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     """The mean of each window; padding counts as zeros, or not at all without count_include_pad; or its sum divided by divisor_override."""
-    s = windows(x.shape, kernel_size, stride, padding, (1, 1), ceil_mode)
+    s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
     axes = cpu.layout_of(x)
     y = cpu.average(cpu.planes(x.astype(np.float32) if x.dtype.itemsize == 2 else x, axes), s, count_include_pad, divisor_override)
     return cpu.image(y.astype(x.dtype, copy=False), axes, *x.shape[:2])
@@ -121,184 +147,137 @@ def avg_reference(
 def avg_forward(
     x: CudaArray,
     *,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> CudaArray:
-    s = windows(x.shape, kernel_size, stride, padding, (1, 1), ceil_mode)
+    s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
     last = is_channels_last(x)
-    memory, y = image_for(x.shape[0], x.shape[1], s.rows, s.cols, x.dtype, x, last)
-    launch(_avg_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, y.size, x.shape[1], s.height, s.width, s.rows, s.cols, *s[4:10],
-           divisor_override or 0, *x.strides,
-           INCLUDE_PAD=count_include_pad, ACC=window_type(x.dtype), CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)  # fmt: skip
+    memory, y = image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
+    launch(_avg_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, y.size, x.shape[1], *s.three()[:5], divisor_override or 0, volume_strides(x),
+           INCLUDE_PAD=count_include_pad, ACC=window_type(x.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y),
+           BLOCK=BLOCK)  # fmt: skip
     return y
 
 
 def avg_rule(
-    g: Any,
-    x_shape: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> Any:
-    return ops.avg_pool2d_spread(
-        g,
-        size=x_shape[2:],
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+) -> Any:  # fmt: skip
+    spread = ops.avg_pool2d_spread if g.ndim == 4 else ops.avg_pool3d_spread
+    return spread(
+        g, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         divisor_override=divisor_override,
-    )
+    )  # fmt: skip
 
 
 def avg_backward(
-    g: CudaArray,
-    x_shape: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> CudaArray:
-    s = windows(x_shape, kernel_size, stride, padding, (1, 1), ceil_mode)
+) -> CudaArray:  # fmt: skip
+    s = windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
     last = is_channels_last(g)
-    memory, dx = image_for(x_shape[0], x_shape[1], s.height, s.width, g.dtype, g, last)
-    launch(_avg_spread_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), memory, dx.size, x_shape[1], s.height, s.width, s.rows, s.cols,
-           *s[4:10], divisor_override or 0,
-           INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), BLOCK=BLOCK)  # fmt: skip
+    memory, dx = image_for(tuple(x_shape), g.dtype, g, last)
+    launch(_avg_spread_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), memory, dx.size, x_shape[1], *s.three()[:5], divisor_override or 0,
+           INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx),
+           BLOCK=BLOCK)  # fmt: skip
     return dx
 
 
 def avg_reference_backward(
-    g: np.ndarray,
-    x_shape: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> np.ndarray:
-    s = windows(x_shape, kernel_size, stride, padding, (1, 1), ceil_mode)
+) -> np.ndarray:  # fmt: skip
+    s = windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
     axes = cpu.layout_of(g)
     dx = cpu.spread(cpu.planes(g.astype(np.float32) if g.dtype.itemsize == 2 else g, axes), s, count_include_pad, divisor_override)
     return cpu.image(dx.astype(g.dtype, copy=False), axes, *g.shape[:2])
 
 
-def spread_shape(
-    g: Any,
-    *,
-    size: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> Spec:
-    if len(g.shape) != 4:
-        raise ShapeError(f"avg_pool2d_spread: g {tuple(g.shape)}: g must be (N, C, OH, OW)")
-    refuse_kind("avg_pool2d_spread", g.dtype, ("float",), "g")
-    s = windows((*g.shape[:2], *size), kernel_size, stride, padding, (1, 1), ceil_mode)
-    if tuple(g.shape[2:]) != (s.rows, s.cols):
-        raise ShapeError(
-            f"avg_pool2d_spread: g {tuple(g.shape)}, size {size}: a pooling of that size gives {(*g.shape[:2], s.rows, s.cols)}, not g's shape"
-        )
-    return Spec((*g.shape[:2], *size), g.dtype)
+# ---------------------------------------------------------------- its gradient as an op
+
+
+def _spread_shape(axes: int) -> Callable[..., Spec]:
+    name = f"avg_pool{axes}d_spread"
+
+    def shape(
+        g: Any, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
+        divisor_override: int | None = None,
+    ) -> Spec:  # fmt: skip
+        if len(g.shape) != axes + 2:
+            raise ShapeError(f"{name}: g {tuple(g.shape)}: g must be (N, C, {RESULTS[axes]})")
+        refuse_kind(name, g.dtype, ("float",), "g")
+        s = windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
+        if tuple(g.shape[2:]) != s.outs:
+            raise ShapeError(
+                f"{name}: g {tuple(g.shape)}, size {size}: a pooling of that size gives {(*g.shape[:2], *s.outs)}, not g's shape"
+            )
+        return Spec((*g.shape[:2], *size), g.dtype)
+
+    return shape
 
 
 def spread_reference(
-    g: np.ndarray,
-    *,
-    size: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: np.ndarray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> np.ndarray:
-    """avg_pool2d's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""
+) -> np.ndarray:  # fmt: skip
+    """Average pooling's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""
     return avg_reference_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def spread_forward(
-    g: CudaArray,
-    *,
-    size: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: CudaArray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> CudaArray:
+) -> CudaArray:  # fmt: skip
     return avg_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def _spread_rule(
-    gg: Any, kernel_size: Pair, stride: Pair, padding: Pair, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None
+    gg: Any,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None = None,
 ) -> Any:
-    return ops.avg_pool2d(
-        gg,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+    average = ops.avg_pool2d if gg.ndim == 4 else ops.avg_pool3d
+    return average(
+        gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         divisor_override=divisor_override,
-    )
+    )  # fmt: skip
 
 
 def _spread_backward(
     gg: CudaArray,
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
+    kernel_size: Sizes,
+    stride: Sizes,
+    padding: Sizes,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> CudaArray:
     return avg_forward(
-        gg,
-        kernel_size=kernel_size,
-        stride=stride,
-        padding=padding,
-        ceil_mode=ceil_mode,
-        count_include_pad=count_include_pad,
+        gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         divisor_override=divisor_override,
-    )
+    )  # fmt: skip
 
 
-def avg_samples(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(x, **a, count_include_pad=i % 2 == 0)
-        for i, (x, a) in enumerate(window_cases(rng) + [window_cases(rng)[5], window_cases(rng)[6]])
-    ] + [Sample(x, **a, count_include_pad=True, divisor_override=3) for x, a in window_cases(rng)[5:7]]
+def _register(axes: int) -> None:
+    name = f"avg_pool{axes}d"
+    op(
+        name, avg_reference, shape=_shape(axes), forward=avg_forward, rule=avg_rule, backward=avg_backward,
+        reference_backward=avg_reference_backward, samples=samples.means(axes), work=work, condition="absolute", layout="images",
+        sizes=samples.sizes(axes, {"count_include_pad": True}),
+    )  # fmt: skip
+    op(
+        f"{name}_spread", spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
+        samples=samples.shares(axes, avg_reference), condition="absolute", layout="images",
+    )  # fmt: skip
 
 
-def spread_samples(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(rng.standard_normal(avg_reference(s.inputs[0], **s.attrs).shape), size=s.inputs[0].shape[2:], **s.attrs)
-        for s in avg_samples(rng)
-    ]
-
-
-op(
-    "avg_pool2d", avg_reference, shape=avg_shape, forward=avg_forward, rule=avg_rule, backward=avg_backward,
-    reference_backward=avg_reference_backward, samples=avg_samples, work=work, condition="absolute", layout="images",
-    sizes=lambda rng: [Sample(*s.inputs, **s.attrs, count_include_pad=True) for s in sizes(rng)],
-)  # fmt: skip
-op(
-    "avg_pool2d_spread", spread_reference, shape=spread_shape, forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
-    samples=spread_samples, condition="absolute", layout="images",
-)  # fmt: skip
+for _axes in (2, 3):
+    _register(_axes)

@@ -1,8 +1,9 @@
-"""Max pooling over two dimensions, and its gradient, in which each cell gathers from the windows that hold it."""
+"""Max pooling over two and three axes, and its gradient, in which each cell gathers from the windows that hold it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,69 +14,33 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
-from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import Windows, long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.kernels.pooling import pooling_cpu as cpu
-from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.kernels.pooling import cpu, samples
+from tritensor.kernels.pooling.windows import (
+    BLOCK,
+    FREE,
+    Sizes,
+    Windows,
+    checked,
+    image_for,
+    in_order,
+    memory_at,
+    place,
+    volume_strides,
+    window_along,
+    window_type,
+    windows,
+)
+from tritensor.table import FLOATS, Spec, Work, op, ops, refuse_kind
 
-Pair = tuple[int, int]
 _POOLED = ("float", "int", "uint")  # the kinds of types that have a largest element and kernels for it
-BLOCK = 128  # one element a thread: two of them spill
-# What a kernel on one element a thread is not specialised on: no size and no stride decides how wide its accesses are.
-SIZES = ["size", "channels", "height", "width", "rows", "cols", "kh", "kw", "sh", "sw", "ph", "pw"]
-DILATION = ["dh", "dw"]
-STRIDES = ["x_n", "x_c", "x_h", "x_w"]
+INT64 = np.dtype(np.int64)
 
 
 # ---------------------------------------------------------------- kernels
-
-
-@triton.jit
-def place(at, channels, height, width, CHANNELS_LAST: tl.constexpr):
-    """Image, channel, row and column of the element at a place in memory."""
-    if CHANNELS_LAST:
-        c = at % channels
-        v = at // channels % width
-        h = at // channels // width % height
-        n = at // channels // width // height
-    else:
-        v = at % width
-        h = at // width % height
-        c = at // width // height % channels
-        n = at // width // height // channels
-    return n, c, h, v
-
-
-@triton.jit
-def memory_at(n, c, h, v, channels, height, width, CHANNELS_LAST: tl.constexpr):
-    """The inverse of place."""
-    if CHANNELS_LAST:
-        at = ((n * height + h) * width + v) * channels + c
-    else:
-        at = ((n * channels + c) * height + h) * width + v
-    return at
-
-
-@triton.jit
-def cell_at(r, q, i, j, height, width, sh, sw, ph, pw, dh, dw):
-    """Cell (i, j) of window (r, q), and whether it lies in the image."""
-    h = r * sh - ph + i * dh
-    v = q * sw - pw + j * dw
-    return h, v, (h >= 0) & (h < height) & (v >= 0) & (v < width)
-
-
-@triton.jit
-def window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, dh, dw):
-    """The window (r, q) whose cell (i, j) is (h, v), and whether there is one."""
-    top = h + ph - i * dh
-    left = v + pw - j * dw
-    r = top // sh
-    q = left // sw
-    return r, q, (top >= 0) & (left >= 0) & (top % sh == 0) & (left % sw == 0) & (r < rows) & (q < cols)
 
 
 @triton.jit
@@ -84,66 +49,88 @@ def _first(low, dilation):
     return tl.where(low < 0, low + (dilation - 1 - low) // dilation * dilation, low)
 
 
-# y[n, c, r, q] = max over i, j of x[n, c, sh r - ph + dh i, sw q - pw + dw j], and the flat place of the first largest
-@triton.jit(do_not_specialize=[*SIZES, *DILATION, *STRIDES])
+# y[n, c, o] = max over taps t of x[n, c, stride o - padding + dilation t], and the flat place of the first largest; o and t over one to three axes
+@triton.jit(do_not_specialize=[*FREE, "dilation", "strides"])
 def _max_pool_kernel(
-    x, y, index, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, dh, dw, x_n, x_c, x_h, x_w,
-    ACC: tl.constexpr, LEAST: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    x, y, index, elements, channels, size, outs, kernel, stride, padding, dilation, strides,
+    ACC: tl.constexpr, LEAST: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < size
-    n, c, r, q = place(at, channels, rows, cols, CHANNELS_LAST)
+    inside = at < elements
+    n, c, f, r, q = place(at, channels, outs, DEEP, CHANNELS_LAST)
+    front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
+    if DEEP:
+        front = f * stride[0] - padding[0]
     best = tl.full((BLOCK,), LEAST, ACC)
-    found = _first(r * sh - ph, dh) * width + _first(q * sw - pw, dw)
-    for i in range(kh):
-        for j in range(kw):
-            h, v, there = cell_at(r, q, i, j, height, width, sh, sw, ph, pw, dh, dw)
-            good = inside & there
-            value = tl.load(x + n * x_n + c * x_c + h * x_h + v * x_w, mask=good, other=0).to(ACC)
-            take = good & ((value > best) | (value != value))
-            best = tl.where(take, value, best)
-            found = tl.where(take, h * width + v, found)
+    found = (_first(front, dilation[0]) * size[1] + _first(top, dilation[1])) * size[2] + _first(left, dilation[2])
+    from_ = x + n * strides[0] + c * strides[1]
+    for e in range(kernel[0] if DEEP else 1):
+        d = front
+        in_planes = inside
+        if DEEP:
+            d = front + e * dilation[0]
+            in_planes = inside & (d >= 0) & (d < size[0])
+        for i in range(kernel[1]):
+            h = top + i * dilation[1]
+            in_rows = in_planes & (h >= 0) & (h < size[1])
+            for j in range(kernel[2]):
+                v = left + j * dilation[2]
+                good = in_rows & (v >= 0) & (v < size[2])
+                value = tl.load(from_ + d * strides[2] + h * strides[3] + v * strides[4], mask=good, other=0).to(ACC)
+                take = good & ((value > best) | (value != value))
+                best = tl.where(take, value, best)
+                found = tl.where(take, (d * size[1] + h) * size[2] + v, found)
     tl.store(y + at, best.to(y.dtype.element_ty), mask=inside)
     tl.store(index + at, found, mask=inside)
 
 
-# dx[n, c, h, v] = sum of g[n, c, r, q] over the windows (r, q) that hold (h, v) and chose it
-@triton.jit(do_not_specialize=[*SIZES, *DILATION])
+# dx[n, c, h] = sum of g[n, c, o] over the windows o that hold cell h and chose it
+@triton.jit(do_not_specialize=[*FREE, "dilation"])
 def _max_scatter_kernel(
-    g, index, dx, size, channels, height, width, rows, cols, kh, kw, sh, sw, ph, pw, dh, dw,
-    ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    g, index, dx, elements, channels, size, outs, kernel, stride, padding, dilation,
+    ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < size
-    n, c, h, v = place(at, channels, height, width, CHANNELS_LAST)
+    inside = at < elements
+    n, c, d, h, v = place(at, channels, size, DEEP, CHANNELS_LAST)
+    here = (d * size[1] + h) * size[2] + v
     total = tl.zeros((BLOCK,), ACC)
-    for i in range(kh):
-        for j in range(kw):
-            r, q, there = window_at(h, v, i, j, rows, cols, sh, sw, ph, pw, dh, dw)
-            good = inside & there
-            from_ = memory_at(n, c, r, q, channels, rows, cols, CHANNELS_LAST)
-            chosen = tl.load(index + from_, mask=good, other=-1)
-            total += tl.load(g + from_, mask=good & (chosen == h * width + v), other=0).to(ACC)
+    for e in range(kernel[0] if DEEP else 1):
+        f = d
+        in_planes = inside
+        if DEEP:
+            f, in_planes = window_along(d, e * dilation[0], stride[0], padding[0], outs[0])
+        for i in range(kernel[1]):
+            r, in_rows = window_along(h, i * dilation[1], stride[1], padding[1], outs[1])
+            for j in range(kernel[2]):
+                q, in_columns = window_along(v, j * dilation[2], stride[2], padding[2], outs[2])
+                good = inside & in_planes & in_rows & in_columns
+                from_ = memory_at(n, c, f, r, q, channels, outs, CHANNELS_LAST)
+                chosen = tl.load(index + from_, mask=good, other=-1)
+                total += tl.load(g + from_, mask=good & (chosen == here), other=0).to(ACC)
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 
-# y[n, c, r, q] = x[n, c, place], place = index[n, c, r, q]
-@triton.jit(do_not_specialize=["size", "channels", "width", "rows", "cols", *STRIDES])
+# y[n, c, o] = x[n, c, place], place = index[n, c, o]; 0 where that is no place, as of a window that sees no cell
+@triton.jit(do_not_specialize=["elements", "channels", "size", "outs", "strides"])
 def _max_gather_kernel(
-    x, index, y, size, channels, width, rows, cols, x_n, x_c, x_h, x_w, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr
+    x, index, y, elements, channels, size, outs, strides,
+    DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < size
-    n, c, _, _ = place(at, channels, rows, cols, CHANNELS_LAST)
+    inside = at < elements
+    n, c, _, _, _ = place(at, channels, outs, DEEP, CHANNELS_LAST)
     chosen = tl.load(index + at, mask=inside, other=0)
-    tl.store(y + at, tl.load(x + n * x_n + c * x_c + chosen // width * x_h + chosen % width * x_w, mask=inside, other=0), mask=inside)
-
-
-def window_type(dtype: np.dtype) -> tl.dtype:
-    """The type that a window is reduced in."""
-    if dtypes.of(dtype).kind in ("int", "uint"):
-        return (tl.uint64 if dtype.kind == "u" else tl.int64) if dtype.itemsize == 8 else tl.int32
-    return tl.float64 if dtype.itemsize == 8 else tl.float32
+    row = chosen // size[2]
+    from_ = x + n * strides[0] + c * strides[1] + chosen % size[2] * strides[4]
+    if DEEP:
+        there = inside & (row // size[1] < size[0])
+        from_ += row // size[1] * strides[2]
+        row = row % size[1]
+    else:
+        there = inside & (row < size[1])
+    from_ += row * strides[3]
+    tl.store(y + at, tl.load(from_, mask=there, other=0), mask=inside)
 
 
 def _least(dtype: np.dtype) -> float:
@@ -151,77 +138,30 @@ def _least(dtype: np.dtype) -> float:
     return -math.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
 
 
-def image_for(n: int, c: int, h: int, w: int, dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
-    """An empty image in the wanted layout: its memory in order, and its (N, C, H, W) view."""
-    memory = allocate((n, h, w, c) if last else (n, c, h, w), dtype, like)
-    return memory, memory.transpose((0, 3, 1, 2)) if last else memory
-
-
-def in_order(x: CudaArray, last: bool) -> CudaArray:
-    """x's elements in the wanted order of memory; a copy only where they are not."""
-    return dense(x.transpose((0, 2, 3, 1)) if last else x)
-
-
-# ---------------------------------------------------------------- sizes and refusals
-
-
-def _out(size: int, k: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
-    span = size + 2 * padding - dilation * (k - 1) - 1
-    out = (cdiv(span, stride) if ceil_mode else span // stride) + 1
-    return out - 1 if ceil_mode and (out - 1) * stride >= size + padding else out  # no window starts in the right padding
-
-
-def windows(
-    x: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1), ceil_mode: bool = False
-) -> Windows:
-    """All sizes of a pooling of x (N, C, H, W); refuses nothing."""
-    rows, cols = (_out(x[2 + d], kernel_size[d], stride[d], padding[d], dilation[d], ceil_mode) for d in (0, 1))
-    return Windows(x[2], x[3], rows, cols, *kernel_size, *stride, *padding, *dilation)
-
-
-def checked(
-    name: str, x: Any, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool, kinds: tuple[str, ...] = ("float",)
-) -> Windows:
-    given = f"{name}: x {tuple(x.shape)}, kernel_size {tuple(kernel_size)}"
-    if len(x.shape) != 4:
-        raise ShapeError(f"{given}: x must be (N, C, H, W)")
-    if 0 in x.shape[1:]:
-        raise ShapeError(f"{given}: x has a size of 0, which only its batch may have")
-    refuse_kind(name, x.dtype, kinds)
-    if min(kernel_size) < 1 or min(stride) < 1 or min(dilation) < 1:
-        raise ShapeError(f"{given}: kernel_size, stride {stride} and dilation {dilation} must be at least 1")
-    if min(padding) < 0 or any(2 * p > k for p, k in zip(padding, kernel_size, strict=True)):
-        raise ShapeError(f"{given}: padding {padding} must be between 0 and half of kernel_size, or windows see nothing but padding")
-    s = windows(tuple(x.shape), kernel_size, stride, padding, dilation, ceil_mode)
-    if s.rows < 1 or s.cols < 1:
-        spans = f"{dilation[0] * (s.kh - 1) + 1} x {dilation[1] * (s.kw - 1) + 1}"
-        raise ShapeError(
-            f"{given}: the window spans {spans}, the padded image only {s.height + 2 * s.ph} x {s.width + 2 * s.pw}; give more padding, or a smaller window"
-        )
-    return s
-
-
-def _of_indices(name: str, size: tuple[int, ...], indices: Any, x: Any, expected: tuple[int, ...]) -> None:
-    if tuple(x.shape) != expected or len(indices.shape) != 4:
+def _refuse_indices(name: str, size: Sizes, indices: Any, x: Any, expected: Sizes, axes: int) -> None:
+    if tuple(x.shape) != expected or len(indices.shape) != axes + 2:
         raise ShapeError(f"{name}: {tuple(x.shape)} with indices {tuple(indices.shape)} and size {size}: it must be {expected}")
     refuse_kind(name, x.dtype, _POOLED, "g" if name.endswith("scatter") else "x")
     if indices.dtype != np.int64:
-        raise DTypeError(f"{name}: indices {dtypes.of(indices.dtype).name}: they must be int64, as max_pool2d returns them")
+        raise DTypeError(f"{name}: indices {dtypes.of(indices.dtype).name}: they must be int64, as max_pool{axes}d returns them")
 
 
-# ---------------------------------------------------------------- max_pool2d
+# ---------------------------------------------------------------- max pooling
 
 
-def shape(x: Any, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool) -> tuple[Spec, Spec]:
-    s = checked("max_pool2d", x, kernel_size, stride, padding, dilation, ceil_mode, _POOLED)
-    out = (*x.shape[:2], s.rows, s.cols)
-    return Spec(out, x.dtype), Spec(out, np.dtype(np.int64))
+def _shape(axes: int) -> Callable[..., tuple[Spec, Spec]]:
+    def shape(x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> tuple[Spec, Spec]:
+        s = checked(f"max_pool{axes}d", axes, x, kernel_size, stride, padding, dilation, ceil_mode, _POOLED)
+        out = (*x.shape[:2], *s.outs)
+        return Spec(out, x.dtype), Spec(out, INT64)
+
+    return shape
 
 
 def reference(
-    x: np.ndarray, *, kernel_size: Pair, stride: Pair, padding: Pair = (0, 0), dilation: Pair = (1, 1), ceil_mode: bool = False
+    x: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The largest element of each window and its flat place in its plane; the first of equals, NaN above all, padding below all."""
+    """The largest element of each window and its flat place in its plane or volume; the first of equals, NaN above all, padding below all."""
     s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     axes = cpu.layout_of(x)
     flat = cpu.planes(x.astype(np.float32) if is_narrow(x.dtype) else x, axes)
@@ -232,32 +172,29 @@ def reference(
 
 
 def forward(
-    x: CudaArray, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair, ceil_mode: bool
+    x: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
 ) -> tuple[CudaArray, CudaArray]:
     s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
-    n, c = x.shape[:2]
-    last = is_channels_last(x)
-    memory, y = image_for(n, c, s.rows, s.cols, x.dtype, x, last)
-    places, index = image_for(n, c, s.rows, s.cols, np.dtype(np.int64), x, last)
-    launch(_max_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, places, y.size, c, s.height, s.width, s.rows, s.cols, *s[4:], *x.strides,
-           ACC=window_type(x.dtype), LEAST=_least(x.dtype), CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)  # fmt: skip
+    last, out = is_channels_last(x), (*x.shape[:2], *s.outs)
+    memory, y = image_for(out, x.dtype, x, last)
+    places, index = image_for(out, INT64, x, last)
+    launch(_max_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, places, y.size, x.shape[1], *s.three(), volume_strides(x),
+           ACC=window_type(x.dtype), LEAST=_least(x.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y),
+           BLOCK=BLOCK)  # fmt: skip
     return y, index
 
 
-def rule(g: Any, indices: Any, x_shape: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Any:
-    return ops.max_pool2d_scatter(
-        g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation
-    )
+def rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
+    scattered = ops.max_pool2d_scatter if indices.ndim == 4 else ops.max_pool3d_scatter
+    return scattered(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
-def backward(
-    g: Any, indices: CudaArray, x_shape: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair
-) -> CudaArray:
+def backward(g: Any, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> CudaArray:
     return scatter_forward(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
 def reference_backward(
-    g: Any, indices: np.ndarray, x_shape: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair
+    g: Any, indices: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
     return scatter_reference(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
@@ -265,23 +202,19 @@ def reference_backward(
 # ---------------------------------------------------------------- its gradient, a scatter by indices, and the gradient of that, a gather
 
 
-def scatter_shape(g: Any, indices: Any, *, size: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Spec:
-    _of_indices("max_pool2d_scatter", size, indices, g, tuple(indices.shape))
-    return Spec((*g.shape[:2], *size), g.dtype)
+def _scatter_shape(axes: int) -> Callable[..., Spec]:
+    def shape(g: Any, indices: Any, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Spec:
+        _refuse_indices(f"max_pool{axes}d_scatter", size, indices, g, tuple(indices.shape), axes)
+        return Spec((*g.shape[:2], *size), g.dtype)
+
+    return shape
 
 
 def scatter_reference(
-    g: np.ndarray,
-    indices: np.ndarray,
-    *,
-    size: tuple[int, ...],
-    kernel_size: Pair,
-    stride: Pair,
-    padding: Pair,
-    dilation: Pair,
+    g: np.ndarray, indices: np.ndarray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
-    """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max_pool2d's of the same windows."""
-    s = Windows(size[0], size[1], indices.shape[2], indices.shape[3], *kernel_size, *stride, *padding, *dilation)
+    """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max pooling's of the same windows."""
+    s = Windows(tuple(size), indices.shape[2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     axes = cpu.layout_of(indices)
     upcast = g.astype(np.float32) if g.dtype.itemsize == 2 else g
     dx = cpu.scatter(cpu.planes(upcast, axes), cpu.planes(indices, axes), s)
@@ -289,126 +222,89 @@ def scatter_reference(
 
 
 def scatter_forward(
-    g: CudaArray, indices: CudaArray, *, size: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair
+    g: CudaArray, indices: CudaArray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> CudaArray:
-    n, c, rows, cols = indices.shape
     last = is_channels_last(g) or is_channels_last(indices)
-    memory, dx = image_for(n, c, size[0], size[1], g.dtype, g, last)
+    s = Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation)
+    memory, dx = image_for((*indices.shape[:2], *size), g.dtype, g, last)
     launch(
-        _max_scatter_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), in_order(indices, last), memory, dx.size, c, size[0], size[1], rows, cols,
-        *kernel_size, *stride, *padding, *dilation, ACC=window_type(g.dtype), CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), BLOCK=BLOCK,
+        _max_scatter_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), in_order(indices, last), memory, dx.size, indices.shape[1], *s.three(),
+        ACC=window_type(g.dtype), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), BLOCK=BLOCK,
     )  # fmt: skip
     return dx
 
 
-def _scatter_rule(gg: Any, indices: Any, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Any:
-    return ops.max_pool2d_gather(gg, indices, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+def _scatter_rule(gg: Any, indices: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
+    gathered = ops.max_pool2d_gather if indices.ndim == 4 else ops.max_pool3d_gather
+    return gathered(gg, indices, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
 def _scatter_backward(gg: CudaArray, indices: CudaArray) -> CudaArray:
     return gather_forward(gg, indices)
 
 
-def gather_shape(x: Any, indices: Any, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Spec:
-    _of_indices("max_pool2d_gather", tuple(x.shape[2:]), indices, x, (*indices.shape[:2], *x.shape[2:]))
-    return Spec(tuple(indices.shape), x.dtype)
+def _gather_shape(axes: int) -> Callable[..., Spec]:
+    def shape(x: Any, indices: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Spec:
+        _refuse_indices(f"max_pool{axes}d_gather", tuple(x.shape[2:]), indices, x, (*indices.shape[:2], *x.shape[2:]), axes)
+        return Spec(tuple(indices.shape), x.dtype)
+
+    return shape
 
 
-def gather_reference(x: np.ndarray, indices: np.ndarray, *, kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> np.ndarray:
-    """y[n, c, r, q] = x[n, c] at the flat place indices[n, c, r, q]; the windows are only told to its gradient."""
-    n, c, h, w = x.shape
-    chosen = indices.reshape(n, c, indices.shape[2] * indices.shape[3])
-    return np.take_along_axis(x.reshape(n, c, h * w), chosen, 2).reshape(indices.shape)
+def gather_reference(
+    x: np.ndarray, indices: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> np.ndarray:
+    """y[n, c, o] = x[n, c] at the flat place indices[n, c, o], 0 where the window sees no cell."""
+    n, c, *size = x.shape
+    unseeing = cpu.blind(Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation))
+    chosen = (indices if unseeing is None else np.where(unseeing[..., 0], 0, indices)).reshape(n, c, math.prod(indices.shape[2:]))
+    y = np.take_along_axis(x.reshape(n, c, math.prod(size)), chosen, 2).reshape(indices.shape)
+    return y if unseeing is None else np.where(unseeing[..., 0], y.dtype.type(0), y)
 
 
-def gather_forward(x: CudaArray, indices: CudaArray, **_windows: Pair) -> CudaArray:
-    n, c, rows, cols = indices.shape
-    last = is_channels_last(x) or is_channels_last(indices)
-    memory, y = image_for(n, c, rows, cols, x.dtype, x, last)
-    launch(_max_gather_kernel, (cdiv(y.size, BLOCK),), x, in_order(indices, last), memory, y.size, c, x.shape[3], rows, cols, *x.strides,
-           CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)  # fmt: skip
+def gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
+    last, lead = is_channels_last(x) or is_channels_last(indices), (1,) * (5 - len(x.shape))
+    memory, y = image_for(tuple(indices.shape), x.dtype, x, last)
+    launch(_max_gather_kernel, (cdiv(y.size, BLOCK),), x, in_order(indices, last), memory, y.size, x.shape[1], (*lead, *x.shape[2:]),
+           (*lead, *indices.shape[2:]), volume_strides(x),
+           DEEP=not lead, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)  # fmt: skip
     return y
 
 
-def _gather_rule(g: Any, indices: Any, x_shape: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Any:
-    return ops.max_pool2d_scatter(g, indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+def _gather_rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
+    return rule((g,), indices, x_shape, kernel_size, stride, padding, dilation)
 
 
 def _gather_backward(
-    g: CudaArray, indices: CudaArray, x_shape: tuple[int, ...], kernel_size: Pair, stride: Pair, padding: Pair, dilation: Pair
+    g: CudaArray, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> CudaArray:
     return scatter_forward(g, indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
-# ---------------------------------------------------------------- samples
-
-
-def window_cases(rng: np.random.Generator) -> list[tuple[np.ndarray, dict[str, Any]]]:
-    def x(*size: int) -> np.ndarray:
-        return rng.permutation(math.prod(size)).reshape(size) / 8.0 - 2  # no two values near each other
-
-    two = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
-    return [
-        (x(2, 2, 4, 6), two),
-        (x(1, 2, 5, 7), two),  # a row and a column left over
-        (x(3, 5, 4, 2).transpose(3, 0, 1, 2), two),  # batch innermost
-        (x(2, 4, 5, 3).transpose(0, 3, 1, 2), two),  # channels innermost
-        (x(1, 2, 5, 7), two | {"ceil_mode": True}),
-        (x(2, 1, 5, 6), two | {"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 1)}),  # windows overlap
-        (x(1, 1, 7, 6), two | {"kernel_size": (2, 3), "stride": (3, 4), "padding": (0, 1), "ceil_mode": True}),
-        (x(3, 5, 9, 5), two | {"stride": (1, 1)}),  # more than one block
-        (x(0, 2, 4, 4), two),
-    ]
-
-
-def samples(rng: np.random.Generator) -> list[Sample]:
-    cases = [(x, a | {"dilation": (1, 1)}) for x, a in window_cases(rng)]
-    cases.append((cases[5][0], cases[5][1] | {"dilation": (1, 3), "stride": (1, 2)}))
-    whole = [(rng.integers(-9, 9, (1, 2, 5, 4)), cases[5][1]), (rng.integers(-128, 128, (2, 1, 4, 4)).astype(np.int8), cases[0][1])]
-    return [Sample(x, **a) for x, a in cases + whole]
-
-
-def scatter_samples(rng: np.random.Generator) -> list[Sample]:
-    out = []
-    for s in samples(rng):
-        x, a = s.inputs[0], dict(s.attrs)
-        y, index = reference(x, **a)
-        del a["ceil_mode"]
-        out.append(Sample(rng.standard_normal(y.shape), index, size=x.shape[2:], **a))
-    return out
-
-
-def gather_samples(rng: np.random.Generator) -> list[Sample]:
-    out = []
-    for s in samples(rng):
-        _, index = reference(s.inputs[0], **s.attrs)
-        out.append(Sample(s.inputs[0], index, **{k: v for k, v in s.attrs.items() if k != "ceil_mode"}))
-    return out
-
-
-def sizes(rng: np.random.Generator) -> list[Sample]:
-    a: dict[str, Any] = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
-    return [Sample(rng.standard_normal((64, 6, 24, 24)), **a), Sample(rng.standard_normal((32, 64, 112, 112)), **a)]
-
-
 def work(x: Any, **attrs: Any) -> Work:
     """One operation for each cell of each window; the image is read and its maxima or means are written once."""
-    out = attrs["kernel_size"]
-    s = windows(tuple(x.shape), out, attrs["stride"], attrs["padding"], attrs.get("dilation", (1, 1)), attrs["ceil_mode"])
-    y = x.shape[0] * x.shape[1] * s.rows * s.cols
-    return Work(y * math.prod(out), (math.prod(x.shape) + y) * x.dtype.itemsize)
+    s = windows(tuple(x.shape), attrs["kernel_size"], attrs["stride"], attrs["padding"], attrs.get("dilation"), attrs["ceil_mode"])
+    y = x.shape[0] * x.shape[1] * math.prod(s.outs)
+    return Work(y * math.prod(s.kernel), (math.prod(x.shape) + y) * x.dtype.itemsize)
 
 
-op(
-    "max_pool2d", reference, shape=shape, forward=forward, outputs=("y", "indices"), rule=rule, backward=backward,
-    reference_backward=reference_backward, samples=samples, work=work, layout="images", dtypes=(*FLOATS, "int32", "int64", "uint8"),
-    sizes=lambda rng: [Sample(*s.inputs, **s.attrs, dilation=(1, 1)) for s in sizes(rng)],
-)  # fmt: skip
-op(
-    "max_pool2d_scatter", scatter_reference, shape=scatter_shape, forward=scatter_forward, rule=(_scatter_rule, None),
-    backward=(_scatter_backward, None), samples=scatter_samples, layout="images",
-)  # fmt: skip
-op(
-    "max_pool2d_gather", gather_reference, shape=gather_shape, forward=gather_forward, rule=(_gather_rule, None),
-    backward=(_gather_backward, None), samples=gather_samples, layout="images",
-)  # fmt: skip
+def _register(axes: int) -> None:
+    name = f"max_pool{axes}d"
+    pooled = samples.largest(axes, reference)
+    op(
+        name, reference, shape=_shape(axes), forward=forward, outputs=("y", "indices"), rule=rule, backward=backward,
+        reference_backward=reference_backward, samples=pooled.forward, work=work, layout="images", dtypes=(*FLOATS, "int32", "int64", "uint8"),
+        sizes=samples.sizes(axes, {"dilation": (1,) * axes}),
+    )  # fmt: skip
+    op(
+        f"{name}_scatter", scatter_reference, shape=_scatter_shape(axes), forward=scatter_forward, rule=(_scatter_rule, None),
+        backward=(_scatter_backward, None), samples=pooled.scatter, layout="images",
+    )  # fmt: skip
+    op(
+        f"{name}_gather", gather_reference, shape=_gather_shape(axes), forward=gather_forward, rule=(_gather_rule, None),
+        backward=(_gather_backward, None), samples=pooled.gather, layout="images",
+    )  # fmt: skip
+
+
+for _axes in (2, 3):
+    _register(_axes)

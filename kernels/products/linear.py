@@ -143,5 +143,5 @@ def work(x: Any, weight: Any, bias: Any = None) -> Work:
 op(
     "linear", reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=(backward_x, backward_weight, backward_bias),
     reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples, sizes=sizes, work=work,
-    condition="absolute",
+    condition="absolute", autocast="lower",
 )  # fmt: skip

@@ -227,5 +227,5 @@ def work(a: Any, b: Any) -> Work:
 op(
     "matmul", reference, shape=shape, forward=forward, rule=(rule_a, rule_b), backward=(backward_a, backward_b),
     reference_backward=(reference_backward_a, reference_backward_b), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
-    samples=samples, sizes=sizes, work=work, condition="absolute", doc="Matrix product a @ b, numpy's rules for vectors and batches.",
+    samples=samples, sizes=sizes, work=work, condition="absolute", autocast="lower", doc="Matrix product a @ b, numpy's rules for vectors and batches.",
 )  # fmt: skip

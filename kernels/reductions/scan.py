@@ -16,7 +16,7 @@ from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
-from tritensor.native.scans import running_sums as machine_sums
+from tritensor.native.passes.scans import running_sums as machine_sums
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
 TILE = 1024  # elements that one program scans at a time

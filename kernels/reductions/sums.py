@@ -15,8 +15,9 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, reduced, stretch
 from tritensor.kernels.parts.cpu.summation import few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
+from tritensor.kernels.parts.rows.moments import merged
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.native.rows import products
+from tritensor.native.passes.rows import products
 from tritensor.table import Sample, Work, normal_dims, ops
 
 
@@ -143,15 +144,6 @@ def _moments(x, origin, index):
 def _finite(origin):
     """What to count from: 0 where the first element is no finite number, since the others' distances from it say nothing."""
     return tl.where(tl.abs(origin) < float("inf"), origin, 0)
-
-
-# Chan's update: of (n, mean, m2) and (n', mean', m2') with d = mean' - mean, N = n + n': mean + d n'/N, m2 + m2' + d^2 n n'/N
-@triton.jit
-def _merge(n, mean, m2, n_, mean_, m2_):
-    both = n + n_
-    share = n_ / tl.maximum(both, 1)
-    d = mean_ - mean
-    return both, mean + d * share, m2 + m2_ + d * (d * (n * share))  # so that an infinite d * d never meets a count of 0
 
 
 @triton.jit
@@ -327,7 +319,7 @@ def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool
     y = allocate(reduced(x.shape, dims, keepdim), x.dtype, x)
     divisor = np.float64(max(count(x.shape, dims) - correction, 0))
     fold(
-        ReductionFunctions(_moments, _merge, _variance, zero),
+        ReductionFunctions(_moments, merged, _variance, zero),
         (x, _origin(x, dims)),
         dims,
         (y,),
@@ -435,6 +427,6 @@ reduction(
     result=_sum_result, kinds=NUMBERS, samples=_prod_samples,
 )  # fmt: skip
 reduction(
-    "var", _var, map=_moments, combine=_merge, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
+    "var", _var, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
     reference_backward=_var_reference_backward, forward=_var_forward, kinds=("float",), samples=_var_samples,
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """The regularised incomplete gamma functions P(a, x) and Q(a, x) = 1 - P(a, x), in float64 whatever the type.
 
-Sources: DLMF 8.7.1 (the series) and 8.9.2 (the continued fraction, evaluated by Lentz's method). Both need some ten sqrt(a) steps where x is near a:
-nine digits at a = 10^6; beyond 10^8 the fraction, cut off after 4000 steps, is no longer right.
+Sources: DLMF 8.7.1 (the series) and 8.9.2 (the continued fraction, evaluated by Lentz's method), and Temme's expansion for large a where x is near
+it, where both would need some ten sqrt(a) steps (kernels/parts/special/uniform_gamma.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import triton
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
+from tritensor.kernels.parts.special import formulas, uniform_gamma
 from tritensor.kernels.parts.special import gamma as special
 from tritensor.table import Sample
 
@@ -64,11 +64,14 @@ def _fraction(a, x):
 def _incomplete(a, x, lower):
     ordinary = (a > 0) & (x > 0) & (a < float("inf")) & (x < float("inf"))
     a_, x_ = maths.where(ordinary, a, 1.0), maths.where(ordinary, x, 0.5)
+    near = (a_ >= uniform_gamma.NEAR) & (maths.abs(x_ - a_) <= 0.3 * a_)
     below = x_ < a_ + 1.0
+    small, large = below & (near == 0), (below == 0) & (near == 0)
     front = _front(a_, x_)
-    p = front * _series(maths.where(below, a_, 1.0), maths.where(below, x_, 0.5))
-    q = front * a_ * _fraction(maths.where(below, 1.0, a_), maths.where(below, 3.0, x_))
+    p = front * _series(maths.where(small, a_, 1.0), maths.where(small, x_, 0.5))
+    q = front * a_ * _fraction(maths.where(large, a_, 1.0), maths.where(large, x_, 3.0))
     y = maths.where(below, maths.where(lower, p, 1.0 - p), maths.where(lower, 1.0 - q, q))
+    y = maths.where(near, uniform_gamma.incomplete(maths.where(near, a_, 200.0), maths.where(near, x_, 200.0), lower), y)
     full = maths.where(lower, 1.0, 0.0)
     y = maths.where(ordinary, y, maths.where((x == 0) | (a == float("inf")), 1.0 - full, full))
     wrong = (a < 0) | (x < 0) | (a != a) | (x != x) | ((a == 0) & (x == 0)) | ((a == float("inf")) & (x == float("inf")))
@@ -124,6 +127,8 @@ def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return y
 
 
+_NEAR = uniform_gamma.NEAR.value
+_near_numpy = spellings.twin(uniform_gamma.incomplete, spellings.on_numpy)
 _front_numpy = spellings.twin(_front, spellings.on_numpy)
 
 
@@ -135,8 +140,12 @@ def _numpy(lower: bool) -> Callable[..., np.ndarray]:
         full = float(lower)
         y = np.where((x == 0) | np.isposinf(a), 1.0 - full, full)
         ordinary = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-        below = ordinary & (x < a + 1.0)
-        for mask, way in ((below, True), (ordinary & ~below, False)):
+        near = ordinary & (a >= _NEAR) & (np.abs(x - a) <= 0.3 * a)
+        at = np.flatnonzero(near)
+        if at.size:
+            y[at] = _near_numpy(a[at], x[at], np.full(at.size, lower))
+        below = ordinary & ~near & (x < a + 1.0)
+        for mask, way in ((below, True), (ordinary & ~near & ~below, False)):
             at = np.flatnonzero(mask)
             a_, x_ = a[at], x[at]
             part = _front_numpy(a_, x_) * (_summed(a_, x_) if way else a_ * _continued(a_, x_))
@@ -160,8 +169,8 @@ def _igammac_x(g, a, x):
 
 
 def _extremes(rng: np.random.Generator) -> list[Sample]:
-    a = np.array([0.0, 0.0, 1.0, np.inf, 1.0, -1.0, np.nan, 30.0, 30.0, np.inf])
-    x = np.array([0.0, 1.0, 0.0, 1.0, np.inf, 1.0, 1.0, 25.0, 40.0, np.inf])
+    a = np.array([0.0, 0.0, 1.0, np.inf, 1.0, -1.0, np.nan, 30.0, 30.0, np.inf, 150.0, 1e9])
+    x = np.array([0.0, 1.0, 0.0, 1.0, np.inf, 1.0, 1.0, 25.0, 40.0, np.inf, 140.0, 1e9 + 1e4])
     return [Sample(a, x, smooth=False)]
 
 

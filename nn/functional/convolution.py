@@ -1,15 +1,75 @@
-"""Convolution: a window of weights slid over an image."""
+"""Convolution: a window of weights slid over rows, images and volumes, and the transposed one, which spreads each cell over a window."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.other_convolutions import of_complex, of_integers, spread_integers
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.windows import batched, pair
+from tritensor.nn.functional.windows import AXES, Sizes, batched, several
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.publishing.publish import checked, function
+
+
+def _settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    """A number for each axis of every setting, none of them too small."""
+    found = {what: several(name, what, value, axes) for what, value in given.items()}
+    for what, values in found.items():
+        least = 0 if what.endswith("padding") else 1
+        if min(values) < least:
+            raise ShapeError(f"{name}: {what} {values} is {'negative' if least == 0 else 'non-positive'}; give {least} or more")
+    return found
+
+
+def _convolved(name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+    x, single = batched(name, input, axes)
+    named = isinstance(padding, str)
+    s = _settings(name, axes, {"stride": stride, "dilation": dilation, **({} if named else {"padding": padding})})
+    if named:
+        x, s["padding"] = _named_padding(name, axes, x, weight, padding, s["stride"], s["dilation"])
+    kind = x.dtype.kind
+    if kind == "complex":
+        y = of_complex(getattr(ops, name), name, x, weight, bias, s | {"groups": groups})
+    elif kind in ("int", "uint"):
+        y = of_integers(name, x, weight, bias, s | {"groups": groups})
+    else:
+        y = getattr(ops, name)(x, weight, bias, groups=groups, **s)
+    return no_view(y.squeeze(0)) if single else y
+
+
+def _named_padding(
+    name: str, axes: int, x: Tensor, weight: Tensor, padding: str, stride: tuple[int, ...], dilation: tuple[int, ...]
+) -> tuple[Tensor, tuple[int, ...]]:
+    if weight.ndim != axes + 2:
+        raise ShapeError(f"{name}: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, {AXES[axes]})")
+    if padding == "valid":
+        return x, (0,) * axes
+    if padding != "same":
+        raise ArgumentError(f"{name}: padding {padding!r} is not known; give 'same', 'valid', an integer or one for each axis")
+    if max(stride) > 1:
+        raise ArgumentError(
+            f"{name}: padding='same' is not supported for strided convolutions; stride is {stride}: give stride 1, or sizes"
+        )
+    total = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
+    if any(n % 2 for n in total):  # an even kernel wants one more at the end
+        x = pad(x, [side for n in reversed(total) for side in (0, n % 2)])
+    return x, tuple(n // 2 for n in total)
+
+
+@checked
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: int | str | Sequence[int] = 0, dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation: input (batch, in, w), weight (out, in / groups, kw), bias (out) -> (batch, out, w').
+
+    `padding` is a size, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, w) is a batch of one.
+    """
+    return _convolved("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @checked
@@ -21,28 +81,133 @@ def conv2d(
 
     `padding` is a size, a pair, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, h, w) is a batch of one.
     """
-    x, single = batched("conv2d", input)
-    strides, dilations = pair("conv2d", "stride", stride), pair("conv2d", "dilation", dilation)
-    if isinstance(padding, str):
-        x, pads = _named_padding(x, weight, padding, strides, dilations)
-    else:
-        pads = pair("conv2d", "padding", padding)
-    y = ops.conv2d(x, weight, bias, stride=strides, padding=pads, dilation=dilations, groups=groups)
-    return y.squeeze(0) if single else y
+    return _convolved("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
-def _named_padding(
-    x: Tensor, weight: Tensor, padding: str, stride: tuple[int, int], dilation: tuple[int, int]
-) -> tuple[Tensor, tuple[int, int]]:
-    if weight.ndim != 4:
-        raise ShapeError(f"conv2d: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, height, width)")
-    if padding == "valid":
-        return x, (0, 0)
-    if padding != "same":
-        raise ArgumentError(f"conv2d: padding {padding!r} is not known; give 'same', 'valid', an integer or a pair")
-    if stride != (1, 1):
-        raise ArgumentError(f"conv2d: padding='same' is not supported for strided convolutions; stride is {stride}")
-    rows, columns = (d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True))
-    if rows % 2 or columns % 2:  # an even kernel wants one more at the bottom or right
-        x = pad(x, (0, columns % 2, 0, rows % 2))
-    return x, (rows // 2, columns // 2)
+@checked
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: int | str | Sequence[int] = 0, dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Cross-correlation: input (batch, in, d, h, w), weight (out, in / groups, kd, kh, kw), bias (out) -> (batch, out, d', h', w').
+
+    `padding` is a size, three, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, d, h, w) is a batch of one.
+    """
+    return _convolved("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _spread_shape(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s: dict[str, Any], groups: int) -> tuple[int, ...]:
+    """The size of a transposed convolution's result; refuses what does not fit."""
+    given = f"{name}: input {tuple(x.shape)}, weight {tuple(weight.shape)}"
+    if weight.ndim != axes + 2:
+        raise ShapeError(f"{given}: weight has {weight.ndim} dimensions; give (in, out / groups, {AXES[axes]})")
+    if groups < 1:
+        raise ShapeError(f"{given}: groups is {groups}; give 1 or more")
+    if x.shape[1] != weight.shape[0]:
+        raise ShapeError(
+            f"{given}: input has {x.shape[1]} channels, weight takes {weight.shape[0]}; the first size of weight is the input's channels"
+        )
+    if weight.shape[0] % groups or 0 in weight.shape[2:]:
+        raise ShapeError(f"{given}: weight's {weight.shape[0]} input channels must divide into {groups} groups, and its kernel have cells")
+    if bias is not None and tuple(bias.shape) != (weight.shape[1] * groups,):
+        raise ShapeError(
+            f"{given}, bias {tuple(bias.shape)}: bias must have one value for each output channel, ({weight.shape[1] * groups},)"
+        )
+    for more, step, dilation in zip(s["output_padding"], s["stride"], s["dilation"], strict=True):
+        if more >= max(step, dilation):
+            raise ShapeError(
+                f"{given}: output_padding {s['output_padding']} must be smaller than either stride {s['stride']} or dilation {s['dilation']}"
+            )
+    size = tuple(
+        (n - 1) * step - 2 * p + d * (k - 1) + more + 1
+        for n, k, step, p, d, more in zip(
+            x.shape[2:], weight.shape[2:], s["stride"], s["padding"], s["dilation"], s["output_padding"], strict=True
+        )
+    )
+    if min(size) < 1 or 0 in x.shape[2:]:
+        raise ShapeError(f"{given}: the output would be {size}, too small; give less padding than {s['padding']}, or a larger input")
+    return size
+
+
+def _transposed(
+    name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
+) -> Tensor:
+    x, single = batched(name, input, axes)
+    s = _settings(name, axes, {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation})
+    size = _spread_shape(name, axes, x, weight, bias, s, groups)
+    if x.dtype.kind in ("int", "uint"):
+        y = spread_integers(name, x, weight, bias, s | {"groups": groups}, size)
+        return no_view(y.squeeze(0)) if single else y
+    more = [o // step for o, step in zip(s.pop("output_padding"), s["stride"], strict=True)]
+    if any(more):  # what is padded by more than a stride is what cells behind the last one would reach
+        x = pad(x, [side for n in reversed(more) for side in (0, n)])
+    operation = getattr(ops, f"conv{axes}d_input")
+    settings = {**s, "size": size, "groups": groups}
+    y = of_complex(operation, name, x, weight, bias, settings) if x.dtype.kind == "complex" else operation(x, weight, bias, **settings)
+    return no_view(y.squeeze(0)) if single else y
+
+
+@checked
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """Each cell times a window of weights, added up: input (batch, in, w), weight (in, out / groups, kw), bias (out) -> (batch, out, w').
+
+    The gradient of conv1d to its input. w' = (w - 1) stride - 2 padding + dilation (kw - 1) + output_padding + 1.
+    """
+    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@checked
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """Each pixel times a window of weights, added up: input (batch, in, h, w), weight (in, out / groups, kh, kw), bias (out) -> (batch, out, h', w').
+
+    The gradient of conv2d to its input. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+    """
+    return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@checked
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """Each cell times a window of weights, added up: input (batch, in, d, h, w), weight (in, out / groups, kd, kh, kw) -> (batch, out, d', h', w').
+
+    The gradient of conv3d to its input. d' = (d - 1) stride - 2 padding + dilation (kd - 1) + output_padding + 1.
+    """
+    return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@checked
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """conv1d of sequences with the time first: input (time, batch, in), weight (kw, in, out), bias (out) -> (time', batch, out)."""
+    given = f"conv_tbc: input {tuple(input.shape)}, weight {tuple(weight.shape)}, bias {tuple(bias.shape)}"
+    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise ShapeError(f"{given}: give (time, batch, in), (kw, in, out) and (out,)")
+    if input.shape[2] != weight.shape[1]:
+        raise ShapeError(f"{given}: input has {input.shape[2]} channels, weight takes {weight.shape[1]}")
+    if bias.shape[0] != weight.shape[2]:
+        raise ShapeError(f"{given}: bias must have one value for each output channel, ({weight.shape[2]},)")
+    y = _convolved("conv1d", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    return no_view(y.permute(2, 0, 1).contiguous())
+
+
+@function(method=False)
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], transposed: bool,
+    output_padding: Sequence[int], groups: int,
+) -> Tensor:  # fmt: skip
+    """conv1d, conv2d or conv3d, as weight has dimensions, or transposed the conv_transpose of as many."""
+    axes = weight.ndim - 2
+    if axes not in AXES:
+        raise ShapeError(
+            f"convolution: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups) and one to three sizes"
+        )
+    if transposed:
+        return _transposed(f"conv_transpose{axes}d", axes, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolved(f"conv{axes}d", axes, input, weight, bias, stride, padding, dilation, groups)

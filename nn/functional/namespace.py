@@ -5,28 +5,83 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.adaptive import adaptive_avg_pool1d, adaptive_max_pool1d_with_indices
-from tritensor.nn.functional.convolution import conv2d
-from tritensor.nn.functional.losses import binary_cross_entropy_with_logits as with_logits
+from tritensor.autograd.modes import no_grad
+from tritensor.errors import ArgumentError
+from tritensor.nn.functional import sparse as sparse_rows
+from tritensor.nn.functional.convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_tbc,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from tritensor.nn.functional.losses import numbered as numbered
 from tritensor.nn.functional.normalization import layer_norm as normalized
-from tritensor.nn.functional.pooling import max_pool2d as largest
+from tritensor.nn.functional.normalization import plain_batch_norm, plain_group_norm, plain_instance_norm
+from tritensor.nn.functional.normalization import rms_norm as by_root_mean_square
+from tritensor.nn.functional.pooling.adaptive import adaptive_avg_pool1d, adaptive_max_pool1d_with_indices
+from tritensor.nn.functional.pooling.windows import avg_pool1d
+from tritensor.nn.functional.pooling.windows import max_pool1d as largest_of_rows
+from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as places_in_rows
+from tritensor.nn.functional.pooling.windows import max_pool2d as largest
+from tritensor.nn.functional.pooling.windows import max_pool3d as largest_of_volumes
 from tritensor.nn.functional.products import bilinear
-from tritensor.nn.functional.sparse import embedding as rows
 from tritensor.table import ops
-from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function, public
 
-public.update({f.__name__: f for f in (conv2d, bilinear, adaptive_avg_pool1d)})
-
-REDUCTIONS = ("none", "mean", "sum")
+public.update(
+    {
+        f.__name__: f
+        for f in (
+            conv1d,
+            conv2d,
+            conv3d,
+            conv_tbc,
+            conv_transpose1d,
+            conv_transpose2d,
+            conv_transpose3d,
+            bilinear,
+            adaptive_avg_pool1d,
+            avg_pool1d,
+        )
+    }
+)
 
 
 @function(method=False)
 def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tuple[Tensor, Tensor]:
     """nn.functional.adaptive_max_pool1d with its indices, always: (maxima, places)."""
     return adaptive_max_pool1d_with_indices(input, output_size)  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def max_pool1d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """nn.functional.max_pool1d without its indices."""
+    return largest_of_rows(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def max_pool1d_with_indices(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """nn.functional.max_pool1d with its indices, always: (maxima, places)."""
+    return places_in_rows(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def max_pool3d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """nn.functional.max_pool3d without its indices."""
+    return largest_of_volumes(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -50,19 +105,37 @@ def layer_norm(
 
 
 @function(method=False)
-def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
+def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """nn.functional.rms_norm."""
+    if isinstance(normalized_shape, int):
+        raise TypeError(f"rms_norm: normalized_shape is the int {normalized_shape}; give a tuple, ({normalized_shape},)")
+    return by_root_mean_square(input, normalized_shape, weight, eps)  # type: ignore[no-any-return]
+
+
+@function(method=False)
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5, cudnn_enabled: bool = True
 ) -> Tensor:
-    """nn.functional.binary_cross_entropy_with_logits, the reduction as a number: 0 none, 1 the mean, 2 the sum. 0
-    unless it is given, as it comes out in PyTorch, whose stub file says 1."""
-    if isinstance(reduction, bool) or not isinstance(reduction, int):
-        raise TypeError(
-            f"binary_cross_entropy_with_logits: reduction is {reduction!r}; give 0 (none), 1 (mean) or 2 (sum), "
-            "or call nn.functional.binary_cross_entropy_with_logits, which takes words"
-        )
-    if reduction not in (0, 1, 2):
-        raise ArgumentError(f"binary_cross_entropy_with_logits: reduction is {reduction}; give 0 (none), 1 (mean) or 2 (sum)")
-    return with_logits(input, target, weight, reduction=REDUCTIONS[reduction], pos_weight=pos_weight)  # type: ignore[no-any-return]
+    """nn.functional.group_norm, also of groups of one value; cudnn_enabled changes nothing."""
+    return plain_group_norm(input, num_groups, weight, bias, eps)
+
+
+@function(method=False)
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: bool,
+    momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """nn.functional.batch_norm, also of channels of one value; cudnn_enabled changes nothing."""
+    return plain_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@function(method=False)
+def instance_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+) -> Tensor:  # fmt: skip
+    """nn.functional.instance_norm, also of instances of one value; cudnn_enabled changes nothing."""
+    return plain_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
 @function(method=False, also={"input": "weight"})
@@ -70,23 +143,40 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     """Rows of weight (rows, features) picked by integers: nn.functional.embedding with the table first. Row padding_idx gets no gradient, a
     padding_idx that is no row stands for none."""
     given = isinstance(weight, Tensor) and weight.ndim and 0 <= padding_idx < weight.shape[0]
-    return rows(  # type: ignore[no-any-return]
+    return sparse_rows.embedding(  # type: ignore[no-any-return]
         indices, weight, padding_idx if given else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse
     )
 
 
 @function(method=False)
-def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """Scale those rows of input (rows, features) that the indices name and whose norm_type-norm is above max_norm to that norm, in place."""
-    if input.ndim != 2:
-        raise ShapeError(f"embedding_renorm_: input {tuple(input.shape)} has {input.ndim} dimensions; give (rows, features)")
-    if indices.dtype not in (dtypes.int32, dtypes.int64):
-        raise DTypeError(f"embedding_renorm_: indices is {indices.dtype.name}; row numbers are int32 or int64, cast it with .long()")
-    named = ops.index_put(
-        ops.full(shape=(input.shape[0],), value=False, dtype=dtypes.bool_.numpy, device=input.device),
-        ops.full(shape=(indices.array.size,), value=True, dtype=dtypes.bool_.numpy, device=input.device),
-        ops.reshape(indices, shape=(indices.array.size,)), dims=(0,), front=False, accumulate=False,
+def embedding_bag(
+    weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
+    per_sample_weights: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """nn.functional.embedding_bag with the table first and the mode as a number: 0 sum, 1 mean, 2 max.
+
+    Returns (bags folded, to which bag each index belongs, sizes of the bags, for max which row gave each element). As in PyTorch the second is empty
+    and the others zeros where a sum has no use for them.
+    """
+    if mode not in (0, 1, 2):
+        raise ArgumentError(f"embedding_bag: mode is {mode!r}; give 0 (sum), 1 (mean) or 2 (max)")
+    words = sparse_rows.MODES[mode]
+    flat = indices.reshape(-1)
+    y = sparse_rows.embedding_bag(
+        flat, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=words, sparse=sparse, per_sample_weights=per_sample_weights,
+        include_last_offset=include_last_offset, padding_idx=padding_idx,
     )  # fmt: skip
-    length = input.norm(norm_type, 1, keepdim=True)
-    above = ops.logical_and(named.unsqueeze(1), ops.gt(length, max_norm))
-    return overwrite(input, ops.where(above, input * (max_norm / (length + 1e-7)), input), "embedding_renorm_")
+    edges = sparse_rows.edges_of(flat, offsets, include_last_offset)
+    bag, count = sparse_rows.bags_of(flat, edges), len(edges) - 1
+    nothing = ops.full(shape=(count,), value=0, dtype=dtypes.int64.numpy, device=weight.device)
+    if mode == 0:
+        return y, bag[:0], nothing, nothing.clone()
+    counted = ops.full(shape=flat.array.shape, value=True, dtype=dtypes.bool_.numpy, device=weight.device)
+    if padding_idx is not None:
+        counted = ops.ne(flat, padding_idx % weight.shape[0])
+    sizes = nothing.index_add(0, bag, counted.long())
+    if mode == 1:
+        return y, bag, sizes, sizes.clone()
+    with no_grad():
+        row = ops.bag_tops(weight, flat, edges, padding_idx=None if padding_idx is None else padding_idx % weight.shape[0])
+        return y, bag, sizes, ops.clamp(row, 0, None)

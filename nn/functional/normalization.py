@@ -1,14 +1,33 @@
-"""Normalization: of layers, and of vectors to length 1."""
+"""Normalization: of batches, instances, groups and layers, of neighbouring channels, and of vectors to length 1."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import Any
 
-from tritensor.errors import ShapeError
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.autograd.modes import no_grad
+from tritensor.autograd.node import version_of
+from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
+from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.images.padding import constant_pad_nd
 from tritensor.tensor.publishing.publish import checked
+
+HALVES = (dtypes.float16, dtypes.bfloat16)
+
+
+def over(name: str, input: Tensor, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The sizes over which a layer is normalised: the last ones of input."""
+    sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not sizes or tuple(input.shape[-len(sizes) :]) != sizes:
+        raise ShapeError(f"{name}: normalized_shape {sizes} is not the end of input's shape {tuple(input.shape)}; give its last sizes")
+    return sizes
 
 
 @checked
@@ -16,10 +35,237 @@ def layer_norm(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape`; var without Bessel's correction."""
-    over = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    if not over or tuple(input.shape[-len(over) :]) != over:
-        raise ShapeError(f"layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.shape)}; give its last sizes")
-    return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
+    if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
+        _refuse_types("layer_norm", input, weight=weight, bias=bias)
+    return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over("layer_norm", input, normalized_shape)))
+
+
+def _refuse_types(name: str, input: Tensor, **vectors: Tensor | None) -> None:
+    """Raise DTypeError for an integer input, and for parameters of a type that does not go with it: its own, or float32 beside 16 bits."""
+    if not input.dtype.is_floating_point:
+        raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes floating types; cast it with .float()")
+    for label, v in vectors.items():
+        if v is not None and v.dtype is not input.dtype and not (input.dtype in HALVES and v.dtype is dtypes.float32):
+            raise DTypeError(f"{name}: input is {input.dtype.name}, {label} {v.dtype.name}; cast one so that both are the same")
+
+
+def _refuse_channels(name: str, input: Tensor, **vectors: Tensor | None) -> None:
+    """Raise ShapeError where a vector has not one number for each channel."""
+    for label, v in vectors.items():
+        if v is not None and tuple(v.shape) != (input.shape[1],):
+            raise ShapeError(
+                f"{name}: {label} should contain {input.shape[1]} elements not {v.numel()}: input {tuple(input.shape)} has "
+                f"{input.shape[1]} channels, {label} is {tuple(v.shape)}; give it the shape ({input.shape[1]},)"
+            )
+
+
+def refuse_single(name: str, shape: Sequence[int]) -> None:
+    """Raise ShapeError where a channel has one value alone, which has no variance."""
+    if shape[0] * math.prod(shape[2:]) == 1:
+        raise ShapeError(
+            f"{name}: expected more than 1 value per channel when training, got input size {tuple(shape)}; give a larger batch, or call .eval()"
+        )
+
+
+def _plain(x: Tensor) -> bool:
+    """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
+    a = x.array
+    return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not remembered(x)
+
+
+def one_more(batches: Tensor) -> None:
+    """batches + 1, in place."""
+    if _plain(batches):
+        batches.array.__iadd__(1)
+        version_of(batches).bump("add_")
+    else:
+        batches.add_(1)
+
+
+def track(running: Tensor | None, statistic: Tensor, momentum: float, factor: float = 1.0) -> None:
+    """running (1 - momentum) + statistic factor momentum, in place."""
+    if running is None:
+        return
+    a, b = running.array, statistic.array
+    if _plain(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
+        with np.errstate(all="ignore"):
+            a *= 1 - momentum
+            a += b * (momentum * factor)
+        version_of(running).bump("batch_norm")
+    else:
+        with no_grad():
+            running.mul_(1 - momentum).add_(statistic.detach().to(running.dtype), alpha=momentum * factor)
+
+
+def bessel(n: int) -> float:
+    """What makes the variance of n numbers that of the population they come from."""
+    return n / (n - 1) if n != 1 else math.inf
+
+
+def training_batch_norm(
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(result, means, variances) by the statistics of the batch, which the running ones follow."""
+    y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
+    track(running_mean, mean, momentum)
+    track(running_var, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
+    return y, mean, var
+
+
+def plain_batch_norm(
+    input: Tensor,
+    weight: Any,
+    bias: Any,
+    running_mean: Any,
+    running_var: Any,
+    training: bool,
+    momentum: float,
+    eps: float,
+    name: str = "batch_norm",
+) -> Tensor:
+    """As torch.batch_norm has it: a channel of one value is let through."""
+    if input.ndim < 2 and input.numel():
+        raise IndexShapeError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...)")
+    vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
+    _refuse_types(name, input, **vectors)
+    if input.ndim > 1:
+        _refuse_channels(name, input, **vectors)
+    if not training and (running_mean is None or running_var is None):
+        missing = "running_mean" if running_mean is None else "running_var"
+        raise ArgumentError(f"{name}: expected {missing} to be defined when training=False; give it, or training=True")
+    if not input.numel():
+        y = input.clone() if weight is None else input * weight.sum()
+        return y if bias is None else y + bias.sum()
+    if training:
+        return training_batch_norm(input, weight, bias, running_mean, running_var, momentum, eps)[0]
+    return ops.batch_norm_by(input, running_mean.detach(), running_var.detach(), weight, bias, eps=float(eps))
+
+
+@checked
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None,
+    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel (dimension 1).
+
+    In training with the mean and the variance (of n) of its elements in the batch; running_mean and running_var, where given, then become
+    (1 - momentum) running + momentum new, with the variance of n - 1. Otherwise with the running ones (Ioffe and Szegedy 2015).
+    """
+    if training:
+        refuse_single("batch_norm", input.shape)
+    if eps < 0 or (training and eps == 0):
+        raise ArgumentError(
+            f"batch_norm: batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}"
+        )
+    return plain_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def plain_instance_norm(
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float, eps: float
+) -> Tensor:
+    """As torch.instance_norm has it: an instance of one value is let through."""
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise ArgumentError("instance_norm: expected running_mean and running_var to be defined when use_input_stats=False; give both")
+    if input.ndim < 3:
+        raise ShapeError(f"instance_norm: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...), 3 or more")
+    vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
+    _refuse_types("instance_norm", input, **vectors)
+    _refuse_channels("instance_norm", input, **vectors)
+    if not use_input_stats:
+        return plain_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, "instance_norm")
+    if not input.numel() or (running_mean is None and running_var is None):
+        return ops.group_norm(input, weight, bias, groups=input.shape[1], eps=float(eps))
+    n, c = input.shape[:2]
+    every = [None if v is None else v.repeat(n) for v in (weight, bias)]
+    y, mean, var = ops.batch_norm(input.reshape(1, n * c, *input.shape[2:]), *every, eps=float(eps))
+    track(running_mean, mean.reshape(n, c).mean(0), momentum)
+    track(running_var, var.reshape(n, c).mean(0), momentum, bessel(math.prod(input.shape[2:])))
+    return y.reshape(tuple(input.shape))
+
+
+@checked
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
+    bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """batch_norm of each channel of each instance by itself (Ulyanov et al. 2016); the running statistics follow the instances' mean."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ShapeError(
+            f"instance_norm: expected more than 1 spatial element when training, got input size {tuple(input.shape)}; an instance of one "
+            "element has no variance; give more, or use_input_stats=False"
+        )
+    return plain_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
+
+
+def plain_group_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """As torch.group_norm has it: a group of one value is let through."""
+    if input.ndim < 2:
+        raise ShapeError(
+            f"group_norm: expected at least 2 dimensions for input tensor but received {input.ndim}; give (batch, channels, ...)"
+        )
+    if num_groups <= 0 or input.shape[1] % num_groups:
+        raise ShapeError(
+            f"group_norm: expected number of channels in input to be divisible by num_groups, but got input of shape {tuple(input.shape)} and "
+            f"num_groups={num_groups}; give a divisor of {input.shape[1]}"
+        )
+    _refuse_types("group_norm", input, weight=weight, bias=bias)
+    return ops.group_norm(input, weight, bias, groups=num_groups, eps=float(eps))
+
+
+@checked
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance those of each of num_groups groups of channels (Wu and He 2018)."""
+    if input.ndim >= 2 and num_groups > 0:
+        refuse_single("group_norm", (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]))
+    return plain_group_norm(input, num_groups, weight, bias, eps)
+
+
+@checked
+def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
+    """x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions `normalized_shape` (Zhang and Sennrich 2019). eps None: the type's own."""
+    axes = len(over("rms_norm", input, normalized_shape))
+    if input.dtype.is_complex:
+        return _complex_rms_norm(input, axes, weight, eps)
+    if not input.dtype.is_floating_point:
+        raise DTypeError(f"rms_norm: input is {input.dtype.name}; rms_norm takes floating and complex types; cast it with .float()")
+    if weight is not None and weight.dtype is not input.dtype and weight.dtype is not dtypes.float32:
+        weight = weight.to(dtypes.of(dtypes.accumulator(input.array.dtype)))
+    small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
+    return ops.rms_norm(input, weight, eps=small, axes=axes)
+
+
+def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:
+    """The same formula on complex numbers, whose squares it takes and not their sizes'."""
+    small = float(np.finfo(input.array.real.dtype).eps) if eps is None else eps
+    y = input * ((input * input).mean(tuple(range(-axes, 0)), keepdim=True) + small).rsqrt()
+    return y if weight is None else y * weight
+
+
+def mean_of_neighbours(squares: Tensor, before: int, behind: int) -> Tensor:
+    """For each channel (dimension 1) the mean over it, `before` channels before it and `behind` behind it; those that are not there are 0."""
+    n, c = squares.shape[:2]
+    padded = constant_pad_nd(squares.reshape(n, 1, c, -1), (0, 0, before, behind), 0)
+    if not squares.dtype.is_floating_point:  # whole numbers are divided without a rest, as PyTorch's pooling does
+        shifted = [padded[:, :, i : i + c] for i in range(before + behind + 1)]
+        return (sum(shifted[1:], shifted[0]) // len(shifted)).reshape(tuple(squares.shape))  # type: ignore[no-any-return]
+    window = (before + behind + 1, 1)
+    mean = ops.avg_pool2d(
+        padded, kernel_size=window, stride=(1, 1), padding=(0, 0), ceil_mode=False, count_include_pad=True, divisor_override=None
+    )
+    return mean.reshape(tuple(squares.shape))  # type: ignore[no-any-return]
+
+
+@checked
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """x / (k + alpha mean(x^2))^beta, the mean over the `size` channels around each (Krizhevsky et al. 2012)."""
+    if input.ndim < 3:
+        raise ShapeError(
+            f"local_response_norm: expected 3D or higher dimensionality input (got {input.ndim} dimensions); give (batch, channels, ...)"
+        )
+    if not input.numel():
+        return input
+    mean = mean_of_neighbours(input * input, size // 2, (size - 1) // 2)
+    return ops.div(input, ops.pow(ops.add(ops.mul(mean, alpha), k), beta))
 
 
 @checked

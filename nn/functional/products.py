@@ -12,11 +12,19 @@ from tritensor.tensor.publishing.publish import checked
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
     try:
-        if isinstance(weight, Tensor) and weight.array.ndim == 1:
-            return _one_output(input, weight, bias)
+        if isinstance(weight, Tensor) and (weight.array.ndim == 1 or weight.array.dtype.kind in "biuc"):
+            return _one_output(input, weight, bias) if weight.array.ndim == 1 else _unfused(input, weight, bias)
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
         raise told(linear, (input, weight, bias), error) from None
+
+
+def _unfused(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Of integers and complex numbers, for which there is no kernel of product and sum."""
+    if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
+        raise ShapeError(f"linear: input {tuple(input.shape)}, weight {tuple(weight.shape)}: give (..., in) and (out, in)")
+    y = ops.matmul(input, weight.t())
+    return y if bias is None else ops.add(y, bias)
 
 
 def _one_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -31,6 +39,16 @@ def _one_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 @checked
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[k] = input1 @ weight[k] @ input2 + bias[k]: (..., n), (..., m), weight (out, n, m) -> (..., out)."""
+    given = f"bilinear: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)}, weight {tuple(weight.shape)}"
+    if weight.ndim != 3 or not input1.ndim or input1.shape[:-1] != input2.shape[:-1]:
+        raise ShapeError(f"{given}: give (..., n), (..., m) with the same leading sizes, and (out, n, m)")
+    for k, x in enumerate((input1, input2), 1):
+        if x.shape[-1] != weight.shape[k]:
+            raise ShapeError(
+                f"{given}: input{k}'s last size {x.shape[-1]} is not weight's {weight.shape[k]}; give input{k} (..., {weight.shape[k]})"
+            )
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        raise ShapeError(f"{given}, bias {tuple(bias.shape)}: bias must have one value for each output, ({weight.shape[0]},)")
     left = ops.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight)  # (..., out, 1, m)
     y = ops.matmul(left, input2.unsqueeze(-1).unsqueeze(-3)).squeeze(-1).squeeze(-1)  # (..., out)
     return y if bias is None else ops.add(y, bias)

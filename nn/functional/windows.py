@@ -1,35 +1,53 @@
-"""Arguments of functions that slide a window over an image: sizes in pairs, inputs without a batch."""
+"""Arguments of functions that slide a window over an image: sizes for each axis, inputs without a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tritensor.errors import ShapeError
+from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 
+Sizes = int | Sequence[int]
+AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}
+_COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "one integer, or three for depth, height and width"}
 
-def pair(name: str, what: str, value: int | Sequence[int]) -> tuple[int, int]:
-    """(height, width) from one number or two."""
+
+def several(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
+    """A number for each of `axes` axes, from one for all or from as many."""
+    value = one_integer(value)
     if isinstance(value, int):
-        return value, value
-    found = tuple(value)
+        return (value,) * axes
+    found = tuple(one_integer(v) for v in value)
     if len(found) == 1:
-        found *= 2
-    if len(found) != 2 or not all(isinstance(v, int) for v in found):
-        raise ShapeError(f"{name}: {what} is {value!r}; give one integer, or two for height and width")
+        found *= axes
+    if len(found) != axes or not all(isinstance(v, int) for v in found):
+        raise ShapeError(f"{name}: {what} is {value!r}; give {_COUNTS[axes]}")
     return found
 
 
-def steps(name: str, stride: int | Sequence[int] | None, kernel: tuple[int, int]) -> tuple[int, int]:
+def pair(name: str, what: str, value: Sizes) -> tuple[int, int]:
+    """(height, width) from one number or two."""
+    first, second = several(name, what, value, 2)
+    return first, second
+
+
+def steps(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
     """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
-    return kernel if stride is None or (not isinstance(stride, int) and len(stride) == 0) else pair(name, "stride", stride)
+    stride = one_integer(stride)
+    if stride is None or (not isinstance(stride, int) and len(stride) == 0):
+        return kernel
+    return several(name, "stride", stride, len(kernel))
 
 
-def batched(name: str, input: Tensor) -> tuple[Tensor, bool]:
-    """The input as (batch, channels, height, width), and whether it came without a batch."""
+def batched(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
+    """The input as (batch, channels, and the axes), and whether it came without a batch."""
     n = input.ndim
-    if n not in (3, 4):
+    if n == axes + 2:
+        return input, False
+    if n != axes + 1:
         raise ShapeError(
-            f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, height, width) or (channels, height, width)"
+            f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
         )
-    return (input, False) if n == 4 else (input.unsqueeze(0), True)
+    return input.unsqueeze(0), True

@@ -1,11 +1,11 @@
-"""Embedding: a table of rows picked by integers."""
+"""Embedding and EmbeddingBag: a table of rows picked by integers, one by one or folded bag by bag."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.module import Module
@@ -13,48 +13,32 @@ from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.tensor.core import Tensor
 
 
-class Embedding(Module):
-    """Rows of weight (num_embeddings, embedding_dim) picked by integers of any shape: (...) -> (..., embedding_dim).
-
-    weight starts normal; row padding_idx starts at 0 and gets no gradient. Raises ValueError for max_norm,
-    scale_grad_by_freq and sparse, which are not supported.
-    """
+class _Table(Module):
+    """The table weight (num_embeddings, embedding_dim), which starts normal but for a row of zeros, padding_idx."""
 
     weight: Parameter
 
-    def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        if max_norm is not None or scale_grad_by_freq or sparse:
-            raise ValueError("Embedding: max_norm, scale_grad_by_freq and sparse are not supported; gradients are dense and unscaled")
+    def _make(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Tensor | None, freeze: bool, device: Any, dtype: Any
+    ) -> None:
+        name = type(self).__name__
+        if num_embeddings < 0 or embedding_dim < 0:
+            raise ShapeError(f"{name}: num_embeddings is {num_embeddings}, embedding_dim {embedding_dim}; neither must be negative")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(f"Embedding: padding_idx {padding_idx} is out of range for {num_embeddings} embeddings")
+                raise ArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {num_embeddings} embeddings")
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        if _weight is None:
+        if weight is None:
             self.weight = empty_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
-            self.weight.requires_grad_(not _freeze)
+            self.weight.requires_grad_(not freeze)
             self.reset_parameters()
-        elif tuple(_weight.shape) != (num_embeddings, embedding_dim):
+        elif tuple(weight.shape) != (num_embeddings, embedding_dim):
             raise ShapeError(
-                f"Embedding: weight {tuple(_weight.shape)} is not (num_embeddings, embedding_dim), ({num_embeddings}, {embedding_dim})"
+                f"{name}: weight {tuple(weight.shape)} is not (num_embeddings, embedding_dim), ({num_embeddings}, {embedding_dim})"
             )
         else:
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    @classmethod
-    def from_pretrained(
-        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
-        scale_grad_by_freq: bool = False, sparse: bool = False,
-    ) -> Embedding:  # fmt: skip
-        """An Embedding on given rows (num_embeddings, embedding_dim), whose memory it shares; freeze=True does not train them."""
-        if embeddings.ndim != 2:
-            raise ShapeError(f"Embedding.from_pretrained: embeddings {tuple(embeddings.shape)} must be (num_embeddings, embedding_dim)")
-        rows, features = embeddings.shape
-        return cls(rows, features, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings, _freeze=freeze)
+            self.weight = Parameter(weight, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
         """Draw the initial values anew."""
@@ -63,8 +47,91 @@ class Embedding(Module):
             with no_grad():
                 self.weight[self.padding_idx].fill_(0)
 
+
+def _rows(cls: type, embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.ndim != 2:
+        raise ShapeError(f"{cls.__name__}.from_pretrained: embeddings {tuple(embeddings.shape)} must be (num_embeddings, embedding_dim)")
+    return embeddings.shape[0], embeddings.shape[1]
+
+
+class Embedding(_Table):
+    """Rows of weight (num_embeddings, embedding_dim) picked by integers of any shape: (...) -> (..., embedding_dim).
+
+    weight starts normal; row padding_idx starts at 0 and gets no gradient. The other arguments are those of F.embedding.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, sparse: bool = False,
+    ) -> Embedding:  # fmt: skip
+        """An Embedding on given rows (num_embeddings, embedding_dim), whose memory it shares; freeze=True does not train them."""
+        rows, features = _rows(cls, embeddings)
+        return cls(rows, features, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings, _freeze=freeze)
+
     def forward(self, input: Tensor) -> Tensor:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}" + ("" if self.padding_idx is None else f", padding_idx={self.padding_idx}")
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.padding_idx is not None:
+            shown.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(shown + _options(self))
+
+
+class EmbeddingBag(_Table):
+    """The sum, mean or maximum of the rows of weight (num_embeddings, embedding_dim) that each bag of indices names.
+
+    weight starts normal; row padding_idx starts at 0, counts nothing and gets no gradient. The other arguments are those of F.embedding_bag.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        mode: str = "mean", sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False, padding_idx: int | None = None,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
+    ) -> EmbeddingBag:  # fmt: skip
+        """An EmbeddingBag on given rows (num_embeddings, embedding_dim), whose memory it shares; freeze=True does not train them."""
+        rows, features = _rows(cls, embeddings)
+        made = cls(
+            rows, features, max_norm, norm_type, scale_grad_by_freq, mode, sparse, _weight=embeddings, include_last_offset=include_last_offset,
+            padding_idx=padding_idx,
+        )  # fmt: skip
+        made.weight.requires_grad_(not freeze)
+        return made
+
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse, per_sample_weights,
+            self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        shown = [f"{self.num_embeddings}, {self.embedding_dim}", *[o for o in _options(self) if o != "sparse=True"], f"mode={self.mode!r}"]
+        if self.padding_idx is not None:
+            shown.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(shown)
+
+
+def _options(table: Any) -> list[str]:
+    """What is said of the arguments that both have, where they are not the usual ones."""
+    shown = [] if table.max_norm is None else [f"max_norm={table.max_norm}"]
+    shown += [] if table.norm_type == 2 else [f"norm_type={table.norm_type}"]
+    return shown + [f"{name}=True" for name in ("scale_grad_by_freq", "sparse") if getattr(table, name)]

@@ -1,15 +1,17 @@
-"""Identity, Linear and Bilinear."""
+"""Identity, Linear, LazyLinear and Bilinear."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
+from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.module import Module
-from tritensor.nn.parameter import Parameter, empty_parameter
+from tritensor.nn.parameter import Parameter, UninitializedParameter, empty_parameter
 from tritensor.tensor.core import Tensor
 
 
@@ -53,6 +55,37 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear whose in_features is the last size of the first input; it becomes a Linear then."""
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_features = out_features
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the initial values anew, where the shapes are known."""
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Make the parameters for an input (..., in_features)."""
+        if not self.has_uninitialized_params():
+            return
+        with no_grad():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
 
 
 class Bilinear(Module):

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable
+from types import GeneratorType
+
+import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.table import ops
+from tritensor.autograd.node import version_of
+from tritensor.dtypes import bfloat16, float16
+from tritensor.table import ops, registry
+from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.publishing.publish import checked
+
+_HALVES = {float16, bfloat16}
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p.grad for p in listed if p.grad is not None]
+
+
+def _magnitudes(t: Tensor) -> Tensor:
+    """Real numbers of the same sizes whose squares can be added up: those of 16 bits go beyond their range above 255, and below 0.001 to 0."""
+    if t.is_complex():
+        return ops.abs(t)
+    return t.float() if t.dtype in _HALVES else t
 
 
 @checked
@@ -29,21 +45,33 @@ def get_total_norm(
     if not listed:
         return as_tensor(0.0)
     total: Tensor | None = None
-    for t in listed:
-        every = tuple(range(t.ndim))
+    for x in listed:
+        t, every = _magnitudes(x), tuple(range(x.ndim))
         if math.isinf(p):
             part = ops.amax(ops.abs(t), dim=every, keepdim=False)
             total = part if total is None else ops.maximum(total, part.to(total.device))
         else:
-            part = ops.sum(ops.mul(t, t) if p == 2 else ops.pow(ops.abs(t), p), dim=every, keepdim=False)
+            part = ops.sum_of_squares(t, dim=every, keepdim=False) if p == 2 else ops.sum(ops.pow(ops.abs(t), p), dim=every, keepdim=False)
             total = part if total is None else ops.add(total, part.to(total.device))
     assert total is not None
     norm = total if math.isinf(p) else ops.sqrt(total) if p == 2 else ops.pow(total, 1 / p)
+    kinds = {x.dtype for x in listed}
+    if len(kinds) == 1 and kinds <= _HALVES:
+        norm = norm.to(listed[0].dtype)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(
             f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
         )
     return norm
+
+
+@checked
+@no_grad()
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
+    """Scale all gradients by min(1, max_norm / (total_norm + 1e-6)), in place. `foreach` changes nothing."""
+    scale = ops.clamp(ops.div(float(max_norm), ops.add(total_norm, 1e-6)), None, 1.0)  # stays on the device: no wait
+    for g in _grads(parameters):
+        g.mul_(scale.to(g.device, g.dtype))
 
 
 @checked
@@ -56,17 +84,35 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Tensor:
     """Scale all gradients by min(1, max_norm / (their common norm + 1e-6)), in place; returns the norm before. `foreach` changes nothing."""
-    grads = _grads(parameters)
-    norm = get_total_norm(grads, norm_type, error_if_nonfinite)
-    scale = ops.clamp(ops.div(float(max_norm), ops.add(norm, 1e-6)), None, 1.0)  # stays on the device: no wait
-    for g in grads:
-        g.mul_(scale.to(g.device, g.dtype))
+    listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    if not listed and isinstance(parameters, GeneratorType):
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+    norm = get_total_norm(_grads(listed), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(listed, max_norm, norm)
     return norm
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """clip_grad_norm_, under the name that it had before."""
+    warnings.warn("`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)  # type: ignore[no-any-return]
 
 
 @checked
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of every gradient into [-clip_value, clip_value], in place. `foreach` changes nothing."""
+    most = float(clip_value)
     for g in _grads(parameters):
-        g.clamp_(-float(clip_value), float(clip_value))
+        a = g.array
+        if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not remembered(g):
+            registry["clamp"].reference(a, -most, most, out=a)
+            version_of(g).bump("clamp_")
+        else:
+            g.clamp_(-most, most)

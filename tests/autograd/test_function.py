@@ -374,3 +374,49 @@ def test_setup_context_is_inherited(function: type[Function]) -> None:
     x = tt.tensor([3.0], requires_grad=True)
     function.apply(x).sum().backward()
     assert x.grad.tolist() == [6.0]
+
+
+def test_arguments_by_keyword_and_defaults_have_their_places() -> None:
+    def forward(ctx: Any, x: tt.Tensor, factor: tt.Tensor) -> tt.Tensor:
+        ctx.save_for_backward(x, factor)
+        assert ctx.needs_input_grad == (True, True)
+        return x * factor
+
+    scaled = made(forward, lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]))
+    x, factor = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    scaled.apply(x, factor=factor).sum().backward()
+    assert (x.grad.tolist(), factor.grad.tolist()) == ([3.0, 4.0], [1.0, 2.0])
+
+    split = made(lambda x, k=2: x * k, lambda ctx, g: (g * ctx.k, None))
+    split.setup_context = staticmethod(lambda ctx, inputs, output: setattr(ctx, "k", inputs[1]))
+    x.grad = None
+    split.apply(x).sum().backward()
+    split.apply(x, k=3).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+
+
+def test_vjp_is_another_name_for_backward_but_not_beside_it() -> None:
+    x = leaf(1.0)
+    named = type("Named", (Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "vjp": staticmethod(lambda ctx, g: g * 2)})
+    named.apply(x).sum().backward()
+    assert x.grad.item() == 2.0
+    named.backward = staticmethod(lambda ctx, g: g)
+    with pytest.raises(tt.GradError, match="two names for one"):
+        named.apply(x).sum().backward()
+
+
+def test_old_programs_derive_from_inplace_function() -> None:
+    class Quantized(tt.autograd.function.InplaceFunction):
+        @staticmethod
+        def forward(ctx: Any, x: tt.Tensor) -> tt.Tensor:
+            return x.round()
+
+        @staticmethod
+        def backward(ctx: Any, g: tt.Tensor) -> tt.Tensor:
+            return g
+
+    x = leaf(1.4)
+    Quantized.apply(x).sum().backward()
+    assert x.grad.item() == 1.0
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        assert Quantized(inplace=True).inplace

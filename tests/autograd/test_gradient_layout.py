@@ -69,3 +69,18 @@ def test_a_weight_in_channels_last_has_its_gradient_there(device: str) -> None:
     F.conv2d(tt.rand(2, 3, 5, 5, device=device), w).sum().backward()
     assert w.grad is not None
     assert w.grad.stride() == (27, 1, 9, 3)
+
+
+def test_a_gradient_keeps_its_own_layout_where_the_policy_is_off() -> None:
+    x = tt.empty(2, 3, 4).permute(2, 0, 1).requires_grad_()
+
+    def strides() -> tuple[int, ...]:
+        x.grad = None
+        (x * tt.ones(4, 2, 3)).sum().backward()
+        return x.grad.stride()
+
+    assert strides() == x.stride()
+    with tt.autograd.enforce_grad_layout_policy(False):
+        assert strides() == (6, 3, 1)
+    assert tt.autograd.enforce_grad_layout_policy(False)(strides)() == (6, 3, 1)
+    assert strides() == x.stride()

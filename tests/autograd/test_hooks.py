@@ -337,3 +337,44 @@ def test_what_a_hook_of_the_last_node_kept_stays_as_it_was() -> None:
     x.grad.add_(5)
     assert kept[0].tolist() == [2.0, 2.0, 2.0]
     assert x.grad.tolist() == [7.0, 7.0, 7.0]
+
+
+def test_a_node_hook_that_gives_none_ends_the_gradient() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.grad_fn.register_prehook(lambda grads: (None,))
+    (y * 3).sum().backward()
+    assert x.grad is None
+    leaf_node = x.view_as(x).grad_fn.next_functions[0][0]
+    leaf_node.register_prehook(lambda grads: (None,))
+    (x * 3).sum().backward()
+    assert x.grad is None
+
+
+def test_hooks_of_several_tensors_run_where_a_function_gives_none() -> None:
+    class Half(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    a, b, seen = leaf(1.0), leaf(2.0), []
+    tt.autograd.graph.register_multi_grad_hook([a, b], lambda grads: seen.append([g is None for g in grads]))
+    for _ in range(2):
+        Half.apply(a, b).sum().backward()
+    assert seen == [[False, True]] * 2
+
+
+def test_a_view_keeps_no_gradient_of_what_it_was_before_a_write() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    v = y[:2]
+    v.retain_grad()
+    v.mul_(3)
+    (y * y).sum().backward(retain_graph=True)
+    assert v.grad is None
+    (v * v).sum().backward()
+    assert v.grad.tolist() == [12.0, 24.0]

@@ -16,6 +16,9 @@ NAMES = {
     "x[tt.tensor([0, 1])]": "Index0", "x[x > 0]": "Index0", "x.clone()": "Clone0", "x.double()": "ToCopy0", "x.sum()": "Sum0", "x.sum(0)": "Sum1",
     "x.mean(1)": "Mean1", "x.prod()": "Prod0", "x.prod(0)": "Prod1", "x.max()": "Max1", "x.max(0)[0]": "Max0", "x.amax(0)": "Amax0",
     "x.clamp(0, 1)": "Clamp1", "F.layer_norm(x, (4,))": "NativeLayerNorm0",
+    "x.norm()": "LinalgVectorNorm0", "x.norm(dim=1)": "LinalgVectorNorm0", "x.std()": "Std0", "x.std(0)": "Std0", "tt.where(x > 0, x, y)": "Where0",
+    "F.pad(x, (1, 1))": "ConstantPadNd0", "F.l1_loss(x, y)": "Mean0", "tt.linalg.det(w)": "LinalgDet0", "F.group_norm(b[None], 1)": "NativeGroupNorm0",
+    "F.batch_norm(x, None, None, training=True)": "NativeBatchNorm0",
 }  # fmt: skip
 
 

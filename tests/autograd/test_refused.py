@@ -15,7 +15,7 @@ from tritensor.table import registry
 
 
 def test_gradcheck_of_nothing() -> None:
-    with pytest.raises(tt.GradError, match="gradcheck: no input requires grad"):
+    with pytest.raises(ValueError, match="gradcheck: it expects at least one input tensor to require gradient"):
         gradcheck(tt.exp, tt.ones(2, dtype=tt.float64))
 
 
@@ -35,10 +35,38 @@ def test_a_plain_pass_adds_to_a_gradient_with_a_graph() -> None:
     (x * 10).sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [22.0, 37.0]
-    assert not x.grad.requires_grad
-    assert first.tolist() == [12.0, 27.0], "the graph's own gradient is not written"
+    assert x.grad is first  # in place, outside of the graph, as in PyTorch
     (again,) = tt.autograd.grad(first.sum(), x)
     assert again.tolist() == [12.0, 18.0]
+
+
+def test_leaves_of_one_sum_do_not_share_a_gradient_with_a_graph() -> None:
+    x, y = tt.tensor([1.0, 1.0], requires_grad=True), tt.tensor([1.0, 1.0], requires_grad=True)
+    (x + y).sum().backward(create_graph=True)
+    x.sum().backward()
+    assert (x.grad.tolist(), y.grad.tolist()) == ([2.0, 2.0], [1.0, 1.0])
+
+
+def test_a_gradient_expanded_by_hand_is_added_to_element_by_element() -> None:
+    x = tt.tensor([1.0, 1.0], requires_grad=True)
+    x.grad = tt.ones(1).expand(2)
+    (x * tt.tensor([2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [3.0, 4.0]
+
+
+def test_a_tensor_is_not_its_own_gradient_and_inputs_are_not_empty() -> None:
+    x = tt.tensor([1.0, 1.0], requires_grad=True)
+    with pytest.raises(tt.GradError, match=r"its own gradient; assign a clone"):
+        x.grad = x
+    with pytest.raises(tt.GradError, match=r"inputs cannot be empty; name tensors"):
+        (x * 2).sum().backward(inputs=[])
+
+
+def test_zeros_for_what_is_unused_can_be_differentiated_with_create_graph() -> None:
+    x, unused = tt.tensor([1.0], requires_grad=True), tt.tensor([1.0], requires_grad=True)
+    for create in (False, True):
+        (zeros,) = tt.autograd.grad((x * 2).sum(), unused, create_graph=create, materialize_grads=True)
+        assert zeros.requires_grad is create
 
 
 def test_a_pass_with_a_graph_adds_to_a_plain_gradient() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench import ops, train
+from bench import ops, optim, train
 from bench.timing import line, paired
 from tritensor.table import Sample, registry
 
@@ -22,6 +22,13 @@ def test_a_row_names_op_inputs_and_rates() -> None:
 def test_a_training_step_runs(make: object, shape: tuple[int, ...]) -> None:
     for optimizer in ("SGD", "Adam"):
         train.step(tt, make, shape, optimizer)()
+
+
+def test_a_step_of_every_optimizer_is_timed() -> None:
+    for label in optim.SETTINGS:
+        text, ratio = optim.line(None, label, [4, 9], 0.001)
+        assert text.endswith(" us")
+        assert ratio is None
 
 
 def test_paired_gives_a_ratio_only_with_a_peer() -> None:

@@ -10,19 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-import triton
-import triton.language as tl
 
 import tritensor as tt
 import tritensor.nn.functional as F
 from tritensor import call_site
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda import device_errors
-from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.device import device
-from tritensor.kernels.parts.indices.error_reports import first, report, watch
 from tritensor.table import registry
 
 GPU = device("cuda", 0)
@@ -106,6 +100,14 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "embedding": (lambda t: F.embedding(t([[1, 0], [2, 3]]), t(GRID)), "embedding: index 3 at position (1, 1) is out of range for dim 0 of size 3"),
     "embedding, negative": (lambda t: F.embedding(t([-1]), t(GRID)), "embedding: index -1 at position 0 is out of range for dim 0 of size 3"),
+    "embedding_bag": (
+        lambda t: F.embedding_bag(t([[1, 0], [2, 3]]), t(GRID)),
+        "embedding_bag: index 3 at position (1, 1) is out of range for dim 0 of size 3",
+    ),
+    "embedding_bag, max": (
+        lambda t: F.embedding_bag(t([[1, 0], [2, 3]]), t(GRID), mode="max"),
+        "embedding_bag: index 3 at position (1, 1) is out of range for dim 0 of size 3",
+    ),
     "cross_entropy": (
         lambda t: F.cross_entropy(t(GRID), t([1, 0, 4])),
         "cross_entropy: label 4 at position 2 is no class; there are 4, 0 to 3 (ignore_index is -100); give labels among these",
@@ -113,6 +115,18 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "cross_entropy, pixels": (
         lambda t: F.cross_entropy(t(GRID.reshape(1, 3, 4)), t([[1, -7, 0, -2]]), ignore_index=-7, reduction="none"),
         "cross_entropy: label -2 at position (0, 3) is no class; there are 3, 0 to 2 (ignore_index is -7); give labels among these",
+    ),
+    "ctc_loss": (
+        lambda t: F.ctc_loss(F.log_softmax(t(np.zeros((4, 2, 3), np.float32)), 2), t([[1, 2], [1, 7]]), t([4, 4]), t([2, 2])),
+        "ctc_loss: label 7 at position (1, 1) is no class; there are 3, 0 to 2; give labels among these",
+    ),
+    "nll_loss": (
+        lambda t: F.nll_loss(t(GRID), t([1, 0, 4])),
+        "nll_loss: label 4 at position 2 is no class; there are 4, 0 to 3 (ignore_index is -100); give labels among these",
+    ),
+    "ctc_loss": (
+        lambda t: F.ctc_loss(t(GRID).reshape(3, 1, 4), t([[1, 2, 9]]), [3], [2]) + F.ctc_loss(t(GRID).reshape(3, 1, 4), t([[1, -2]]), [3], [2]),
+        "ctc_loss: label -2 at position (0, 1) is no class; there are 4, 0 to 3; give labels among these",
     ),
 }  # fmt: skip
 
@@ -153,7 +167,10 @@ def test_the_cpu_raises_at_once_and_the_device_at_the_next_wait(name: str, monke
 
 
 def test_every_op_that_reports_is_asked() -> None:
-    asked = {"index_get", "index_put", "index_assign", "gather", "scatter", "scatter_add", "scatter_reduce", "embedding", "cross_entropy"}
+    asked = {
+        "index_get", "index_put", "index_assign", "gather", "scatter", "scatter_add", "scatter_reduce", "embedding", "cross_entropy", "nll_loss",
+        "embedding_bag", "bag_tops", "ctc_loss",
+    }  # fmt: skip
     assert {op.name for op in registry.values() if op.reports} == asked
 
 
@@ -346,104 +363,3 @@ def test_a_record_that_is_being_written_is_left_alone() -> None:
         assert record()[0] < 0
     finally:
         raw[0] = 0
-
-
-# the record under the sanitizer, and what it must not hide
-@triton.jit
-def _look(x, n, bad, errors, site, BLOCK: tl.constexpr):
-    found = first(bad, BLOCK)
-    if found < BLOCK:
-        i = tl.program_id(0) * BLOCK + found
-        report(errors, site, tl.load(x + i), i, n)
-
-
-@triton.jit
-def _checked(x, n, errors, site, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i, mask=i < n, other=0)
-    _look(x, n, (i < n) & (value != 0), errors, site, BLOCK)
-
-
-@triton.jit
-def _unclaimed(errors):
-    tl.store(errors + 1, 5)
-
-
-@triton.jit
-def _steals(errors, site):
-    tl.atomic_cas(errors, site * 0, -site)
-    tl.store(errors + 1, tl.program_id(0))
-
-
-@triton.jit
-def _reads(errors, y):
-    tl.store(y + tl.program_id(0), tl.load(errors))
-
-
-@triton.jit
-def _races_beside(x, y, n, errors, site, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i, mask=i < n, other=0)
-    _look(x, n, (i < n) & (value != 0), errors, site, BLOCK)
-    tl.store(y + i * 0 + tl.program_id(0) * 0, tl.program_id(0) + i * 0)
-
-
-@triton.jit
-def _loads_beside(x, n, errors, site, BLOCK: tl.constexpr):
-    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    value = tl.load(x + i, mask=i < n, other=0)
-    _look(x, n, (i < n) & (value != 0), errors, site, BLOCK)
-    tl.store(x + i, tl.load(x + (i + BLOCK) % n, mask=i < n, other=0), mask=i < n)
-
-
-def _wording(name: str, value: int, position: int, bound: int) -> str:
-    return f"{name}: {value} {position} {bound}"
-
-
-def _array(values: Any) -> CudaArray:
-    found = from_host(np.asarray(values), GPU)
-    assert isinstance(found, CudaArray)
-    return found
-
-
-def _cleared() -> None:
-    address = runtime().error_storage(0).pointer
-    (device_errors.ctypes.c_int64 * device_errors.FIELDS).from_address(address)[:] = [0] * device_errors.FIELDS
-
-
-def test_programs_share_the_record() -> None:
-    x = np.zeros(64, np.int32)
-    x[[20, 21, 50]] = [4, 5, 6]
-    d = _array(x)
-    launch(_checked, (4,), d, 64, *watch("gather", d, _wording, "probe"), BLOCK=16)
-    with pytest.raises(IndexError, match=r"probe: (4 20|6 50) 64 "):
-        to_host(d)
-
-
-def test_writing_without_a_claim_is_caught() -> None:
-    d = _array(np.zeros(4, np.int32))
-    errors, site = watch("gather", d, _wording, "probe")
-    try:
-        with pytest.raises(SanitizerError, match=r"_unclaimed: program \(0, 0, 0\): writes to an error record that it has not claimed"):
-            launch(_unclaimed, (1,), errors)
-        with pytest.raises(SanitizerError, match=r"_steals: .* has not claimed"):
-            launch(_steals, (2,), errors, site)
-        with pytest.raises(SanitizerError, match=r"_reads: .* loads an error record"):
-            launch(_reads, (2,), errors, empty((2,), np.dtype(np.int64), GPU))
-    finally:
-        _cleared()
-
-
-@pytest.mark.parametrize("bad", [False, True])
-def test_other_races_are_still_caught_beside_a_report(bad: bool) -> None:
-    x = np.zeros(64, np.int32)
-    x[:: 7 if bad else 64] = bad
-    d = _array(x)
-    watching = watch("gather", d, _wording, "probe")
-    try:
-        with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to"):
-            launch(_races_beside, (4,), d, empty((64,), np.dtype(np.int32), GPU), 64, *watching, BLOCK=16)
-        with pytest.raises(SanitizerError, match=r"x\[\d+\], which program number \d of this launch"):
-            launch(_loads_beside, (4,), d, 64, *watching, BLOCK=16)
-    finally:
-        _cleared()

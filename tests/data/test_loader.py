@@ -281,6 +281,16 @@ def test_random_sampler_counts() -> None:
     assert list(RandomSampler([])) == []
 
 
+def test_a_stream_without_end_is_drawn_as_it_is_read() -> None:
+    """A program that stops by itself asks for 10^10 samples."""
+    sampler = RandomSampler(range(5), replacement=True, num_samples=10**10)
+    loader = DataLoader(numbers(5), sampler=sampler, batch_size=4)
+    batches = iter(loader)
+    assert [len(next(batches)[1]) for _ in range(3)] == [4, 4, 4]
+    assert len(loader) == 10**10 // 4
+    assert len(list(RandomSampler(range(5), replacement=True, num_samples=40_000))) == 40_000
+
+
 def test_subset_random_sampler() -> None:
     sampler = SubsetRandomSampler([3, 5, 9], generator=tt.Generator().manual_seed(0))
     assert sorted(sampler) == [3, 5, 9]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -202,9 +202,16 @@ def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
     return layouts
 
 
-def cases(op: Op, dtype: str, on: device) -> list[Case]:
-    """All calls of an op in one type on one device. Complex numbers, given or to come out, are there on the CPU alone."""
-    found = [Case(op, i, s, dtype, layout, on) for i, s in enumerate(samples(op)) for layout in variants(op, s, dtype)]
+def cases(op: Op, dtype: str, on: device, layouts: Callable[[Op, int, Sample, str], list[str]] | None = None) -> list[Case]:
+    """All calls of an op in one type on one device, in all variants or those that `layouts` names for a sample and its place.
+
+    Complex numbers, given or to come out, are there on the CPU alone.
+    """
+    found = [
+        Case(op, i, s, dtype, layout, on)
+        for i, s in enumerate(samples(op))
+        for layout in (variants(op, s, dtype) if layouts is None else layouts(op, i, s, dtype))
+    ]
     return found if on.type == "cpu" else [c for c in found if not any(x.dtype.kind == "c" for x in (*_arrays(c), *c.expected))]
 
 

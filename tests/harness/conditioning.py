@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.harness.cases import Case, copied, is_floating, outputs
@@ -28,7 +29,7 @@ def outputs_allowed(case: Case) -> Scale:
         def run(values: list[Any]) -> tuple[Any, ...]:
             return outputs(case.op, case.op.reference, tuple(copied(tuple(values))), case.attrs(cpu))
 
-        return measured(run, list(case.wide), [MEASURED * unit(e.dtype) for e in case.expected])
+        return measured(run, list(case.wide), [MEASURED * max(unit(e.dtype), _kept(case)) for e in case.expected])
     function, values = (case.op.reference, absolute(case.wide)) if said == "absolute" else (said, copied(case.wide))
     found = outputs(case.op, function, tuple(values), case.attrs(cpu))
     return tuple(PROMISED * unit(e.dtype) * f if is_floating(f) else None for f, e in zip(found, case.expected, strict=True))
@@ -36,7 +37,8 @@ def outputs_allowed(case: Case) -> Scale:
 
 def gradients_allowed(case: Case, rule: Callable[[list[Any]], tuple[Any, ...]], values: list[Any]) -> Scale:
     """The same for gradients: `rule` makes them from `values`, the inputs, saved outputs and arriving gradients in float64."""
-    units = [unit(x.dtype) if isinstance(x, np.ndarray) else 0.0 for x in case.values]
+    kept = _kept(case)
+    units = [max(unit(x.dtype), kept) if isinstance(x, np.ndarray) else 0.0 for x in case.values]
     said = case.op.condition[1]
     if said == "element":
         return (None,) * len(units)
@@ -48,6 +50,13 @@ def gradients_allowed(case: Case, rule: Callable[[list[Any]], tuple[Any, ...]], 
         given, arriving = values[: len(case.values)], values[-case.op.public :]
         scales = said(arriving if case.op.public > 1 else arriving[0], tuple(given), case.attrs(cpu))
     return tuple(None if s is None else PROMISED * u * s for s, u in zip(scales, units, strict=False))
+
+
+def _kept(case: Case) -> float:
+    """The unit of what an op rounds on its way to the type in memory, where it says that it does; 0 where it keeps all in what it computes in."""
+    if "stored" not in case.op.condition[2:]:
+        return 0.0
+    return max([float(ml_dtypes.finfo(e.dtype).eps) for e in case.expected if is_floating(e)], default=0.0)
 
 
 def absolute(values: tuple[Any, ...]) -> list[Any]:

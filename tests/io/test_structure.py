@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import tritensor as tt
 from tritensor.errors import CheckpointError
 from tritensor.io import save_file
+from tritensor.io.structure import Packer
 
 
 class Point(NamedTuple):
@@ -182,7 +183,7 @@ def test_a_lattice_of_shared_parts_does_not_explode() -> None:
 )
 def test_refused_by_place(nest: Any, message: str) -> None:
     with pytest.raises(TypeError, match=f"^save: {message}"):
-        tt.save(nest, io.BytesIO())
+        Packer().pack(nest)
 
 
 DAMAGED = [

@@ -117,9 +117,9 @@ def test_arithmetic_is_refused(kind: tt.dtype, on: str) -> None:
 
 WINDOWS: dict[str, Any] = {"size": (4, 4), "kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0)}
 LOADED: dict[str, Callable[[tt.Tensor, tt.Tensor], Any]] = {
-    "sgd_step": lambda x, _: tt.ops.sgd_step(x, x.clone(), None, lr=0.1),
-    "adam_step": lambda x, _: tt.ops.adam_step(x, x.clone(), x.clone(), x.clone(), beta1=0.9, beta2=0.99, eps=1e-8, lr=0.1, step=1),
-    "adam_count": lambda x, _: tt.ops.adam_count(x[0, 0, 0], tt.zeros(2, 3, device=x.device).to(x.dtype), beta1=0.9, beta2=0.99),
+    "sgd_step": lambda x, _: tt.ops.sgd_step(x, x.clone(), tt.zeros(2, device=x.device)),
+    "adam_step": lambda x, _: tt.ops.adam_step(x, x.clone(), x.clone(), x.clone(), tt.ones(7, device=x.device)),
+    "sgd_numbers": lambda x, _: tt.ops.sgd_numbers(x[0, 0], lr=0.1),
     "dropout": lambda x, _: tt.ops.dropout(x, p=0.5, seed=0, offset=0),
     "max_pool2d_scatter": lambda x, i: tt.ops.max_pool2d_scatter(x, i, dilation=(1, 1), **WINDOWS),
     "max_pool2d_gather": lambda x, i: tt.ops.max_pool2d_gather(

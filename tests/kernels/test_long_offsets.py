@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tritensor.kernels  # noqa: F401  (fills the table)
+import tritensor as tt
+import tritensor.kernels  # fills the table
 from tests.harness.cases import Case, samples
 from tests.harness.questions import backward_is_rule, forward
+from tritensor.cuda.emulator.sanitizer import SanitizerError
+from tritensor.cuda.launch import launch
 from tritensor.device import device
-from tritensor.kernels.convolution.conv2d import gpu as conv2d
+from tritensor.kernels.convolution import gpu as conv2d
 from tritensor.kernels.images import adaptive_max, axis_kernel, patches
 from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
+from tritensor.kernels.losses.ctc import op as ctc
 from tritensor.kernels.parts import elementwise, reduction
 from tritensor.kernels.pooling import average_pooling, max_pooling
 from tritensor.replay.corner import forget
@@ -56,3 +60,14 @@ def test_the_numbers_are_the_same(monkeypatch: pytest.MonkeyPatch, place: str) -
             found += forward(case) + backward_is_rule(case)
     assert found == []
     assert asked
+
+
+def test_times_of_ctc_that_lie_billions_of_elements_apart() -> None:
+    """Rows of a batch so large that the next time's begin behind 2^31 elements: the address is where they are, not what is left of it in 32 bits."""
+    p, states, losses = (tt.zeros(*shape, device="cuda").array for shape in ((2, 3), (2, 3), (1,)))
+    targets, one, two, errors = (tt.tensor(n, device="cuda").array for n in ([[1]], [1], [2], [0] * 4))
+    batch, sizes = 1 << 30, (1, 3, 3, np.int64(0))
+    with pytest.raises(SanitizerError, match=r"store of alpha\[3221225474\]"):
+        launch(ctc._forward_kernel, (1,), p, targets, one, one, losses, states, 2, batch, *sizes, errors, np.int64(1), STATES=4)
+    with pytest.raises(SanitizerError, match=r"load of alpha\[3221225474\]"):
+        launch(ctc._passing_kernel, (1,), losses, p, targets, two, one, states, states, states, 2, batch, *sizes, STATES=4)

@@ -155,9 +155,20 @@ def wide() -> list[tuple[str, Call]]:
         ("scatter_add", ((f(512, 1024), i(512, 16), f(512, 16)), {"dim": 1})),
         ("index_get", ((f(512, 16, 64), i(256), i(256)), {"dims": (0, 1), "front": False})),
         ("tril", ((f(16, 512, 1024),), {"diagonal": 16})),
-        ("adam_count", ((f(160), f(160, 3)), {"beta1": 0.9, "beta2": 0.99})),
+        ("adam_numbers", ((f(160, 7), f(160, 1)), {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8})),
         *wide_images(),
         *wide_rows(),
+        *wide_sequences(),
+    ]
+
+
+def wide_sequences() -> list[tuple[str, Call]]:
+    """Of wide(): attention, recurrent nets and labels of sequences."""
+    heads = (16, 64, 64)
+    return [
+        ("attention", ((f(*heads), f(*heads), f(*heads)), {"scale": 0.125})),
+        ("lstm_sequence", ((f(64, 64), f(16, 16), f(16, 16), f(64, 16)), {"batch_sizes": (16, 16, 16, 16)})),
+        ("ctc_loss", ((f(32, 16, 32), i(16, 16), i(16), i(16)), {"blank": 0})),
     ]
 
 

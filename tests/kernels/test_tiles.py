@@ -17,7 +17,7 @@ from tests.kernels.planting import planted
 from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
-from tritensor.kernels.convolution.conv2d import gpu as conv2d_gpu
+from tritensor.kernels.convolution import gpu as conv2d_gpu
 from tritensor.kernels.parts import axes, gemm
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.indices.radix_sort import sort_keys

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tritensor as tt
-from tests.mistakes import programs, tensors
+from tests.mistakes import drawing, loops, programs, sequences, tensors, transforms
 from tritensor import nn
 
 FILE = Path(__file__).with_name("messages.json")
@@ -31,7 +31,7 @@ class Mistake(NamedTuple):
 
 def mistakes() -> Iterator[Mistake]:
     """All rows, in the order of the files."""
-    for listed in (tensors, programs):
+    for listed in (tensors, sequences, programs, transforms, drawing, loops):
         for family, lines in vars(listed).items():
             if family.isupper():
                 for line in lines.strip().splitlines():

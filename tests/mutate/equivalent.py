@@ -96,7 +96,11 @@ _SCALE = "a scale that tests hold errors against is no answer"  # functions give
 # (file, function): why nothing that it returns changes an answer.
 FUNCTIONS = {
     ("kernels/losses/cross_entropy/cpu.py", "gradient_scales"): _SCALE,
+    ("kernels/normalization/batch_norm.py", "_given_scales"): _SCALE,
+    ("kernels/normalization/batch_norm.py", "_gradient_scales"): _SCALE,
+    ("kernels/normalization/group_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/layer_norm.py", "_gradient_scales"): _SCALE,
+    ("kernels/normalization/rms_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/softmax.py", "_log_condition"): _SCALE,
     ("tritensor/tensor/functions/linear/einsum.py", "_leads"): "either operand of a product may come first",
 }
@@ -120,10 +124,10 @@ def attribute_default(fault: Fault, source: bytes) -> str:
 SIZES = {
     "kernels/parts/launch_rules.py": ("gemm_tiles",),
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
-    "kernels/convolution/conv2d/cpu.py": ("_gathered",),
+    "kernels/convolution/cpu.py": ("_blocks",),
     "kernels/parts/cpu/blocks.py": ("_evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
-    "kernels/normalization/layer_norm.py": ("weight_gradients",),
+    "kernels/normalization/row_kernels.py": ("weight_gradients",),
     "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }

@@ -111,4 +111,5 @@ def _some(found: list[str], path: str, function: str) -> tuple[str, ...]:
     own.sort(key=lambda op: op not in function)  # stable
     others = [op for op in sorted(found) if op not in own]
     few = max(FEW - len(own), 0)
-    return tuple(own + others[:: max(len(others) // few, 1)][:few] if few else own)
+    few = min(few, len(others))
+    return tuple(own + [others[i * len(others) // few] for i in range(few)])

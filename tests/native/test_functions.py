@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tritensor.native import compiler, functions
+from tritensor.native.lanes import Code, Lane
 from tritensor.native.loops import Loop
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
@@ -77,3 +78,11 @@ def test_numpy_takes_arguments_that_are_too_far_out(name: str, hard: float) -> N
         y = x.copy()
         y[place] = hard
         assert not Loop(getattr(functions, name))((y,), found)
+
+
+def test_numbers_that_do_not_fit_an_integer_are_frozen() -> None:
+    """NaN as an integer is poison to LLVM, and so would be all that is made of it; frozen it is some integer, and NaN times its power is NaN."""
+    code = Code(16, "v")
+    functions.exp(Lane(code, "%x", "f32"))
+    (at,) = [i for i, line in enumerate(code.lines) if "fptosi" in line]
+    assert "freeze" in code.lines[at + 1]

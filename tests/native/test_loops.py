@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import ml_dtypes
@@ -14,6 +15,7 @@ import pytest
 import triton.language as tl
 
 import tritensor as tt
+from tritensor.kernels.parts.cpu.lanes import on_lanes
 from tritensor.native import compiler, functions
 from tritensor.native.lanes import NotStraightError, choice
 from tritensor.native.loops import MANY, Loop
@@ -137,14 +139,39 @@ def test_switched_off_and_kept() -> None:
     assert printed("1") == "True"
 
 
-def test_a_library_cut_short_is_made_anew(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    text = "define i64 @run(i64 %n) {\n  %m = mul i64 %n, 3\n  ret i64 %m\n}\n"
-    assert compiler.build(text)(5) == 15
-    (library,) = tmp_path.rglob("run.so")
+_HARMED = """
+import sys, _ctypes
+from pathlib import Path
+from tritensor.native import compiler
+text = "define i64 @run(i64 %n) {\\n  %m = mul i64 %n, 3\\n  ret i64 %m\\n}\\n"
+assert compiler.build(text)(5) == 15
+(library,) = Path(sys.argv[1]).rglob("run.so")
+whole = library.read_bytes()
+for harmed in (whole[:4096], whole[:1000], b"", whole[:64] + bytes(len(whole) - 64), Path(_ctypes.__file__).read_bytes()):
     library.unlink()
-    library.write_bytes(b"cut")
-    assert compiler.build(text)(5) == 15
+    library.write_bytes(harmed)
+    print(compiler.build(text)(5), library.read_bytes() == whole)
+"""
+
+
+def test_a_library_that_is_not_whole_is_made_anew(tmp_path: Any) -> None:
+    """In a process of its own: half a library is mapped without a word, and ends who calls it."""
+    env = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", _HARMED, str(tmp_path)], env=env, capture_output=True, text=True)
+    assert done.stdout.split("\n")[:-1] == ["15 True"] * 5, done
+
+
+def test_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", "/dev/null/kept")
+    assert compiler.build("define i64 @run(i64 %n) {\n  %m = mul i64 %n, 5\n  ret i64 %m\n}\n")(5) == 25
+    assert compiler.refusal.__wrapped__() == ""
+
+
+def test_many_threads_compile_at_once(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    texts = [f"define i64 @run(i64 %n) {{\n  %m = mul i64 %n, {k}\n  ret i64 %m\n}}\n" for k in range(100, 108)] * 2
+    with ThreadPoolExecutor(8) as pool:
+        assert [f(3) for f in pool.map(compiler.build, texts)] == [3 * k for k in range(100, 108)] * 2
 
 
 def test_several_results_in_place() -> None:
@@ -154,6 +181,17 @@ def test_several_results_in_place() -> None:
     assert Loop(lambda a, b, rate: (a - b * rate, a * b + b))((p, m, 0.5), (p, m))
     np.testing.assert_array_equal(p, kept - np.float32(0.5))
     np.testing.assert_array_equal(m, kept + np.float32(1))
+
+
+@pytest.mark.parametrize("extra", [0, 1, 63])
+def test_only_elements_decide_whether_numpy_has_to(extra: int) -> None:
+    """Behind the last element stand zeros, and 0 / 0 is too hard for a remainder: that is nobody's."""
+    a, b = (np.random.default_rng(k).uniform(1, 9, MANY + extra).astype(np.float32) for k in (0, 1))
+    remainder, out = Loop(on_lanes.fmod), np.empty_like(a)
+    assert remainder((a, b), out)
+    np.testing.assert_array_equal(out, np.fmod(a, b))
+    b[-1] = 0
+    assert not remainder((a, b), out)
 
 
 def test_what_may_give_up_never_writes_over_its_input() -> None:

@@ -6,7 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor.native import compiler, rows, scans, sums
+from tritensor.native import compiler
+from tritensor.native.passes import rows, scans, sums
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 _TYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]

@@ -57,6 +57,8 @@ def test_sequential_as_a_list():
         _ = net[2]
     with pytest.raises(TypeError, match="iterable"):
         net.extend(5)
+    with pytest.raises(IndexError, match="Index out of range: 5; give -2 to 2"):
+        net.insert(5, a)
 
 
 def test_module_list():
@@ -115,5 +117,23 @@ def test_parameter_list_and_dict():
     m.by_name["b"] = tt.ones(1)
     assert m.by_name.pop("a").numel() == 4
     assert list(m.by_name) == ["b"]
-    with pytest.raises(TypeError, match=r"nn.Parameter or Tensor required"):
-        m.row.append(3)
+    m.row.append(3)  # other values are kept and are no parameters
+    assert m.row[-1] == 3
+    assert len(list(m.parameters())) == 4
+
+
+def test_pop_takes_a_place_or_a_slice_by_its_name() -> None:
+    for made in (nn.Sequential(*[nn.Linear(1, n) for n in (1, 2, 3)]), nn.ModuleList([nn.Linear(1, n) for n in (1, 2, 3)])):
+        assert made.pop(key=0).out_features == 1
+        assert [m.out_features for m in made.pop(slice(0, 2))] == [2, 3]
+        assert len(made) == 0
+    assert len(nn.Sequential().extend(sequential=[nn.Linear(1, 1)])) == 1
+
+
+def test_keywords_of_parameters():
+    assert nn.factory_kwargs(None) == nn.factory_kwargs({}) == {}
+    assert nn.factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": tt.float64}}) == {"device": "cpu", "dtype": tt.float64}
+    with pytest.raises(TypeError, match="unexpected kwargs bias; give device, dtype"):
+        nn.factory_kwargs({"bias": True})
+    with pytest.raises(TypeError, match="dtype specified twice"):
+        nn.factory_kwargs({"dtype": tt.float64, "factory_kwargs": {"dtype": tt.float32}})

@@ -30,6 +30,14 @@ def test_linear_and_bilinear():
         F.linear(tt.ones(4, 3), tt.ones(5, 2))
     x2, w2 = rng.standard_normal((2, 4, 6)), rng.standard_normal((5, 3, 6))
     close(F.bilinear(tensor(x), tensor(x2), tensor(w2), tensor(b)), np.einsum("abi,kij,abj->abk", x, w2, x2) + b)
+    for shapes, message in [
+        (((2, 3), (2, 5), (4, 3, 4)), "input2's last size 5 is not weight's 4"),
+        (((2, 3), (3, 4), (4, 3, 4)), "the same leading sizes"),
+        (((2, 3), (2, 4), (3, 4)), r"give .* and \(out, n, m\)"),
+        (((2, 3), (2, 4), (4, 3, 4), (3,)), r"bias \(3,\): bias must have one value for each output, \(4,\)"),
+    ]:
+        with pytest.raises(ShapeError, match=message):
+            F.bilinear(*(tt.ones(*shape) for shape in shapes))
 
 
 @pytest.mark.parametrize("kernel", [(3, 3), (2, 4)])
@@ -163,11 +171,11 @@ def test_embedding_and_one_hot():
     assert weight.grad[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0, 1.0]
     with pytest.raises(ValueError, match="padding_idx 5 is out of range for 5 rows"):
         F.embedding(index, weight, padding_idx=5)
-    with pytest.raises(ValueError, match="not supported"):
-        F.embedding(index, weight, sparse=True)
     assert F.one_hot(tt.tensor([[0, 2]])).tolist() == [[[1, 0, 0], [0, 0, 1]]]
     assert F.one_hot(tt.tensor([1]), 3).dtype == tt.int64
-    with pytest.raises(ValueError, match="labels run from 0 to 5; they must be 0 to 2"):
+    with pytest.raises(ValueError, match="class values must be non-negative"):
+        F.one_hot(tt.tensor([0, -1]))
+    with pytest.raises(ValueError, match="labels run from 0 to 5, num_classes is 3; give labels of 0 to 2"):
         F.one_hot(tt.tensor([0, 5]), 3)
     with pytest.raises(DTypeError, match="class labels are integers"):
         F.one_hot(tt.ones(2))
@@ -296,3 +304,43 @@ def test_cross_entropy_smooths_labels(device):
         close(found.cpu(), want)
     with pytest.raises(ValueError, match=r"label_smoothing 1\.5 is not between 0 and 1"):
         F.cross_entropy(tensor(x), tt.tensor(target), label_smoothing=1.5)
+
+
+def test_sparse_warns_once_for_each_function_at_the_users_line(monkeypatch):
+    from tritensor.nn.functional import sparse
+
+    monkeypatch.setattr(sparse, "_told", set())
+    table, bags = tt.nn.Embedding(3, 2, sparse=True), tt.nn.EmbeddingBag(3, 2, sparse=True)
+
+    def run():
+        for _ in range(2):
+            table(tt.tensor([1]))
+            bags(tt.tensor([[1]]))
+
+    with pytest.warns(UserWarning, match="the weight's gradient is dense") as told:
+        run()
+    assert [str(w.message).split(":")[0] for w in told] == ["embedding", "embedding_bag"]
+    assert {w.filename for w in told} == {__file__}
+    assert all("optim.Adam" in str(w.message) for w in told)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("mode", ["sum", "max"])
+def test_a_bad_index_of_a_bag_is_told_by_row_and_place(mode, device):
+    w = tt.ones(5, 3, device=device)
+    with pytest.raises(IndexError, match=r"embedding_bag: index 7 at position \(1, 2\) is out of range for dim 0 of size 5"):
+        F.embedding_bag(tt.tensor([[0, 1, 2], [3, 4, 7]], device=device), w, mode=mode).tolist()
+    with pytest.raises(IndexError, match="embedding_bag: index 7 at position 1 "):
+        F.embedding_bag(tt.tensor([0, 7], device=device), w, tt.tensor([0], device=device), mode=mode).tolist()
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+@pytest.mark.parametrize("kernel", [1, 2, 3])
+def test_the_largest_output_of_fractional_pooling(size, kernel):
+    """Of images all that fits, of volumes one less."""
+    for pool, axes, most in ((F.fractional_max_pool2d, 2, size + 1 - kernel), (F.fractional_max_pool3d, 3, size - kernel)):
+        x = tt.ones(1, 1, *(size,) * axes)
+        if most > 0:
+            assert pool(x, kernel, output_size=most).shape == (1, 1, *(most,) * axes)
+        with pytest.raises(tt.ShapeError, match=f"{pool.__name__}: .* cannot be had"):
+            pool(x, kernel, output_size=max(most, 0) + 1)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import tritensor as tt
@@ -47,6 +48,18 @@ def test_clip_by_value():
     assert [p.grad.tolist() for p in ps[:2]] == [[2.0, 0.0], [-2.0]]
 
 
+@pytest.mark.parametrize("shape", [(3000,), (60, 50), (50, 60)])
+def test_clip_by_value_of_many(shape):
+    p = nn.Parameter(tt.zeros(shape))
+    given = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    given.reshape(-1)[:2] = np.nan, -np.inf
+    p.grad = tt.from_numpy(given.copy()) if shape[0] != 50 else tt.from_numpy(given.T.copy()).T
+    version = p.grad._version
+    clip_grad_value_([p], 0.5)
+    np.testing.assert_array_equal(p.grad.numpy(), np.clip(given, -0.5, 0.5))
+    assert p.grad._version > version
+
+
 def test_one_vector_and_back():
     net = nn.Linear(2, 1)
     vector = parameters_to_vector(net.parameters())
@@ -62,3 +75,24 @@ def test_one_vector_and_back():
         parameters_to_vector([])
     with pytest.raises(TypeError, match="vector_to_parameters: vec is a list; give a tensor"):
         vector_to_parameters([1.0], net.parameters())
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16], ids=str)
+@pytest.mark.parametrize("size", [300.0, 1e-4])
+def test_the_norm_of_16_bits_is_added_up_in_more(dtype, size):
+    p = nn.Parameter(tt.zeros(4, dtype=dtype))
+    p.grad = tt.full((4,), size, dtype=dtype)
+    norm = clip_grad_norm_([p], size)
+    assert norm.dtype is dtype
+    assert norm.item() == pytest.approx(2 * size, rel=0.02)
+    assert p.grad.tolist() == pytest.approx([size / 2] * 4, rel=0.02)
+    wide = nn.Parameter(tt.zeros(1))
+    wide.grad = tt.zeros(1)
+    assert clip_grad_norm_([p, wide], 1.0).dtype is tt.float32
+
+
+def test_the_norm_of_complex_gradients():
+    p = nn.Parameter(tt.tensor([0j, 0j]))
+    p.grad = tt.tensor([3 + 4j, 12j])
+    assert clip_grad_norm_([p], 6.5).item() == 13.0
+    assert p.grad.tolist() == pytest.approx([1.5 + 2j, 6j])

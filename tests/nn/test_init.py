@@ -72,10 +72,63 @@ def test_truncated_normal():
     assert abs(w.std() - expected) < 0.02
 
 
-def test_inverse_error_function():
-    y = np.concatenate([np.linspace(-0.9999, 0.9999, 2001), [0.0, 1e-12]])
-    back = np.array([math.erf(x) for x in init._erfinv(y)])
-    np.testing.assert_allclose(back, y, rtol=1e-12, atol=1e-15)
+def test_truncated_normal_in_its_tail():
+    with pytest.warns(UserWarning, match="more than 2 std"):
+        w = init.trunc_normal_(fresh(20000).double(), mean=-6.0, std=1.0, a=1.0, b=2.0).detach().numpy()
+    assert w.min() >= 1.0
+    # density phi(7 + t): mean of t is 1 / m - 1 / m^3 + ... of Mills' ratio at 7, near 1/7 - 2/7^3
+    assert abs(w.mean() - 1 - (1 / 7 - 2 / 7**3)) < 0.005
+    with pytest.raises(ValueError, match="above b"):
+        init.trunc_normal_(fresh(2), a=2.0, b=1.0)
+
+
+@pytest.mark.parametrize(("shape", "groups"), [((4, 2, 3), 2), ((2, 5, 3, 2), 1), ((3, 2, 3, 3, 1), 1)])
+def test_dirac_keeps_channels(shape, groups):
+    w = init.dirac_(fresh(*shape), groups).detach().numpy()
+    expected = np.zeros(shape)
+    each = shape[0] // groups
+    for out in range(shape[0]):
+        if out % each < shape[1]:
+            expected[(out, out % each, *(n // 2 for n in shape[2:]))] = 1
+    np.testing.assert_array_equal(w, expected)
+
+
+def test_sparse_columns():
+    w = init.sparse_(fresh(50, 40), 0.33, std=0.1).detach().numpy()
+    assert ((w == 0).sum(0) == math.ceil(0.33 * 50)).all()
+    assert abs(w[w != 0].std() - 0.1) < 0.01
+    assert len({tuple(column) for column in (w == 0).T}) > 30
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "uniform",
+        "normal",
+        "constant",
+        "eye",
+        "dirac",
+        "xavier_uniform",
+        "xavier_normal",
+        "kaiming_uniform",
+        "kaiming_normal",
+        "orthogonal",
+        "sparse",
+    ],
+)
+def test_older_names(name):
+    given = {"constant": (2.0,), "sparse": (0.5,)}.get(name, ())
+    shape = (4, 2, 3) if name == "dirac" else (4, 3)
+    with pytest.warns(FutureWarning, match=f"nn.init.{name}_"):
+        old = getattr(init, name)(fresh(*shape), *given)
+    assert old.tolist() == getattr(init, name + "_")(fresh(*shape), *given).tolist()
+
+
+def test_no_elements_and_generators():
+    with pytest.warns(UserWarning, match="no-op"):
+        init.kaiming_normal_(fresh(0, 3))
+    draws = [init.xavier_normal_(fresh(3, 4), generator=tt.Generator().manual_seed(5)).tolist() for _ in range(2)]
+    assert draws[0] == draws[1] != init.xavier_normal_(fresh(3, 4)).tolist()
 
 
 def test_constants_and_eye():

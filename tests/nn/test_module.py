@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import CheckpointError, DTypeError, GradError
+from tritensor.errors import CheckpointError, DeviceError, DTypeError, GradError
 
 
 class LeNet(nn.Module):
@@ -255,6 +255,25 @@ def test_load_state_dict_assign_puts_tensors_in_place():
     assert isinstance(net.weight, nn.Parameter)
     assert not net.weight.requires_grad
     assert net.bias.requires_grad
+    given = nn.Parameter(tt.zeros(1), requires_grad=False)
+    net.load_state_dict({"weight": w, "bias": given}, assign=True)
+    assert net.bias is given
+    assert net.bias.requires_grad  # as it was in the module
+
+
+def test_a_loader_that_walks_by_itself():
+    net = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    saved = {name: tt.full_like(value, 2) for name, value in net.state_dict().items() if name != "1.bias"} | {"0.more": tt.ones(1)}
+    missing, unexpected, errors = [], [], []
+
+    def load(module, prefix=""):
+        module._load_from_state_dict(saved, prefix, {}, True, missing, unexpected, errors)
+        for name, child in module._modules.items():
+            load(child, f"{prefix}{name}.")
+
+    load(net)
+    assert (missing, unexpected, errors) == (["1.bias"], ["0.more"], [])
+    assert [net[0].weight.item(), net[1].running_var.item(), net[1].bias.item()] == [2.0, 2.0, 0.0]
 
 
 def test_extra_state_travels():
@@ -312,11 +331,20 @@ def test_to_keeps_the_parameters_objects():
     assert net.to(tt.zeros(1)).weight.dtype == tt.float32
     assert net.cpu().weight.device.type == "cpu"
     assert net.type(tt.float64).steps.dtype == tt.float64
-    with pytest.raises(DTypeError, match="not a floating type"):
+    with pytest.raises(DTypeError, match="not a floating or complex type"):
         net.to(tt.int64)
     net.float()
     net(tt.ones(1, 2)).sum().backward()  # the graph works on after the move
     assert net.weight.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_complex_members_are_cast_by_to_alone():
+    net = nn.Linear(2, 2, dtype=tt.complex64)
+    assert net.double().weight.dtype is tt.complex64
+    assert net.to(tt.complex128).weight.dtype is tt.complex128
+    for name in ("mps", "meta", "float64"):
+        with pytest.raises(DeviceError, match=f"'{name}' is not a device"):
+            net.to(name)
 
 
 def test_copies_are_independent():
@@ -374,3 +402,46 @@ def test_a_copied_parameter_keeps_what_was_put_on_it() -> None:
     with tt.no_grad():
         q.add_(1)
     assert p.tolist() == [2.0, 2.0], "the memory is one"
+
+
+@pytest.mark.parametrize("layer", [nn.Linear, nn.BatchNorm1d, nn.InstanceNorm1d])
+def test_a_loader_of_the_users_own_calls_each_module_by_the_names_of_the_arguments(layer):
+    module = layer(2, 2) if layer is nn.Linear else layer(2, affine=True, track_running_stats=True)
+    missing, unexpected, errors = [], [], []
+    given = {"a.weight": tt.full(module.weight.shape, 5.0), "a.bias": tt.zeros(3), "a.other": tt.zeros(1)}
+    module._load_from_state_dict(
+        state_dict=given,
+        prefix="a.",
+        local_metadata={"version": 2},
+        strict=True,
+        missing_keys=missing,
+        unexpected_keys=unexpected,
+        error_msgs=errors,
+    )
+    assert module.weight.tolist() == given["a.weight"].tolist()
+    assert unexpected == ["a.other"]
+    assert len(errors) == 1
+    assert "size mismatch for a.bias" in errors[0]
+    assert ("a.running_mean" in missing) == (layer is not nn.Linear)
+
+
+class Wrapper(nn.Module):
+    """What is not its own is the wrapped module's, as public code writes it."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.inner, name)
+
+
+def test_a_wrapper_asks_its_module_for_what_it_has_not():
+    model = Wrapper(nn.Linear(3, 2))
+    assert model.in_features == 3
+    assert list(model.state_dict()) == ["inner.weight", "inner.bias"]
+    setattr(model, "block.0", nn.ReLU())
+    assert [name for name, _ in model.named_children()] == ["inner", "block.0"]

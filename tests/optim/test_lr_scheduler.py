@@ -35,6 +35,26 @@ def rates(make, epochs, *start):
         (lambda o: schedules.ExponentialLR(o, 0.5), [1, 0.5, 0.25, 0.125, 0.0625, 0.03125]),
         (lambda o: schedules.LinearLR(o, 0.25, total_iters=3), [0.25, 0.5, 0.75, 1, 1, 1]),
         (lambda o: schedules.LambdaLR(o, lambda epoch: 1 / (epoch + 1)), [1, 1 / 2, 1 / 3, 1 / 4, 1 / 5, 1 / 6]),
+        (lambda o: schedules.MultiplicativeLR(o, lambda epoch: 1 / epoch), [1, 1, 1 / 2, 1 / 6, 1 / 24]),
+        (lambda o: schedules.ConstantLR(o, 0.25, total_iters=3), [0.25, 0.25, 0.25, 1, 1]),
+        (lambda o: schedules.PolynomialLR(o, 4, power=2.0), [1, 9 / 16, 4 / 16, 1 / 16, 0, 0]),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), [1, 0.5, *[(1 + math.cos(math.pi * t / 4)) / 2 for t in range(4)], 1]),
+        (lambda o: schedules.CyclicLR(o, 0.5, 1.0, 2, cycle_momentum=False), [0.5, 0.75, 1, 0.75, 0.5, 0.75]),
+        (lambda o: schedules.CyclicLR(o, 0.5, 1.0, 1, 2, mode="triangular2", cycle_momentum=False), [0.5, 1, 0.75, 0.5, 0.75, 0.625, 0.5]),
+        (
+            lambda o: schedules.OneCycleLR(
+                o, 1.0, 6, pct_start=0.5, anneal_strategy="linear", div_factor=4.0, final_div_factor=5.0, cycle_momentum=False
+            ),
+            [0.25, 0.625, 1, 0.05 + 0.95 * 2 / 3, 0.05 + 0.95 / 3, 0.05],
+        ),
+        (
+            lambda o: schedules.SequentialLR(o, [schedules.ConstantLR(o, 0.5, 9), schedules.ExponentialLR(o, 0.5)], [2]),
+            [0.5, 0.5, 1, 0.5, 0.25],
+        ),
+        (
+            lambda o: schedules.ChainedScheduler([schedules.ConstantLR(o, 0.5, 2), schedules.ExponentialLR(o, 0.5)]),
+            [0.5, 0.25, 0.25, 0.125],
+        ),
         (lambda o: schedules.CosineAnnealingLR(o, 4, eta_min=0.2), [0.2 + 0.4 * (1 + math.cos(math.pi * t / 4)) for t in range(12)]),
     ],
 )
@@ -49,7 +69,7 @@ def test_several_groups():
     schedule.step()
     assert schedule.get_last_lr() == [0.5, 0.2]
     assert schedule.base_lrs == [1.0, 0.1]
-    with pytest.raises(ValueError, match="expected 2 lr_lambdas"):
+    with pytest.raises(ValueError, match="Expected 2 lr_lambdas"):
         schedules.LambdaLR(opt, [abs])
 
 
@@ -195,7 +215,7 @@ def test_jumping_to_an_epoch():
         opt = optimizer()
         schedule = make(opt)
         opt.step()
-        with pytest.warns(UserWarning, match=r"step\(epoch\) is deprecated"):
+        with pytest.warns(UserWarning, match="is deprecated"):
             schedule.step(5)
         assert (schedule.last_epoch, schedule.get_last_lr()) == (5, pytest.approx([at_five]))
 
@@ -210,7 +230,7 @@ def test_going_on_takes_the_rates_as_they_are():
 def test_stepping_the_schedule_first_is_noticed():
     opt = optimizer()
     schedule = schedules.StepLR(opt, 1)
-    with pytest.warns(UserWarning, match=r"before optimizer.step\(\)"):
+    with pytest.warns(UserWarning, match=r"before `optimizer.step\(\)`"):
         schedule.step()
 
 
@@ -224,7 +244,63 @@ def test_mistakes_are_named():
         (lambda: schedules.ReduceLROnPlateau(opt, factor=1.0), ValueError, "factor 1.0"),
         (lambda: schedules.ReduceLROnPlateau(opt, mode="down"), ValueError, "'down'"),
         (lambda: schedules.ReduceLROnPlateau(opt, min_lr=[0.0]), ValueError, "expected 2 min_lrs"),
+        (lambda: schedules.StepLR(optim.SGD, 1), TypeError, "StepLR: SGD, a class, is not an Optimizer; make the optimizer first"),
+        (lambda: schedules.CyclicLR(optim.Adagrad([nn.Parameter(tt.zeros(1))]), 0.1, 0.2), ValueError, "give cycle_momentum=False"),
+        (lambda: schedules.CyclicLR(opt, [0.1], 0.2), ValueError, "base_lr has 1 values, param_groups has 2"),
+        (lambda: schedules.OneCycleLR(opt, 0.1), ValueError, "total_steps OR"),
+        (
+            lambda: schedules.SequentialLR(opt, [schedules.StepLR(opt, 1)], [2]),
+            ValueError,
+            "number of schedulers 1 and the number of milestones",
+        ),
+        (lambda: schedules.SequentialLR(opt, [schedules.ReduceLROnPlateau(opt)], []), ValueError, "one at index 0; step that by itself"),
+        (lambda: schedules.ChainedScheduler([schedules.StepLR(optimizer(), 1)], opt), ValueError, "StepLR at index 0 has another"),
+        (lambda: schedules.MultiplicativeLR(opt, 3), TypeError, "lr_lambda should be a function, but got int"),
         (lambda: schedules.LRScheduler(opt), NotImplementedError, r"define get_lr\(\)"),
     ]:
         with pytest.raises(kind, match=message):
             make()
+
+
+def test_momentum_goes_against_the_rate():
+    for kind in (optim.SGD, optim.Adam):
+        opt = kind([nn.Parameter(tt.zeros(1))], lr=0.1, **({"momentum": 0.5} if kind is optim.SGD else {}))
+        schedule = schedules.CyclicLR(opt, 0.1, 0.2, 2, base_momentum=0.6, max_momentum=0.8)
+        found = []
+        for _ in range(5):
+            group = opt.param_groups[0]
+            found.append(group["betas"][0] if kind is optim.Adam else group["momentum"])
+            opt.step()
+            schedule.step()
+        assert found == pytest.approx([0.8, 0.7, 0.6, 0.7, 0.8])
+    opt = optim.SGD([nn.Parameter(tt.zeros(1))], lr=0.1, momentum=0.5)
+    schedule = schedules.OneCycleLR(opt, 1.0, 5, pct_start=0.4, anneal_strategy="linear", base_momentum=0.6, max_momentum=0.9)
+    found = []
+    for _ in range(5):
+        found.append(opt.param_groups[0]["momentum"])
+        opt.step()
+        if len(found) < 5:
+            schedule.step()
+    assert found == pytest.approx([0.9, 0.6, 0.7, 0.8, 0.9])
+
+
+def test_a_sequence_goes_on_from_its_state():
+    def make(o):
+        return schedules.SequentialLR(o, [schedules.LinearLR(o, 0.1, total_iters=3), schedules.CosineAnnealingWarmRestarts(o, 2)], [3])
+
+    opt = optimizer()
+    schedule = make(opt)
+    for _ in range(4):
+        opt.step()
+        schedule.step()
+    other = optimizer()
+    again = make(other)
+    other.load_state_dict(opt.state_dict())
+    again.load_state_dict(schedule.state_dict())
+    for _ in range(4):
+        for o, s in ((opt, schedule), (other, again)):
+            o.step()
+            s.step()
+        assert again.get_last_lr() == schedule.get_last_lr()
+    with pytest.warns(UserWarning, match="please use `get_last_lr"):
+        again._schedulers[1].get_lr()

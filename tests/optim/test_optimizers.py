@@ -120,6 +120,7 @@ def test_groups():
     assert [p.item() for p in (a, b, c)] == pytest.approx([-0.1, -0.5, -0.1])
     assert len(optimizer.state) == 2
     assert repr(optimizer).splitlines()[:3] == ["SGD (", "Parameter Group 0", "    dampening: 0"]
+    assert "    weight_decay: 0\n\nParameter Group 1\n    dampening" in repr(optimizer)
     optimizer.zero_grad(set_to_none=False)
     assert a.grad.item() == 0.0
     optimizer.zero_grad()
@@ -220,6 +221,58 @@ def test_own_optimizers():
         optim.Optimizer([p], {}).step()
 
 
+def test_own_optimizers_as_they_are_written_for_pytorch():
+    from tritensor.optim.optimizer import ParamsT, _use_grad_for_differentiable, required
+
+    class Down(optim.Optimizer):
+        def __init__(self, params: ParamsT, lr=required, **more):
+            super().__init__(params, {"lr": lr, **more})
+
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            for group in self.param_groups:
+                group.setdefault("steps", 1)
+
+        @_use_grad_for_differentiable
+        def step(self, closure=None):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    p.copy_(p - group["lr"] * p.grad)
+
+    p = nn.Parameter(tt.zeros(2))
+    with pytest.raises(ValueError, match="didn't specify a value of required optimization parameter lr"):
+        Down([p])
+    assert repr(required) == "<required parameter>"
+    made = Down([{"params": [p], "lr": 0.5}])
+    p.grad = tt.tensor([3.0, -2.0])
+    made.step()
+    assert p.tolist() == [-1.5, 1.0]
+    assert p.is_leaf
+    for again in (copy.deepcopy(made), copy.copy(made)):
+        assert again.param_groups[0]["steps"] == 1
+    made.load_state_dict(made.state_dict())
+    assert made.param_groups[0]["steps"] == 1
+    x = tt.ones(2, requires_grad=True)
+    y = x * 1
+    y.retain_grad()
+    y.grad = tt.ones(2)
+    Down([y], lr=0.5, differentiable=True).step()
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("lr", [None, "auto", -1.0])
+def test_an_own_optimizer_says_itself_what_its_settings_may_be(lr):
+    class Free(optim.Optimizer):
+        def __init__(self, params, lr):
+            super().__init__(params, {"lr": lr, "weight_decay": None})
+
+    p = nn.Parameter(tt.zeros(2))
+    assert Free([p], lr).param_groups[0]["lr"] == lr
+    with pytest.raises((ValueError, TypeError)):
+        optim.LBFGS([p], lr=-1.0 if lr is None else lr)
+
+
 def test_mistakes_are_named():
     p, q = nn.Parameter(tt.zeros(2)), nn.Parameter(tt.zeros(2))
     for make, kind, message in [
@@ -234,20 +287,29 @@ def test_mistakes_are_named():
         (lambda: optim.SGD([p], lr=-0.1), ValueError, "Invalid learning rate: -0.1"),
         (lambda: optim.SGD([{"params": [p], "lr": -2.0}]), ValueError, "Invalid learning rate: -2.0"),
         (lambda: optim.SGD([p], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
+        (lambda: optim.SGD([p], lr="0.1"), TypeError, "learning rate is '0.1', a str; give a number"),
+        (lambda: optim.SGD([p], weight_decay=None), TypeError, "weight_decay value is None, a NoneType; give a number"),
+        (lambda: optim.SGD([{"lr": 0.1}]), KeyError, "a parameter group has 'lr'; it needs 'params'"),
         (lambda: optim.SGD([p], momentum=-1), ValueError, "Invalid momentum value: -1"),
         (lambda: optim.SGD([p], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
         (lambda: optim.SGD([p], nesterov=True), ValueError, "Nesterov momentum requires"),
         (lambda: optim.Adam([p], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
         (lambda: optim.Adam([p], eps=-1), ValueError, "Invalid epsilon value: -1"),
-        (lambda: optim.AdamW([p], differentiable=True), ValueError, "AdamW: differentiable=True is not supported"),
     ]:
         with pytest.raises(kind, match=message):
             make()
     with tt.no_grad(), pytest.raises(ShapeError, match="sgd_step"):
-        tt.ops.sgd_step(p, tt.zeros(3), None, lr=0.1)
+        tt.ops.sgd_step(p, tt.zeros(3), tt.zeros(2))
 
 
 @pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW])
 def test_a_learning_rate_that_is_a_tensor(kind):
     found = [run(lambda p, lr=lr: kind(p, lr=lr)) for lr in (0.5, tt.tensor(0.5))]
     np.testing.assert_array_equal(*found)
+
+
+def test_a_list_of_parameters_is_parameters_and_a_list_of_layers_is_a_model() -> None:
+    weights = tt.nn.ParameterList([tt.nn.Parameter(tt.ones(2)), tt.nn.Parameter(tt.ones(3))])
+    assert [p.shape for p in tt.optim.SGD(weights, lr=0.1).param_groups[0]["params"]] == [(2,), (3,)]
+    with pytest.raises(TypeError, match="params is a model, Sequential"):
+        tt.optim.SGD(tt.nn.Sequential(tt.nn.Linear(1, 1)), lr=0.1)  # type: ignore[arg-type]

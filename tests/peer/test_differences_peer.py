@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,12 @@ def _embedding(T: Any) -> Any:
     return T.nn.functional.embedding(T.tensor([0]), T.ones(1, 4), max_norm=1.0)
 
 
+def _divergence(T: Any) -> Any:
+    p, q = T.distributions.Binomial(3, T.tensor([0.3])), T.distributions.Binomial(5, T.tensor([0.4]))
+    k = T.arange(4.0).unsqueeze(1)
+    return (T.distributions.kl_divergence(p, q) - (p.log_prob(k).exp() * (p.log_prob(k) - q.log_prob(k))).sum(0)).abs() < 1e-5
+
+
 def _moved(T: Any) -> Any:
     x = T.arange(4)
     x[1:] = x[:-1]
@@ -43,6 +51,21 @@ def _spread(T: Any) -> Any:
     return T.index_put(T.zeros(2, 2), (None, T.tensor([0])), T.tensor([5.0]))
 
 
+def _older(T: Any) -> Any:
+    """func.grad of a Function of the older form."""
+
+    class Older(T.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    return T.func.grad(lambda x: Older.apply(x).sum())(T.ones(2))
+
+
 def _reduced(reduce: str) -> Callable[[Any], Expression]:
     """scatter_reduce of x to one place, of which the index reaches the first two elements."""
     return lambda T: lambda x: T.ones(1, dtype=T.float64).scatter_reduce(0, T.tensor([0, 0]), x, reduce)
@@ -52,22 +75,54 @@ def _window(T: Any) -> Expression:
     return lambda x: (T.as_strided_scatter(x, T.zeros(1, dtype=T.float64), (1,), (1,), 0) * 3).sum()
 
 
+def _twice(T: Any) -> Any:
+    p = T.nn.Parameter(T.ones(1))
+    p.grad = T.ones(1)
+    T.optim.SGD([p, p], lr=0.25).step()
+    return p.detach()
+
+
+def _through_momentum(T: Any) -> float:
+    """The derivative of p after a step by its gradient."""
+    p, g = T.tensor([1.0], requires_grad=True).clone(), T.tensor([1.0], requires_grad=True)
+    optimizer = T.optim.SGD([p], lr=0.5, momentum=0.9, differentiable=True)
+    p.grad = g.clone()
+    optimizer.step()
+    found = T.autograd.grad(p.sum(), g, allow_unused=True)[0]
+    return 0.0 if found is None else found.item()
+
+
 # What the page says: (what PyTorch gives, what raises here)
 RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
+    "SGD([p, p])": (_twice, [0.5], ValueError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
-    "F.linear": (_linear, [[1]], tt.DTypeError),
+    **{
+        name: (lambda T, name=name: getattr(T.nn.functional, name)(T.ones(3, 1), T.zeros(3)), value, tt.ShapeError)
+        for name, value in (("smooth_l1_loss", 0.5), ("huber_loss", 0.5), ("kl_div", 0.0))
+    },
     "x.as_subclass(cls)": (lambda T: T.ones(1, requires_grad=True).as_subclass(T.Tensor), [1.0], tt.GradError),
     "x.share_memory_()": (lambda T: T.ones(1).share_memory_(), [1.0], NotImplementedError),
-    "F.embedding(max_norm=)": (_embedding, [[0.5] * 4], ValueError),
 }
 # (what raises in PyTorch, what is given here)
 WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
+    "after `copy.deepcopy(layer)`": (lambda T: _copied_layer(T), AttributeError, [[1.0]]),
     "tensor + [1, 2]": (lambda T: T.ones(2) + [1, 2], TypeError, [2.0, 3.0]),
     "float32_matrix @ float64_matrix": (lambda T: T.ones(1, 1) @ T.ones(1, 1, dtype=T.float64), RuntimeError, [[1.0]]),
     "isclose": (lambda T: T.isclose(T.ones(1), T.ones(1, dtype=T.float64)), RuntimeError, [True]),
+    "kl_divergence(Binomial(3, p), Binomial(5, q))": (_divergence, NotImplementedError, [True]),
+    "GeneralizedPareto(...).log_prob": (
+        lambda T: T.distributions.GeneralizedPareto(*T.tensor([0.0, 1.0, 0.5], dtype=T.float64)).log_prob(T.zeros(1, dtype=T.float64)),
+        RuntimeError,
+        [0.0],
+    ),
+    "Multinomial(...).expand((2,)).entropy()": (
+        lambda T: T.tensor(T.distributions.Multinomial(2, T.ones(2)).expand((2,)).entropy().shape),
+        AttributeError,
+        [2],
+    ),
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
     "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
     "x[1:].add_(x[:-1])": (_added, RuntimeError, [0, 1, 3, 5]),
@@ -76,6 +131,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
     "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
     "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
+    "func.grad": (_older, RuntimeError, [2.0, 2.0]),
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
@@ -113,6 +169,26 @@ def _gradient(T: Any, f: Expression, x: list[float]) -> list[float]:
     return T.autograd.grad(f(v), v)[0].tolist()
 
 
+def _responses(T: Any) -> Expression:
+    return lambda x: T.nn.CrossMapLRN2d(3, alpha=3.0, beta=1.0)(x.reshape(1, 4, 1, 1)).sum()
+
+
+def _copied_layer(T: Any) -> Any:
+    layer = T.nn.utils.parametrizations.weight_norm(T.nn.Linear(1, 1, bias=False))
+    other = copy.deepcopy(layer)
+    other.weight = T.ones(1, 1)
+    T.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+    return other.weight
+
+
+def _sparsity(T: Any) -> float:
+    w = T.ones(3, 2, requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        T.nn.functional.embedding(T.tensor([0]), w, sparse=True).sum().backward()
+    return float(w.grad.is_sparse)
+
+
 # What the page says: (expression, PyTorch's number, the one here)
 NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "special.bessel_j0(5.6)": (
@@ -121,6 +197,23 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
         0.026970884685114677,
     ),
     "sinc(3.0)": (lambda T: T.sinc(T.tensor(3.0)).item(), -2.530538223410872e-09, -0.0),
+    "Kumaraswamy(2.0, 3.0).mode": (lambda T: T.distributions.Kumaraswamy(2.0, 3.0).mode.item(), math.nan, 0.2**0.5),
+    "GeneralizedPareto(0.0, 1.0, 0.7).variance": (
+        lambda T: T.distributions.GeneralizedPareto(0.0, 1.0, 0.7).variance.item(),
+        math.nan,
+        math.inf,
+    ),
+    "VonMises(0.0, 150.0).variance": (
+        lambda T: T.distributions.VonMises(*T.tensor([0.0, 150.0], dtype=T.float64)).variance.item(),
+        0.0033379952,
+        0.0033389263171720307,
+    ),
+    "kl_divergence(Uniform(0.0, 1.0), ContinuousBernoulli(0.3))": (
+        lambda T: T.distributions.kl_divergence(T.distributions.Uniform(0.0, 1.0), T.distributions.ContinuousBernoulli(0.3)).item(),
+        math.inf,
+        0.029736123,
+    ),
+    "Normal(tensor([1, 2]), 1.5)": (lambda T: float(T.distributions.Normal(T.tensor([1, 2]), 1.5).scale[0]), 1.0, 1.5),
     "amax": (lambda T: _gradient(T, T.amax, [1.0, math.nan])[0], math.nan, 0.0),
     "scatter_reduce`, `index_reduce": (lambda T: _gradient(T, _reduced("amax")(T), [1.0, math.nan])[0], math.nan, 0.0),
     "scatter_reduce(prod)": (
@@ -128,8 +221,11 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
         0.5,
         0.0,
     ),
+    "SGD(momentum=, differentiable=True)": (_through_momentum, 0.0, -0.5),
     "narrow_copy": (lambda T: _gradient(T, lambda x: T.narrow_copy(x, 0, -1, 1), [1.0, 2.0])[1], 0.0, 1.0),
     "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),
+    "nn.CrossMapLRN2d": (lambda T: _gradient(T, _responses(T), [1.0, 2.0, 3.0, 4.0])[0], 1 / 9, 0.07611590007551003),
+    "F.embedding(sparse=True)": (lambda T: _sparsity(T), 1.0, 0.0),
     "linalg.inv(a)": (lambda T: float(T.linalg.inv(T.eye(2)).stride()[-1]), 2.0, 1.0),
     "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),

@@ -63,7 +63,6 @@ TAKEN_THERE = {
     "tt.binary_cross_entropy_with_logits(x, x, reduction=7)": "takes any other number for 0",
     "w.as_subclass(nn.Parameter)": "an instance in its graph (docs/differences.md)",
     "x.grad_dtype = tt.float64": "gives a tensor a gradient of another type",
-    "tt.set_autocast_enabled(True)": "casts from then on",
     "tt.TypedStorage(3)": "memory is an object there",
     'tt.lobpcg(s, method="lanczos")': "takes any word",
     "x.to(tt.uint8) + 300": "wraps (docs/differences.md)",

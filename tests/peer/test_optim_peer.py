@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor as tt
+from tests.peer.optimizers import walk
 
 pytestmark = pytest.mark.peer
 
@@ -216,3 +217,23 @@ def test_hooks_are_called_as_torchs() -> None:
         return seen
 
     assert run(tt) == run(torch)
+
+
+@pytest.mark.filterwarnings("ignore")  # torch's own
+@pytest.mark.parametrize("name", sorted(set(walk.INFOS) - set(walk.ABSENT)))
+def test_pytorchs_own_inputs(name: str) -> None:
+    """Fifty steps with each input of PyTorch's database; with the first of them, each library goes on from the other's state."""
+    inputs = walk.inputs_of(name)
+    said = [f"{what}, {t}: {walk.differs(name, s, t)}" for what, s in inputs for t in walk.BOUNDS]
+    said += [f"{inputs[0][0]}, {t}, exchanged: {walk.differs(name, inputs[0][1], t, exchange=True)}" for t in walk.BOUNDS]
+    assert not [line for line in said if not line.endswith(": ")], said
+
+
+@pytest.mark.parametrize("name", sorted(walk.INFOS))
+def test_pytorchs_own_bad_inputs(name: str) -> None:
+    assert not walk.accepted(name)
+
+
+def test_every_optimizer_is_walked_but_one() -> None:
+    assert len(walk.INFOS) == 15
+    assert set(walk.ABSENT) == {"SparseAdam"}

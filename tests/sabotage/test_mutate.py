@@ -86,11 +86,15 @@ def test_its_own_ops_are_asked_first_and_in_every_type() -> None:
 
 def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
     assert {w.split("/")[0] for w in walks("kernels/parts/launch_rules.py", "gemm_tiles")} == {
-        "conv2d", "conv2d_input", "conv2d_weight", "linear", "matmul",
+        *(f"conv{axes}d{of}" for axes in (1, 2, 3) for of in ("", "_input", "_weight")), "attention", "linear", "matmul",
+        "gru_sequence", "lstm_sequence", "rnn_sequence",
     }  # fmt: skip
+    assert {"conv1d", "conv3d", "linear", "matmul"} < set(ops_reaching(ROOT, "kernels/parts/launch_rules.py", "gemm_tiles")), (
+        "a few, from all over"
+    )
     assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {"dropout", "rand", "randint", "randn", "randperm"}
     tested = [
-        t for stage in stages(ROOT, "kernels/normalization/layer_norm.py", "weight_gradients") if stage.do == "pytest" for t in stage.what
+        t for stage in stages(ROOT, "kernels/normalization/row_kernels.py", "weight_gradients") if stage.do == "pytest" for t in stage.what
     ]
     assert "tests/kernels/test_tiles.py" in tested
     tested = [t for stage in stages(ROOT, "kernels/parts/axes.py", "blocks") if stage.do == "pytest" for t in stage.what]

@@ -55,6 +55,15 @@ def needed_by_name(p: inspect.Parameter | None) -> bool:
     return p is not None and p.kind is inspect.Parameter.KEYWORD_ONLY and p.default is EMPTY
 
 
+def _takes(ours: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call binds."""
+    try:
+        bound(ours, args, kwargs)
+    except TypeError:
+        return False
+    return True
+
+
 def differences(ours: Callable[..., Any], theirs: inspect.Signature, method: bool = False) -> set[str]:
     """What a caller who writes to PyTorch's signature would notice: `name=` is not known, the `default of name`, the `order`, a
     `call by place` or `by keyword` that is refused."""
@@ -73,9 +82,8 @@ def differences(ours: Callable[..., Any], theirs: inspect.Signature, method: boo
     positional_only = tuple(needed.pop(p.name) for p in by_place if p.kind is inspect.Parameter.POSITIONAL_ONLY and p.name in needed)
     for p in named:
         if p.name not in unknown:
-            try:
-                bound(ours, (*lead, *positional_only), {**needed, p.name: Given(p.name)} if not star else {p.name: Given(p.name)})
-            except TypeError:
+            alone, whole = {p.name: Given(p.name)}, {**needed, p.name: Given(p.name)}
+            if not any(_takes(ours, (*lead, *positional_only), names) for names in ([alone, whole] if star else [whole])):
                 found.add("call by keyword")
     leading = _leading(by_place, unknown)
     always = {p.name: Given(p.name) for p in given if needed_by_name(p) and needed_by_name(inspect.signature(ours).parameters.get(p.name))}

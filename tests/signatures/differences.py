@@ -4,22 +4,24 @@ from __future__ import annotations
 
 # The reasons that several functions share.
 MEANT = "None stands for what PyTorch writes out: all dims, the file's generator, matrix indexing, a distance of 1"
+LOSSES = "the stub file only: torch itself gives every loss where it is not given"
 STUB = "the stub file only: torch itself refuses the call"
 FORMS = "one parameter serves two overloads; given by place or by name it comes to the same (calls in tests/tensor/test_keywords.py)"
 PRODUCT_TYPE = "a product in another type than its factors' is for GPUs in PyTorch, too, and not there yet"
-PICKLE = "a checkpoint is a safetensors file, never a pickle, and always mapped into memory"
-CHECKS = "forward mode, batched gradients and the fast mode are not there; nothing else of gradcheck is switched off"
+PICKLE = "a checkpoint is a safetensors file, where objects are pickled in one way, and always mapped into memory"
 GRAPHS = "other threads' calls end no capture here, and a graph keeps the memory that it was captured with"
 SNAPSHOT = "one pool serves all allocations, and no stack traces are kept"
-_BOTH_CHECKS = ("check_batched_grad", "check_grad_dtypes", "check_undefined_grad", "fast_mode", "masked", "nondet_tol")
 BY_NAME = "out= goes by keyword here in every function"
 
 # (names, what is different, why)
 DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.amax torch.amin Tensor.amax Tensor.amin", "default of dim", MEANT),
+    *(("torch.lstm torch.gru torch.rnn_tanh torch.rnn_relu", f"{k}=", "the form for packed data goes by place, as its callers write it") for k in ("data", "batch_sizes")),
+    ("nn.Transformer.__init__ nn.TransformerEncoderLayer.__init__ nn.TransformerDecoderLayer.__init__", "default of activation", "relu in both; the record says \"function\""),
     ("torch.roll Tensor.roll", "default of dims", MEANT),
     ("torch.meshgrid", "default of indexing", MEANT),
     ("torch.gradient", "default of spacing", MEANT),
+    ("torch.avg_pool1d", "default of stride", MEANT),
     ("torch.trapezoid torch.trapz torch.cumulative_trapezoid", "default of dx", MEANT),
     ("utils.data.random_split", "default of generator", MEANT),
     ("torch.std torch.var torch.std_mean torch.var_mean Tensor.std Tensor.var", "default of unbiased", MEANT),
@@ -38,17 +40,15 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.tensor", "call by place", STUB),
     ("Tensor.requires_grad_", "mode=", STUB),
     ("Tensor.random_ Tensor.uniform_", "from_=", "the stub file's name for the keyword `from`, which torch takes, and this library"),
-    ("torch.binary_cross_entropy_with_logits", "default of reduction", "the stub file only: torch itself gives every loss where it is not given"),
-    ("torch.conv2d", "default of padding", "the overload of words says 'valid', which is the other's 0"),
+    ("torch.binary_cross_entropy_with_logits torch.kl_div torch.hinge_embedding_loss torch.margin_ranking_loss", "default of reduction", LOSSES),
+    ("torch.cosine_embedding_loss torch.triplet_margin_loss torch.ctc_loss", "default of reduction", LOSSES),
+    ("torch.conv1d torch.conv2d torch.conv3d", "default of padding", "the overload of words says 'valid', which is the other's 0"),
     *(("torch.nuclear_norm", what, FORMS) for what in ("order", "default of keepdim")),
     ("torch.load torch.save", "pickle_module=", PICKLE),
     ("torch.load", "mmap=", PICKLE),
     ("torch.save", "pickle_protocol=", PICKLE),
     ("torch.load", "default of weights_only", PICKLE),
     ("torch.norm torch.tensordot torch.lu", "call by place", BY_NAME),
-    *(("autograd.gradcheck autograd.gradgradcheck", f"{k}=", CHECKS) for k in _BOTH_CHECKS),
-    *(("autograd.gradcheck", f"{k}=", CHECKS) for k in ("check_backward_ad", "check_batched_forward_grad", "check_forward_ad")),
-    *(("autograd.gradgradcheck", f"{k}=", CHECKS) for k in ("check_fwd_over_rev", "check_rev_over_rev", "gen_non_contig_grad_outputs")),
     ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "check_input_liveness=", GRAPHS),
     ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "default of capture_error_mode", GRAPHS),
     ("cuda.graph.__init__", "enable_annotations=", GRAPHS),

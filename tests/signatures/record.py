@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 from collections.abc import Iterator
@@ -12,8 +13,13 @@ import torch
 import tritensor as tt
 from tests.signatures.of_torch import of_python, overloads
 from tests.signatures.recorded import FILE, written
+from tritensor.paths import names
 
-MODULES = ["nn", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd", "utils.data", "random", "cuda"]
+MODULES = [
+    "nn", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "nn.parallel", "nn.attention", "nn.grad",
+    "optim", "optim.lr_scheduler", "optim.swa_utils", "autograd", "autograd.function", "autograd.functional", "autograd.graph", "autograd.forward_ad", "func",
+    "amp", "cuda.amp", "distributions", "distributions.transforms", "utils.checkpoint", "utils.data", "distributed", "jit", "compiler", "profiler", "random", "cuda",
+]  # fmt: skip
 Found = tuple[str, bool, list[inspect.Signature]]  # a name, whether it is called as a method, PyTorch's overloads
 
 
@@ -49,10 +55,11 @@ def _functional() -> Iterator[Found]:
 
 def _module(name: str) -> Iterator[Found]:
     """Functions of a module, and the constructors and own methods of its classes."""
-    ours, theirs = _at(tt, name), _at(torch, name)
-    for key, a in vars(ours).items():
-        b = getattr(theirs, key, None)
-        if key.startswith("_") or b is None or not getattr(a, "__module__", "").startswith("tritensor") or a is tt.Tensor:
+    ours, theirs = importlib.import_module(f"tritensor.{name}"), importlib.import_module(f"torch.{name}")
+    for key in dict.fromkeys([*vars(ours), *(k for k in names.names_of(name) if hasattr(ours, k))]):
+        a, b = getattr(ours, key), getattr(theirs, key, None)
+        there = (getattr(a, "__module__", None) or "").startswith("tritensor") and "not in tritensor:" not in str(a.__doc__)
+        if key.startswith("_") or b is None or not there or a is tt.Tensor:
             continue
         if inspect.isclass(a) and inspect.isclass(b):
             yield from _class(f"{name}.{key}", a, b)
@@ -67,12 +74,6 @@ def _class(name: str, ours: type, theirs: type) -> Iterator[Found]:
         a, b = getattr(a, "__func__", a), getattr(b, "__func__", b)
         if inspect.isfunction(a) and inspect.isfunction(b) and (seen := of_python(b)) is not None:
             yield f"{name}.{key}", not static, [seen]
-
-
-def _at(root: Any, name: str) -> Any:
-    for part in name.split("."):
-        root = getattr(root, part)
-    return root
 
 
 def lines() -> dict[str, Any]:

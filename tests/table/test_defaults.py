@@ -13,11 +13,12 @@ from tritensor.tensor.publishing.publish import namespaces, public
 OWN: dict[str, dict[str, Any]] = {
     "copy": {"memory_format": tt.contiguous_format},
     "layer_norm": {"axes": 1},
+    "rms_norm": {"axes": 1, "eps": 1e-5},
+    "batch_norm": {"eps": 1e-5},
+    "batch_norm_by": {"eps": 1e-5},
     "embedding": {"padding_idx": None},
-    "sgd_step": {"lr": 0.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0, "nesterov": False, "first": False, "maximize": False},
-    "adam_step": {"lr": 0.0, "step": 0, "weight_decay": 0.0, "decoupled": False, "amsgrad": False, "maximize": False},
-    "adam_count": {"lr": 0.0, "decay": 0.0},
-    "avg_pool2d_spread": {"divisor_override": None},
+    **{name: {"padding_idx": None, "length": None} for name in ("embedding_bag", "bag_tops")},
+    **{name: {"divisor_override": None} for name in ("avg_pool2d_spread", "avg_pool3d_spread")},
     "max_dim": {"keepdim": False},
     "min_dim": {"keepdim": False},
     "cumsum": {"reverse": False},
@@ -30,13 +31,34 @@ OWN: dict[str, dict[str, Any]] = {
     "pivots_to_order": {"inverse": False},
     "var": {"correction": 1},
     **{name: {"called": ""} for name in ("gather", "scatter", "scatter_add", "scatter_reduce")},  # what messages call the function
+    **{name: {"reverse": False} for name in ("lstm_sequence", "gru_sequence")},
+    "rnn_sequence": {"reverse": False, "nonlinearity": "tanh"},
+    "attention": {"causal": False},
+    "hardtanh": {"low": -1.0, "high": 1.0},
+    **{name: {"limit": 0.5} for name in ("hardshrink", "softshrink")},
+    "threshold": {"threshold": 0.0, "value": 0.0},
+    **{
+        name: {"reduction": "mean"} for name in ("bce_with_logits", "kl_div", "kl_div_of_logs", "poisson_nll_of_log")
+    },  # a number at the front door
+    "poisson_nll": {"reduction": "mean", "eps": 1e-8},
     "index_get": {"called": "getitem"},
     "index_put": {"called": "setitem"},
     "index_assign": {"called": "setitem"},
 }
 
 
+STEPS = {
+    "maximize": False,
+    "decay": 0,
+    "weight_decay": 0.0,
+    "nesterov": False,
+    "first": False,
+}  # of the steps of optimizers and their numbers
+
+
 def expected(op: Op, name: str) -> Any:
+    if op.module.endswith("optimizers.steps"):
+        return STEPS[name]
     if name in OWN.get(op.name, {}):
         return OWN[op.name][name]
     f = public.get(op.name) or namespaces["linalg"].get(op.name) or getattr(tt.nn.functional, op.name)

@@ -226,3 +226,14 @@ def test_small_answers() -> None:
     assert repr(tt.strided) == "tritensor.strided"
     assert pickle.loads(pickle.dumps(tt.strided)) is tt.strided
     assert copy.deepcopy(tt.strided) is tt.strided
+
+
+def test_a_tensor_carries_what_scripts_hang_on_it():
+    x = tt.ones(2)
+    x.tag, x.no_decay = ["a"], True
+    for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert (y.tag, y.no_decay) == (["a"], True)
+    assert not hasattr(x + 1, "tag")
+    assert not hasattr(x.detach(), "tag")
+    with pytest.raises(AttributeError, match="other"):
+        x.other  # noqa: B018

@@ -282,3 +282,19 @@ def test_a_state_dict_by_place() -> None:
     assert list(found) == ["a.weight", "a.bias"]
     assert found["a.weight"] is net.weight
     assert list(tt.nn.ParameterDict(parameters={"w": tt.ones(1)}).keys()) == ["w"]
+
+
+def test_names_and_words_are_the_same_once_autocast_was_on() -> None:
+    """It leads functions another way from then on, for the whole process."""
+    with tt.amp.autocast("cpu"):
+        assert tt.matmul(m(), other=m().t()).dtype is tt.bfloat16
+        with pytest.raises(TypeError, match=r"^mm: no keyword 'othr', did you mean 'mat2'|^mm: .*othr"):
+            tt.mm(m(), othr=m())
+    assert tt.acos(x=tt.ones(2)).tolist() == [0, 0]
+    assert tt.sum(m(), axis=0).tolist() == m().sum(0).tolist()
+    assert tt.cumsum(m(), axis=1).tolist() == m().cumsum(1).tolist()
+    assert tt.nn.functional.softmax(m(), axis=1).tolist() == m().softmax(1).tolist()
+    with pytest.raises(TypeError, match=r"^acos: input is a list; give a tensor"):
+        tt.acos(input=[1.0])
+    with pytest.raises(TypeError, match=r"^acos: input missing; acos takes \(input"):
+        tt.acos()

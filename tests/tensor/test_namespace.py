@@ -91,24 +91,24 @@ def test_the_default_generator_is_what_manual_seed_seeds() -> None:
     assert tt.equal(tt.rand(3, generator=tt.default_generator), first)
 
 
-def test_autocast_is_off_and_says_so() -> None:
-    from tritensor.paths import autocast
-
-    with pytest.raises(NotImplementedError, match=r"^set_autocast_enabled: enabled is True, and ops run in the types that they are given"):
-        tt.set_autocast_enabled("cpu", True)
-    with pytest.raises(NotImplementedError, match=r"^set_autocast_cpu_enabled: "):
-        tt.set_autocast_cpu_enabled(True)
-    assert not tt.is_autocast_enabled("cpu")
+def test_autocast_is_asked_and_set() -> None:
     try:
+        tt.set_autocast_enabled("cpu", True)
+        assert tt.is_autocast_cpu_enabled()
+        assert (tt.ones(2, 2) @ tt.ones(2, 2)).dtype is tt.bfloat16
         tt.set_autocast_dtype("cpu", tt.float16)
         assert tt.get_autocast_cpu_dtype() is tt.float16
+        assert (tt.ones(2, 2) @ tt.ones(2, 2)).dtype is tt.float16
         assert tt.amp.autocast("cpu", enabled=False).fast_dtype is tt.float16
         assert tt.get_autocast_gpu_dtype() is tt.float16
         tt.set_autocast_cache_enabled(False)
         assert not tt.is_autocast_cache_enabled()
     finally:
-        autocast._types.clear()
+        tt.set_autocast_cpu_enabled(False)
+        tt.set_autocast_dtype("cpu", tt.bfloat16)
         tt.set_autocast_cache_enabled(True)
+    assert not tt.is_autocast_enabled("cpu")
+    assert (tt.ones(2, 2) @ tt.ones(2, 2)).dtype is tt.float32
     with pytest.raises(tt.DeviceError, match=r"^get_autocast_dtype: 'gpu' is not a device"):
         tt.get_autocast_dtype("gpu")
 

@@ -157,8 +157,8 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "multinomial of infinities": (lambda x: tt.multinomial(tt.full_like(x, float("inf")), 1), RuntimeError, "multinomial: weights must be finite and not negative"),
     "multinomial of negatives": (lambda x: tt.multinomial(x * tt.tensor([1.0, -1.0, 1.0], device=x.device), 1), RuntimeError, "multinomial: weights must be finite and not negative"),
     "multinomial of nothing": (lambda x: tt.multinomial(x * 0, 1), RuntimeError, "with a positive sum"),
-    "dropout above 1": (lambda x: F.dropout(x, 1.5), ValueError, "dropout: p is 1.5; it must be between 0 and 1"),
-    "dropout below 0": (lambda x: F.dropout(x, -0.5), ValueError, "dropout: p is -0.5; it must be between 0 and 1"),
+    "dropout above 1": (lambda x: F.dropout(x, 1.5), ValueError, "dropout: dropout probability has to be between 0 and 1, but got 1.5; give such a p"),
+    "dropout below 0": (lambda x: F.dropout(x, -0.5), ValueError, "dropout: dropout probability has to be between 0 and 1, but got -0.5; give such a p"),
     "cumsum of a matrix": (lambda x: tt.cumsum(x, None), TypeError, "cumsum: dim is missing for a tensor of 2 dims; give dim=0 to 1"),
     "unbiased and correction": (lambda x: x.var(unbiased=True, correction=1), TypeError, "var: "),
     "bytes with a gradient": (lambda x: x.clone().requires_grad_().view(tt.int32), RuntimeError, r"view: reading bytes as another type has no gradient; use detach\(\)"),
@@ -203,7 +203,7 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "numpy with a gradient": (lambda x: x.cpu().clone().requires_grad_().numpy(), RuntimeError, "numpy: "),
     "a capsule with a gradient": (lambda x: x.cpu().clone().requires_grad_().__dlpack__(), BufferError, "dlpack: the tensor requires grad; export .detach"),
     "an array that must not be copied": (lambda x: x.cpu().__array__(np.float64, copy=False), ValueError, "numpy: float32 cannot become float64 without a copy"),
-    "batched gradients": (lambda x: tt.autograd.grad(leaf().sum(), leaf(), is_grads_batched=True), RuntimeError, "grad: is_grads_batched is not supported"),
+    "batched gradients": (lambda x: tt.autograd.grad(leaf().sum(), leaf(), is_grads_batched=True), RuntimeError, "grad: is_grads_batched wants grad_outputs of one more dimension, the first, of one size for all"),
 }  # fmt: skip
 
 

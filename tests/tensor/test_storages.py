@@ -7,6 +7,7 @@ import gc
 import pytest
 
 import tritensor as tt
+from tritensor.errors import GradError
 
 ON = pytest.mark.parametrize("on", ["cpu", "cuda"])
 
@@ -132,3 +133,15 @@ def test_a_diagonal_that_wraps_in_any_layout(rows: int, columns: int) -> None:
     x.fill_diagonal_(1, wrap=True)
     marked = [i * columns + j for i, j in x.nonzero().tolist()]
     assert marked == list(range(0, rows * columns if rows > columns else columns * min(rows, columns), columns + 1))
+
+
+def test_a_parameter_takes_other_memory_under_no_grad() -> None:
+    p, other = tt.nn.Parameter(tt.zeros(3)), tt.ones(2, 2)
+    with pytest.raises(GradError, match="set_: the tensor requires grad"):
+        p.set_(other)
+    with tt.no_grad():
+        p.set_(other)
+    assert p.shape == (2, 2)
+    assert p.requires_grad
+    (p * p).sum().backward()
+    assert p.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]

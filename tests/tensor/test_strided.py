@@ -155,3 +155,10 @@ def test_strides_of_single_elements(on: str) -> None:
 def test_two_spellings_of_the_dims_at_once() -> None:
     with pytest.raises(tt.ShapeError, match="name each"):
         tt.zeros(3, 4).transpose(0, 1, dim0=1)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_strides_of_what_has_no_elements_are_those_of_c_order(on: str) -> None:
+    x = tt.zeros(0, 3, 4, device=on)
+    assert x.stride() == (x + 1).stride() == (12, 4, 1)
+    assert (x.stride(0), x.stride(-1)) == (12, 1)

@@ -41,8 +41,15 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "normalized_shape": lambda: (3,), "pad": lambda: (1, 1), "equation": lambda: "ij,jk->ik", "indices": lambda: (places(),),
     "reduce": lambda: "amax", "train": lambda: True,
 }  # fmt: skip
-# Those of single functions, where these do not fit.
+# What normalises three channels.
+NORMS: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(("mean", "invstd", "weight", "bias", "running_mean", "running_var", "sum_dy", "sum_dy_xmu", "counts"), lambda: tt.ones(3)),
+    **dict.fromkeys(("input_g", "weight_g", "bias_g", "use_input_stats"), lambda: True), "cudnn_enabled": lambda: False,
+    "momentum": lambda: 0.1, "eps": lambda: 1e-5, "num_groups": lambda: 3, "count": lambda: tt.tensor([3]),
+}  # fmt: skip
+# Those of single functions, where these do not fit; an optional argument named here is given as well.
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
+    "bilinear": {"weight": lambda: tt.ones(2, 3, 3)},
     "bmm": {"self": lambda: tt.ones(3, 3, 3), "input": lambda: tt.ones(3, 3, 3)},
     "conv2d": {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)},
     **{k: {"input": lambda: tt.ones(1, 1, 3, 3)} for k in ("grid_sampler", "grid_sampler_2d")},
@@ -74,6 +81,59 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "ormqr": {"tau": lambda: tt.ones(3)},
     "float_power_": {"self": lambda: m().double()},
+    **dict.fromkeys(("conv3d", "conv_transpose3d"), dict.fromkeys(("input", "weight"), lambda: tt.ones(2, 2, 2, 2, 2))),
+    **dict.fromkeys(("conv_transpose1d", "conv_tbc"), dict.fromkeys(("input", "weight"), lambda: tt.ones(2, 2, 2)) | {"bias": lambda: tt.ones(2)}),
+    "conv_transpose2d": dict.fromkeys(("input", "weight"), lambda: tt.ones(2, 2, 2, 2)),
+    "convolution": {
+        **dict.fromkeys(("input", "weight"), lambda: tt.ones(2, 2, 2)), "bias": lambda: tt.ones(2), "groups": lambda: 1,
+        **dict.fromkeys(("stride", "dilation"), lambda: (1,)), **dict.fromkeys(("padding", "output_padding"), lambda: (0,)),
+        "transposed": lambda: False,
+    },
+    **{k: {"input": lambda: tt.ones(2, 3, 4, 4), "size": lambda: 2} for k in ("dropout2d", "dropout3d", "local_response_norm")},
+    **{k: {"input": lambda n=n: tt.ones(1, 1, *(4,) * n), "norm_type": lambda: 2} for n, k in enumerate(("lp_pool1d", "lp_pool2d", "lp_pool3d"), 1)},
+    **{
+        k: {"input": lambda n=n: tt.ones(1, 1, *(2,) * n), "indices": lambda n=n: tt.arange(2**n).reshape(1, 1, *(2,) * n), "kernel_size": lambda: 2}
+        for n, k in enumerate(("max_unpool1d", "max_unpool2d", "max_unpool3d"), 1)
+    },
+    **{
+        f"fractional_max_pool{n}d{end}": {"input": lambda n=n: tt.ones(1, 1, *(4,) * n), "kernel_size": lambda: 2, "output_size": lambda: 2}
+        for n in (2, 3) for end in ("", "_with_indices")
+    },
+    "group_norm": NORMS,
+    "instance_norm": NORMS | {"input": lambda: tt.ones(2, 3, 4)},
+    **dict.fromkeys(("batch_norm_backward_elemt", "batch_norm_backward_reduce", "batch_norm_elemt", "batch_norm_update_stats"), NORMS),
+    "batch_norm": NORMS | {"training": lambda: True},
+    "avg_pool3d": {"input": lambda: tt.ones(1, 1, 4, 4, 4)},
+    "poisson_nll_loss": {"log_input": lambda: False},
+    **dict.fromkeys(("batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"), NORMS | {"mean": m, "invstd": m, "count": lambda: 3}),
+    "gru_cell": dict.fromkeys(("w_ih", "w_hh"), lambda: tt.ones(9, 3)),
+    "embedding": {"input": places, "indices": places},
+    "embedding_bag": {"input": places, "indices": places, "offsets": lambda: tt.tensor([0, 1])},
+    "cosine_embedding_loss": {"target": lambda: tt.ones(3)},
+    "multi_margin_loss": {"target": places},
+    "linear_cross_entropy": {"target": places},
+    "F.kl_div": {"reduction": lambda: "sum"},
+    "ctc_loss": {
+        "log_probs": lambda: tt.zeros(3, 2, 3), "targets": lambda: tt.ones(2, 2).long(), "input_lengths": lambda: (3, 3), "target_lengths": lambda: (1, 2),
+    },
+    "scaled_dot_product_attention": {"value": m},
+    "multi_head_attention_forward": {
+        "value": m, "embed_dim_to_check": lambda: 3, "num_heads": lambda: 1, "in_proj_weight": lambda: tt.ones(9, 3),
+        "in_proj_bias": lambda: tt.ones(9), "add_zero_attn": lambda: False, "dropout_p": lambda: 0.0, "out_proj_bias": lambda: tt.ones(3),
+        **dict.fromkeys(("bias_k", "bias_v"), lambda: tt.ones(1, 1, 3)),
+    },
+}  # fmt: skip
+# What else one argument needs to be looked at: (function, argument) -> the others.
+ALSO: dict[tuple[str, str], dict[str, Any]] = {
+    **{
+        ("multi_head_attention_forward", f"{k}_proj_weight"): {
+            "use_separate_proj_weight": True,
+            **{f"{other}_proj_weight": tt.ones(3, 3) for other in "qkv"},
+        }
+        for k in "qkv"
+    },
+    **{("multi_head_attention_forward", f"static_{k}"): {"bias_k": None, "bias_v": None} for k in "kv"},
+    **{(f"fractional_max_pool{n}d{end}", "output_ratio"): {"output_size": None} for n in (2, 3) for end in ("", "_with_indices")},
 }
 # What is taken where a tensor is meant, and is no mistake: (function, argument).
 TAKEN = {
@@ -106,14 +166,16 @@ def _cases() -> Iterator[Any]:
 
 def _call(name: str, f: Callable[..., Any], method: bool, wrong: inspect.Parameter, given: Any) -> Any:
     parameters = list(inspect.signature(f).parameters.values())[method:]
-    own, kwargs = OWN.get(name, {}), {}
+    bare, kwargs = name.removeprefix("F."), {}
+    own = OWN.get(name, OWN.get(bare, {}))
     for p in parameters:
-        if p is not wrong and p.name != wrong.name and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+        needed = p.default is p.empty or p.name in own
+        if p.name != wrong.name and needed and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             kwargs[p.name] = {**OTHERS, **own}.get(p.name, m)()
     lead = (own.get("self", m)(),) if method else ()
     if wrong.kind is wrong.VAR_POSITIONAL:
         return f(*lead, *kwargs.values(), given)
-    return f(*lead, **kwargs, **{wrong.name: given})
+    return f(*lead, **{**kwargs, **ALSO.get((bare, wrong.name), {}), wrong.name: given})
 
 
 @pytest.mark.parametrize(("name", "f", "method", "p"), list(_cases()))
@@ -124,7 +186,7 @@ def test_an_argument_that_is_no_tensor_is_named(name: str, f: Callable[..., Any]
         if (given is None and (p.default is None or "None" in str(p.annotation).split(" | "))) or (bare, p.name) in TAKEN:
             continue
         with pytest.raises(TypeError) as caught:
-            _call(bare, f, method, p, given)
+            _call(name, f, method, p, given)
         text = str(caught.value)
         assert any(text.startswith(f"{k}: ") for k in known), f"{kind}: {text}"
         assert p.name in text, f"{kind}: {text}"
@@ -208,17 +270,17 @@ def _of_functional() -> Iterator[Any]:
         if inspect.isfunction(f) and f.__module__.startswith(F.__name__) and name[0] != "_":
             for p in inspect.signature(f).parameters.values():
                 ignored = p.name in ("dtype", "_stacklevel", "size_average", "reduce", "out", "norm_type")
-                if not ignored and not isinstance(p.default, bool):  # of a flag a list is true
+                if not ignored and "bool" not in (type(p.default).__name__, str(p.annotation)):  # of a flag a list is true
                     yield pytest.param(name, f, p.name, id=f"{name}-{p.name}")
 
 
 @pytest.mark.parametrize(("name", "f", "wrong"), list(_of_functional()))
 def test_every_argument_of_a_layers_function(name: str, f: Callable[..., Any], wrong: str) -> None:
     """A list that holds what no argument does: function and argument are named, in place as well."""
-    own = {**OTHERS, **OWN.get(name, {})}
+    own = OWN.get(f"F.{name}", OWN.get(name, {}))
     ps = inspect.signature(f).parameters
-    given = {p.name: own.get(p.name, m)() for p in ps.values() if p.default is p.empty}
-    if "pool" in name or name in ("unfold", "grid_sample") or name.startswith(("interpolate", "upsample")):
+    given = {p.name: {**OTHERS, **own}.get(p.name, m)() for p in ps.values() if p.default is p.empty or p.name in own}
+    if ("pool" in name and not own) or name in ("unfold", "grid_sample") or name.startswith(("interpolate", "upsample")):
         given["input"] = tt.ones(1, 1, 4, 4)[(0,) * ("1d" in name)][(None,) * ("3d" in name)]
     if name == "upsample_bilinear" or wrong == "recompute_scale_factor":
         given["input"] = tt.ones(1, 1, 4, 4)
@@ -230,15 +292,13 @@ def test_every_argument_of_a_layers_function(name: str, f: Callable[..., Any], w
         given |= {"input": tt.ones(1, 4, 4), "output_size": 3, "kernel_size": 2}
     if name == "unfold":
         given["kernel_size"] = 2
-    if name == "bilinear":
-        given["weight"] = tt.ones(2, 3, 3)
-    if name in ("embedding", "one_hot"):
+    if name == "one_hot":
         given[next(iter(ps))] = places()
     if name == "cross_entropy":
         given["target"] = places()
     for inplace in {False, "inplace" in ps}:
         with pytest.raises((TypeError, ValueError)) as caught:
-            f(**{**given, wrong: ["a"], **({"inplace": True} if inplace else {})})
+            f(**{**given, **ALSO.get((name, wrong), {}), wrong: ["a"], **({"inplace": True} if inplace else {})})
         assert str(caught.value).startswith(f"{name}: "), caught.value
         assert wrong in str(caught.value)
 

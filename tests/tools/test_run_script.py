@@ -39,7 +39,7 @@ import numpy
 if hasattr(torch, "sspaddmm"):
     print("cannot be")
 def later():
-    return torch.nn.CrossMapLRN2d(3), torch.sparse.sum, numpy.nothing_at_all
+    return torch.nn.qat(), torch.sparse.sum, numpy.nothing_at_all
 print(torch.__version__, torch.version.__version__, torch.Tensor.__name__)
 x = torch.ones(3)
 try:
@@ -100,7 +100,7 @@ def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None
     listed = done.stderr.splitlines()[done.stderr.splitlines().index("tritensor.run: 5 names of torch that tritensor has not:") + 1 :]
     assert listed == [
         "  reached.py:4: torch.sspaddmm",
-        "  reached.py:7: torch.nn.CrossMapLRN2d (not reached)",
+        "  reached.py:7: torch.nn.qat (not reached)",
         "  reached.py:7: torch.sparse (not reached)",
         "  reached.py:11: torch.Tensor.to_mkldnn",
         "  reached.py:18: torch.distributed.fsdp",
@@ -140,15 +140,15 @@ def test_within_the_door_imports_are_answered_and_after_it_they_are_as_before() 
 def test_what_is_read_in_the_source(tmp_path: Path) -> None:
     source = tmp_path / "s.py"
     source.write_text(
-        "import torch as T, torch.nn.functional as F\nfrom torch.nn.modules.linear import Linear, NonDynamicallyQuantizableLinear\n"
-        "T.ones(2).sspaddmm; F.relu; F.fractional_max_pool3d(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
+        "import torch as T, torch.nn.functional as F\nfrom torch.nn.functional import linear, scaled_grouped_mm\n"
+        "T.ones(2).sspaddmm; F.relu; F.scaled_mm(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
         "torch.sspaddmm\nT.nn.functional.relu.nothing\n"
     )
     found = [(p.line, p.name) for p in in_source(str(source))]
     assert found == [
-        (2, "torch.nn.modules.linear.NonDynamicallyQuantizableLinear"),
+        (2, "torch.nn.functional.scaled_grouped_mm"),
         (3, "torch.Tensor.to_mkldnn"),
-        (3, "torch.nn.functional.fractional_max_pool3d"),
+        (3, "torch.nn.functional.scaled_mm"),
     ]
     source.write_text("x = (\n")
     assert in_source(str(source)) == []

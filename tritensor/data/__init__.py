@@ -9,6 +9,7 @@ from tritensor.data.dataset import Subset as Subset
 from tritensor.data.dataset import TensorDataset as TensorDataset
 from tritensor.data.dataset import random_split as random_split
 from tritensor.data.distributed import DistributedSampler as DistributedSampler
+from tritensor.data.length_buckets import LengthBucketSampler as LengthBucketSampler
 from tritensor.data.loader import DataLoader as DataLoader
 from tritensor.data.loader import get_worker_info as get_worker_info
 from tritensor.data.sampler import BatchSampler as BatchSampler

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator, Sized
 
 from tritensor.data.order import permutation
 from tritensor.data.sampler import Sampler
+from tritensor.errors import ArgumentError
 from tritensor.random import Generator
 
 
@@ -15,7 +17,9 @@ class DistributedSampler(Sampler[int]):
 
     The last indices are given twice, or left out with drop_last, so that all ranks read as many.
 
-    Raises ValueError for a rank that is not in [0, num_replicas), RuntimeError where either is left out: there is no process group to ask.
+    num_replicas and rank are the process group's where they are left out.
+
+    Raises ValueError for a rank that is not in [0, num_replicas), and where either is left out and there is no process group to ask.
     """
 
     def __init__(
@@ -28,7 +32,15 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: there is no process group to ask; give num_replicas and rank")
+            group = importlib.import_module("tritensor.distributed")  # few programs need it
+            if not group.is_initialized():
+                raise ArgumentError(
+                    "DistributedSampler: no process group has been initialised; give num_replicas and rank, or init_process_group first"
+                )
+            num_replicas = group.get_world_size() if num_replicas is None else num_replicas
+            rank = group.get_rank() if rank is None else rank
+        assert num_replicas is not None
+        assert rank is not None
         if not 0 <= rank < num_replicas:
             raise ValueError(f"DistributedSampler: rank {rank} is not between 0 and num_replicas - 1 = {num_replicas - 1}")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank

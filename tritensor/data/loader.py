@@ -127,18 +127,26 @@ class DataLoader:
             raise ValueError("DataLoader: drop_last needs batches; give a batch_size")
 
     def __iter__(self) -> Iterator[Any]:
-        return map(pinned, self._batches()) if self._pins else self._batches()
-
-    def _batches(self) -> Iterator[Any]:
         if self._streams:
-            return self._stream()
+            return map(pinned, self._stream()) if self._pins else self._stream()
+        return map(self._reader(), self._index_sampler)
+
+    @property
+    def _index_sampler(self) -> Iterable[Any]:
+        """What says which samples come next: lists of indices, or single ones."""
+        found = self.sampler if self.batch_sampler is None else self.batch_sampler
+        assert found is not None, "an IterableDataset has no indices"
+        return found
+
+    def _reader(self) -> Callable[[Any], Any]:
+        """What makes a batch of what the index sampler gives."""
+        dataset, collate, whole = self.dataset, self.collate_fn, None
         if self.batch_sampler is None:
-            assert self.sampler is not None
-            return (self.collate_fn(self.dataset[i]) for i in self.sampler)
-        whole = batch_reader(self.dataset) if self.collate_fn is default_collate else None
-        if whole is not None:
-            return (whole(indices) for indices in self.batch_sampler)
-        return (self.collate_fn(samples_of(self.dataset, indices)) for indices in self.batch_sampler)
+            read: Callable[[Any], Any] = lambda index: collate(dataset[index])  # noqa: E731
+        else:
+            whole = batch_reader(dataset) if collate is default_collate else None
+            read = whole if whole is not None else lambda indices: collate(samples_of(dataset, indices))
+        return (lambda indices: pinned(read(indices))) if self._pins else read
 
     def _stream(self) -> Iterator[Any]:
         samples = iter(self.dataset)
@@ -152,7 +160,7 @@ class DataLoader:
     def __len__(self) -> int:
         """Batches in an epoch. Raises TypeError where the dataset or sampler has no length."""
         if not self._streams:
-            return len(self.sampler if self.batch_sampler is None else self.batch_sampler)  # type: ignore[arg-type]
+            return len(self._index_sampler)  # type: ignore[arg-type]
         n = len(self.dataset)
         if self.batch_size is None:
             return n

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tritensor.random import Generator
 from tritensor.tensor.functions.creation.random import rand, randint, randperm
+
+_DRAWN = 1 << 14
 
 
 def permutation(n: int, generator: Generator | None) -> list[int]:
@@ -13,9 +17,10 @@ def permutation(n: int, generator: Generator | None) -> list[int]:
     return randperm(n, generator=generator).tolist()
 
 
-def choices(n: int, count: int, generator: Generator | None) -> list[int]:
-    """`count` independent draws from 0 to n - 1."""
-    return randint(0, n, (count,), generator=generator).tolist() if count else []
+def choices(n: int, count: int, generator: Generator | None) -> Iterator[int]:
+    """`count` independent draws from 0 to n - 1, some at a time: programs that stop by themselves ask for any number of them."""
+    for first in range(0, count, _DRAWN):
+        yield from randint(0, n, (min(_DRAWN, count - first),), generator=generator).tolist()
 
 
 def weighted(weights: list[float], count: int, replacement: bool, generator: Generator | None) -> list[int]:

@@ -10,12 +10,13 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, settled
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Version, new_node
+from tritensor.autograd.node import Version, calls_new_node, new_node
 from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
 from tritensor.dispatch.road import apply
 from tritensor.errors import DTypeError
+from tritensor.layers import entries, running
 from tritensor.replay import Corner, keep_view, named_part
 from tritensor.strides import CONTIGUOUS
 from tritensor.table import Op, Ops, Spec
@@ -303,12 +304,17 @@ def _fastest(op: Op) -> Callable[..., Any]:
     if _has_plain(op):
         return _plain_lane(op)
 
+    draws = not op.inputs and "seed" in op.attrs
+
     @wrapper
     def call(*inputs: Any, **attrs: Any) -> Any:
+        if draws and running.levels:
+            return entries.draw(op, attrs)
         return apply(op, *inputs, **attrs)
 
     return call
 
 
+calls_new_node(globals())
 Ops.bind = staticmethod(bind)  # type: ignore[assignment]
 Proven.bind = staticmethod(lambda op: _single_lane(op, proven=True))  # type: ignore[assignment]

@@ -48,6 +48,8 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
                 outs[i].version = Version()
             held.append((arrays[i], outs[i].version))
         node.outputs = tuple(held)
+    if state.watch is not None:
+        state.watch(node)
     if len(outs) == 1:
         outs[0].node = node
         outs[0].tracked = True

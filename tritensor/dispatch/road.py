@@ -14,6 +14,7 @@ from tritensor.cuda import device_errors
 from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.errors import DeviceError
+from tritensor.layers import LayerArray, entries
 from tritensor.table import Op, registry
 
 _SCALARS = (bool, int, float, complex)
@@ -42,8 +43,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     if op.promote is not None:
         inputs = _promoted(op, inputs)
     arrays = []
-    cuda = None
-    host = wanted = False
+    cuda, host, wanted = None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
             a = x.array
@@ -52,10 +52,11 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
                     raise _mixed_devices(op, inputs)
+            elif type(a) is LayerArray:
+                return entries.run(op, inputs, attrs)
             else:
                 host = True
-            if x.tracked:
-                wanted = True
+            wanted = x.tracked or wanted
             arrays.append(a)
         elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS) and not isinstance(x, np.generic)):
             arrays.append(x)

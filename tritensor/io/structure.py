@@ -8,12 +8,13 @@ The JSON is a list of containers, the outermost first, each a list `[kind, membe
 
 A value is null, a boolean, a number or a string as JSON has them, or an object with one entry: {"at": n} is the n-th container,
 {"tensor": name} a tensor; float, int, complex, bytes, numpy, dtype and device hold what JSON cannot say.
-Nothing is looked up but named tuples' classes, and those only in modules that the program has imported by itself.
+Nothing is looked up but named tuples' classes, in modules that the program has imported by itself and in return_types.
 """
 
 from __future__ import annotations
 
 import base64
+import importlib
 import json
 import math
 import reprlib
@@ -313,7 +314,7 @@ def _named(container: list[Any], count: int) -> Any:
     fields = [_text(f) for f in _listed(container[3])]
     if len(fields) != count:
         raise ValueError(f"the named tuple {name} has {len(fields)} fields and {count} values")
-    found: Any = sys.modules.get(module)
+    found: Any = importlib.import_module(module) if module == "tritensor.return_types" else sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, "__dict__", {}).get(part)  # not getattr: a module's own __getattr__ would run
     if isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == tuple(fields):

@@ -97,7 +97,7 @@ def pinv(A: Tensor, rcond: Any = None, hermitian: _builtins.bool = False, *, ato
 def qr(A: Tensor, mode: _builtins.str = 'reduced', *, out: Tensor | None = None) -> Any:
     """(Q, R) with A = Q R, A (..., m, n), Q's columns orthonormal, R upper triangular."""
 
-def slogdet(input: Tensor, *, out: Tensor | None = None) -> Any:
+def slogdet(A: Tensor, *, out: Tensor | None = None) -> Any:
     """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
 
 def solve(A: Tensor, B: Tensor, *, left: _builtins.bool = True, out: Tensor | None = None) -> Tensor:

@@ -16,12 +16,13 @@ import platform
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import triton
-from triton.runtime.cache import get_cache_manager
+from triton.runtime.cache import CacheManager, get_cache_manager
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 # The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).
@@ -31,6 +32,7 @@ _LEVELS = {
 }
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
 _PATIENCE = 120  # seconds that the trial may take
+_DIGEST = hashlib.sha256().digest_size
 _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
 
@@ -56,8 +58,8 @@ def refusal() -> str:
         return "TRITENSOR_NATIVE=0"
     if processor() is None:
         return f"a processor that is not x86-64 with AVX2: {platform.machine()}"
-    kept = get_cache_manager(_key("probe", _PROBE))
-    if kept.get_file("works") is None:
+    kept = _cache(_key("probe", _PROBE))
+    if kept is None or kept.get_file("works") is None:
         command = "from tritensor.native import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         try:
@@ -69,12 +71,32 @@ def refusal() -> str:
         if done.returncode:
             return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
         with contextlib.suppress(OSError):  # where nothing can be kept, each process tries anew
-            kept.put("", "works", binary=False)
+            if kept is not None:
+                kept.put("", "works", binary=False)
     return ""
 
 
 def _key(kind: str, text: str) -> str:
     return hashlib.sha256("\n".join((kind, triton.__version__, processor() or "", text)).encode()).hexdigest()
+
+
+def _cache(key: str) -> CacheManager | None:
+    """Triton's cache for a key; None where its folder cannot be made: what is compiled then serves this process alone."""
+    try:
+        return get_cache_manager(key)
+    except OSError:
+        return None
+
+
+_compiling = threading.Lock()  # LLVM's linker serves one caller at a time
+
+
+def _unlock_in_child() -> None:
+    global _compiling
+    _compiling = threading.Lock()  # the thread that held it is not in the child
+
+
+os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 @functools.cache
@@ -96,24 +118,42 @@ def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
     return assembled, amd.link_hsaco  # LLVM's linker, which takes any machine's objects
 
 
+def _seal(key: str, library: bytes) -> bytes:
+    """What stands behind a kept library: a loader maps a file that was cut short as readily as a whole one, and ends the process when it runs."""
+    return hashlib.sha256(key.encode() + library).digest()
+
+
+def _kept(key: str, path: str | None) -> Any:
+    """The function of a library that was kept whole for this key; None where there is none."""
+    if path is None:
+        return None
+    try:
+        held = Path(path).read_bytes()
+        if held[-_DIGEST:] == _seal(key, held[:-_DIGEST]):
+            return ctypes.CDLL(path).run
+    except OSError:  # removed in between, or in a folder that nothing may be run from
+        return None
+    return None
+
+
 def build(text: str) -> Any:
     """The function `run` of a module in LLVM's intermediate language, without types of arguments."""
-    kept = get_cache_manager(_key("library", text))
-    path = kept.get_file("run.so")
-    if path is not None:
-        try:
-            return ctypes.CDLL(path).run
-        except OSError:  # cut short by a full disk, say: it is made anew
-            Path(path).unlink(missing_ok=True)
+    key = _key("library", text)
+    cache = _cache(key)
+    found = _kept(key, None if cache is None else cache.get_file("run.so"))
+    if found is not None:
+        return found
     assembled, linked = _backend()
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "run.o"), Path(folder, "run.so")
-        source.write_bytes(assembled(text))
-        linked(str(source), str(target))
-        try:
-            path = kept.put(target.read_bytes(), "run.so", binary=True)
-        except OSError:  # a folder that cannot be written: the library serves this process alone
-            path = str(target)
+        with _compiling:
+            source.write_bytes(assembled(text))
+            linked(str(source), str(target))
+        library = target.read_bytes()
+        path = str(target)
+        with contextlib.suppress(OSError):  # a folder that cannot be written: the library serves this process alone
+            if cache is not None:
+                path = cache.put(library + _seal(key, library), "run.so", binary=True)
         return ctypes.CDLL(path).run
 
 

@@ -108,9 +108,13 @@ def _multiple(x: Lane) -> tuple[Lane, Lane]:
 
 
 def exp(x: Lane) -> Lane:
-    x = _within(x, *_EXP_ENDS[x.kind])
+    low, high = _EXP_ENDS[x.kind]
+    gone = x < low
+    x = choice(
+        gone, 0.0, choice(x > high, high, x)
+    )  # NaN stays; masks are full of -inf, and arithmetic on what has no exponent of its own is slow
     k, r = _multiple(x)
-    return _scaled(_rise(r) + 1.0, k.to(_INTEGER[x.kind]))
+    return choice(gone, 0.0, _scaled(_rise(r) + 1.0, k.to(_INTEGER[x.kind])))
 
 
 def exp2(x: Lane) -> Lane:

@@ -166,7 +166,8 @@ class Lane:
         return self._arithmetic("", "ashr", other)
 
     def to(self, kind: str) -> Lane:
-        """As another kind: floats round to nearest, floats to integers truncate (and must fit)."""
+        """As another kind: floats round to nearest, floats to integers truncate. What does not fit, NaN too, becomes some integer: frozen, since without
+        that LLVM may take whatever is made of it, a NaN times a power of two, for anything."""
         if kind == self.kind:
             return self
         kinds = self.kind[0], kind[0]
@@ -177,7 +178,8 @@ class Lane:
         }  # fmt: skip
         if kinds not in known:
             raise NotStraightError(f"lanes of {self.kind} as {kind}")
-        return self.code.emit(kind, f"{known[kinds]} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+        y = self.code.emit(kind, f"{known[kinds]} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
+        return self.code.emit(kind, f"freeze {self.code.type(kind)} {y.name}") if kinds == ("f", "i") else y
 
     def unsigned(self, kind: str) -> Lane:
         """An integer as a wider one, its sign's bit a digit."""

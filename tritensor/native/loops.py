@@ -119,9 +119,9 @@ def lies(x: np.ndarray, order: str) -> bool:
     return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
 
 
-def many_floats(x: np.ndarray) -> bool:
-    """Whether loops over rows take an array: C-ordered, floating, of many elements."""
-    return x.size >= MANY and x.dtype.kind in "fV" and x.dtype in STORED and x.flags.c_contiguous
+def many_floats(x: np.ndarray, least: int = MANY) -> bool:
+    """Whether loops over rows take an array: C-ordered, floating, of at least so many elements."""
+    return x.size >= least and x.dtype.kind in "fV" and x.dtype in STORED and x.flags.c_contiguous
 
 
 class _Module(NamedTuple):
@@ -173,10 +173,10 @@ def leaving(y: Lane, dtype: np.dtype) -> Lane:
     return kept.unsigned_shift(16).to("i16")
 
 
-def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], results: int, kind: str) -> tuple[str, bool]:
+def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], results: int, kind: str, thinner: int = 1) -> tuple[str, bool]:
     """The module of a loop over arrays of these types, those of the results first: whole vectors, then the rest through room for one on the stack.
-    And whether it may give up."""
-    m = _Module(formula, types, results, kind, _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1))
+    And whether it may give up. `thinner` divides the lanes of one turn, for formulas that keep many values."""
+    m = _Module(formula, types, results, kind, _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1) // thinner)
     (main, made), (rest, made_last) = m.body("v"), m.body("r")
     never = main.constant(0, "b1")
     hard, rest_hard = (never if code.hard is None else code.hard for code in (main, rest))
@@ -185,7 +185,6 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
     inputs = arrays[results:]
     size = {i: types[i].itemsize for i in arrays}  # type: ignore[union-attr]
     numbers = [i for i, t in enumerate(types) if t is None]
-    copy = "call void @llvm.memcpy.p0.p0.i64(ptr"
     parts = [
         *sorted(main.declared | rest.declared),
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
@@ -212,21 +211,7 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
         "  %left = sub i64 %n, %whole",
         "  %none = icmp eq i64 %left, 0",
         "  br i1 %none, label %done, label %last",
-        "last:",
-        *[
-            f"  %d{i} = mul i64 %whole, {size[i]}\n  %b{i} = getelementptr i8, ptr %p{i}, i64 %d{i}\n  %s{i} = mul i64 %left, {size[i]}"
-            for i in arrays
-        ],
-        *[f"  store {m.vector(i)} zeroinitializer, ptr %room{i}, align 64" for i in inputs],
-        *[f"  {copy} %room{i}, ptr %b{i}, i64 %s{i}, i1 false)" for i in inputs],
-        *[f"  %r_in{i} = load {m.vector(i)}, ptr %room{i}, align 64" for i in inputs],
-        *rest.lines,
-        *[
-            f"  store {m.vector(i)} {made_last[i]}, ptr %room{i}, align 64\n  {copy} %b{i}, ptr %room{i}, i64 %s{i}, i1 false)"
-            for i in outs
-        ],
-        f"  %lastmet = or {truths} %all, {rest_hard.name}",
-        "  br label %done",
+        *_last(m, rest.lines, made_last, rest_hard.name),
         "done:",
         f"  %found = phi {truths} [%all, %tail], [%lastmet, %last]",
         f"  %bits = bitcast {truths} %found to i{m.width}",
@@ -236,6 +221,39 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
         "}",
     ]
     return "\n".join(parts) + "\n", main.hard is not None
+
+
+def _last(m: _Module, lines: list[str], made: list[str], hard: str) -> list[str]:
+    """The elements behind the last whole vector, by way of room for one; `%lastmet`: whether a lane that is an element cannot be computed."""
+    arrays, truths, copy = m.arrays(), f"<{m.width} x i1>", "call void @llvm.memcpy.p0.p0.i64(ptr"
+    outs, inputs = range(m.results), arrays[m.results :]
+    size = {i: m.types[i].itemsize for i in arrays}  # type: ignore[union-attr]
+    return [
+        "last:",
+        *[
+            f"  %d{i} = mul i64 %whole, {size[i]}\n  %b{i} = getelementptr i8, ptr %p{i}, i64 %d{i}\n  %s{i} = mul i64 %left, {size[i]}"
+            for i in arrays
+        ],
+        *[f"  store {m.vector(i)} zeroinitializer, ptr %room{i}, align 64" for i in inputs],
+        *[f"  {copy} %room{i}, ptr %b{i}, i64 %s{i}, i1 false)" for i in inputs],
+        *[f"  %r_in{i} = load {m.vector(i)}, ptr %room{i}, align 64" for i in inputs],
+        *lines,
+        *[f"  store {m.vector(i)} {made[i]}, ptr %room{i}, align 64\n  {copy} %b{i}, ptr %room{i}, i64 %s{i}, i1 false)" for i in outs],
+        *_inside(m),
+        f"  %lasthard = and {truths} %inside, {hard}",
+        f"  %lastmet = or {truths} %all, %lasthard",
+        "  br label %done",
+    ]
+
+
+def _inside(m: _Module) -> list[str]:
+    """Which lanes of the last vector are elements: what lies behind them is 0, with which a formula may be unable to do anything."""
+    places = f"<{m.width} x i64>"
+    return [
+        f"  %leftone = insertelement {places} poison, i64 %left, i64 0",
+        f"  %lefts = shufflevector {places} %leftone, {places} poison, <{m.width} x i32> zeroinitializer",
+        f"  %inside = icmp slt {places} <{', '.join(f'i64 {k}' for k in range(m.width))}>, %lefts",
+    ]
 
 
 def _spread(i: int, m: _Module) -> list[str]:

@@ -6,9 +6,9 @@ import sys
 
 from tritensor.paths.absent import mark_methods
 from tritensor.paths.einops_backend import register
-from tritensor.paths.finder import FINDER, Path, door
+from tritensor.paths.finder import FINDER, LateDoors, Path, door
 
-# Modules of our own that PyTorch has under the same path, as far as the front door has loaded them.
+# Modules of our own that PyTorch has under the same path: what one of them has not is looked up among PyTorch's names.
 SHARED = [
     "autograd",
     "autograd.function",
@@ -22,6 +22,7 @@ SHARED = [
     "nn",
     "nn.functional",
     "nn.init",
+    "nn.parallel",
     "nn.parameter",
     "nn.utils",
     "nn.utils.clip_grad",
@@ -40,6 +41,7 @@ SHARED = [
     "utils",
     "utils.data",
     "utils.checkpoint",
+    "distributed",
     "distributions",
     "func",
 ]
@@ -52,10 +54,14 @@ NAMED_TWICE = ("autograd.gradcheck", "nn.utils.spectral_norm", "nn.utils.weight_
 def install() -> None:
     """Open the paths: imports that no file answers, attributes that a module has not, methods that Tensor has not. Called once, by the front door."""
     sys.meta_path.append(FINDER)
+    late = set()
     for path in SHARED:
         module = sys.modules.get("tritensor." + path)
-        if module is not None and "__getattr__" not in vars(module):
+        if module is None:
+            late.add("tritensor." + path)
+        elif "__getattr__" not in vars(module):
             module.__getattr__ = door(path)  # type: ignore[method-assign]
+    sys.meta_path.insert(0, LateDoors(late))
     for path in NAMED_TWICE:
         sys.modules.setdefault("tritensor." + path, Path(path))
     mark_methods()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tritensor.paths import names
+from tritensor.paths.taught import lesson
 from tritensor.tensor.core import Tensor
 
 # Called with (path, name, frame) before the error: `python -m tritensor.run` notes where a script asked for what.
@@ -32,14 +33,7 @@ ELSEWHERE = (
 )
 # What serves the same end under another name.
 INSTEAD = {
-    ("", "compile"): "cuda.graph, which captures a whole step",
-    ("", "vmap"): "broadcasting: ops take leading dimensions",
     ("onnx", "export"): "save(model.state_dict(), file)",
-    ("nn", "SyncBatchNorm"): "nn.LayerNorm",
-    ("optim", "RMSprop"): "optim.Adam",
-    ("optim", "Adagrad"): "optim.Adam",
-    ("optim", "LBFGS"): "optim.Adam",
-    ("utils.checkpoint", "checkpoint"): "autograd.Function",
     **{
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
         for kind in (
@@ -93,8 +87,10 @@ def refuse_module(path: str) -> NoReturn:
     above, _, name = path.rpartition(".")
     for listen in listeners:
         listen(above, name, asking())
+    said = lesson(path, "")
     raise AbsentModuleError(
-        f"No module named 'tritensor.{path}': torch {names.VERSION} has torch.{path}, tritensor has none of its names",
+        f"No module named 'tritensor.{path}': torch {names.VERSION} has torch.{path}, tritensor has none of its names"
+        + (f": {said}" if said else ""),
         name="tritensor." + path,
     )
 
@@ -116,6 +112,9 @@ def message(path: str, name: str, standard: str) -> str:
     """Python's own words, then what PyTorch has, then the nearest thing here."""
     known = name in names.names_of(path) or name in names.children_of(path)
     where = "torch" + ("." + path if path else "")
+    said = lesson(path, name)
+    if said and (known or path == "nn"):
+        return f"{standard}: {where} {names.VERSION} has it, tritensor does not: {said}"
     near = nearest(path, name)
     return (
         standard

@@ -1,77 +1,81 @@
-"""What scripts ask and tell of autocast: it is off, as ops run in the types that they are given; the types it would cast to are kept."""
+"""What scripts ask and tell of autocast through the front door: whether it is on, and the types that it casts to."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from tritensor.device import as_device
-from tritensor.dtypes import DType, as_dtype, bfloat16, float16
+from tritensor.dispatch.autocast import settings
+from tritensor.dtypes import DType, as_dtype
 from tritensor.tensor.publishing.publish import checked
 
-_types: dict[str, DType] = {}
-_cache = True
+
+def _switch(device_type: Any, **what: Any) -> None:
+    """Set something for a type of device; tritensor.amp is loaded now."""
+    importlib.import_module("tritensor.amp.autocast_mode").switch(_kind(device_type), **what)
 
 
-def refuse(name: str) -> None:
-    """Raise NotImplementedError: nothing is cast."""
-    raise NotImplementedError(
-        f"{name}: enabled is True, and ops run in the types that they are given; give enabled=False, or convert the model, as with model.bfloat16()"
-    )
+def _kind(device_type: Any) -> str:
+    """ "cuda" or "cpu". Raises for what is no type of device, or one that autocast does not serve."""
+    kind = as_device(device_type).type
+    if kind not in settings.enabled:
+        raise RuntimeError(f"autocast: device_type {device_type!r} has no autocast; give 'cuda' or 'cpu'")
+    return kind
 
 
 @checked
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """False: ops run in the types that they are given. Raises for a device type that is none."""
-    as_device(device_type)
-    return False
+    """Whether ops on a type of device are cast in this thread. Raises for a device type that is none."""
+    return settings.enabled[_kind(device_type)]
 
 
 @checked
 def is_autocast_cpu_enabled() -> bool:
-    """False: ops run in the types that they are given."""
-    return False
+    """is_autocast_enabled("cpu")."""
+    return settings.enabled["cpu"]
 
 
 @checked
 def set_autocast_enabled(device_type: Any = "cuda", enabled: bool | None = None) -> None:
-    """`set_autocast_enabled("cuda", False)` or `set_autocast_enabled(False)`: off, as it is. Raises NotImplementedError for True."""
-    if device_type if enabled is None else enabled:
-        refuse("set_autocast_enabled")
+    """`set_autocast_enabled("cuda", True)` or `set_autocast_enabled(True)`: cast from now on, or do not. A context is safer: amp.autocast."""
+    on = device_type if enabled is None else enabled
+    kind = "cuda" if enabled is None else device_type
+    if on or settings.enabled[_kind(kind)]:
+        _switch(kind, enabled=bool(on))
 
 
 @checked
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Off, as it is. Raises NotImplementedError for True."""
-    if enabled:
-        refuse("set_autocast_cpu_enabled")
+    """set_autocast_enabled("cpu", enabled)."""
+    set_autocast_enabled("cpu", enabled)
 
 
 @checked
 def get_autocast_dtype(device_type: str) -> DType:
-    """The type that autocast would cast to: what set_autocast_dtype was given last, bfloat16 on the CPU and float16 elsewhere before."""
-    return _type_on(as_device(device_type).type)
-
-
-def _type_on(kind: str) -> DType:
-    return _types.get(kind, bfloat16 if kind == "cpu" else float16)
+    """The type that autocast casts to: what was set last, or before that bfloat16 on the CPU and float16 on a GPU."""
+    found: DType = settings.types[_kind(device_type)]
+    return found
 
 
 @checked
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Name the type that autocast would cast to."""
-    _types[as_device(device_type).type] = as_dtype(dtype)
+    """Name the type that autocast casts to."""
+    settings.types[_kind(device_type)] = as_dtype(dtype)
+    if settings.enabled[_kind(device_type)]:
+        settings.apply()
 
 
 @checked
 def get_autocast_cpu_dtype() -> DType:
     """get_autocast_dtype("cpu")."""
-    return _type_on("cpu")
+    return get_autocast_dtype("cpu")
 
 
 @checked
 def get_autocast_gpu_dtype() -> DType:
     """get_autocast_dtype("cuda")."""
-    return _type_on("cuda")
+    return get_autocast_dtype("cuda")
 
 
 @checked
@@ -88,17 +92,19 @@ def set_autocast_gpu_dtype(dtype: Any) -> None:
 
 @checked
 def is_autocast_cache_enabled() -> bool:
-    """What set_autocast_cache_enabled was given last; True before. There are no casts to keep either way."""
-    return _cache
+    """Whether autocast keeps the casts of weights; True unless set_autocast_cache_enabled changed it."""
+    return settings.keeps
 
 
 @checked
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Accepted: there are no casts to keep."""
-    global _cache
-    _cache = bool(enabled)
+    """Let autocast keep the casts of weights, or not."""
+    settings.keeps = bool(enabled)
+    if any(settings.enabled.values()):
+        settings.apply()
 
 
 @checked
 def clear_autocast_cache() -> None:
-    """Accepted: there are no casts to forget."""
+    """Forget the casts of weights that autocast has kept."""
+    settings.kept.clear()

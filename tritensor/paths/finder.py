@@ -9,22 +9,13 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tritensor.nn import functional
 from tritensor.paths import names
 from tritensor.paths.absent import refuse, refuse_module
+from tritensor.paths.placed import ADDED, FILES, IMPORTED
 from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
 from tritensor.tensor.publishing.publish import namespaces
 
-# Modules that are files of this folder, under PyTorch's path.
-FILES = {
-    "accelerator": "accelerator", "amp": "amp", "backends": "backends", "compiler": "compiler", "cpu": "cpu", "distributed": "distributed", "jit": "jit",
-    "mps": "mps", "multiprocessing": "multiprocessing", "types": "types", "version": "version", "xpu": "xpu", "nn.modules.utils": "tuples",
-}  # fmt: skip
-# Names that a module has beside its own: {path: {name: file of this folder, and the name in it}}.
-ADDED = {
-    "": {"autocast": "amp", "GradScaler": "amp"},
-    "cuda.amp": {"autocast": "amp.cuda_autocast", "GradScaler": "amp.CudaGradScaler", "custom_fwd": "amp", "custom_bwd": "amp"},
-    "cpu.amp": {"autocast": "amp.cpu_autocast"},
-}
 ABSENT = object()
 
 
@@ -60,7 +51,7 @@ def door(path: str) -> Callable[[str], Any]:
 
 def look_up(path: str, name: str) -> Any:
     """What the module `path` of PyTorch's tree calls `name`. Raises AttributeError, or ImportError inside `from ... import`."""
-    if name.startswith("__") or name == "_path":
+    if (name.startswith("__") and name not in FILES) or name == "_path":
         raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
     value = found(path, name)
     if value is ABSENT:
@@ -80,17 +71,29 @@ def _object(path: str, name: str) -> Any:
     """A function, class or value of a module of PyTorch's tree, and none of the modules below it."""
     if name in namespaces.get(path, ()):
         return namespaces[path][name]
-    added = ADDED.get(path, {}).get(name)
+    if path == "nn" and name in vars(functional):  # nn.cross_entropy: an older spelling of nn.functional's
+        return vars(functional)[name]
+    added = ADDED.get(path, {}).get(name) or ("foreach" if not path and name.startswith("_foreach_") else None)
     if added:
-        file, _, other = added.partition(".")
-        return getattr(importlib.import_module("tritensor.paths.modules." + file), other or name)
+        file, _, other = added.partition(":")
+        return getattr(importlib.import_module("tritensor.paths.modules." + file), other or name, ABSENT)
     noted = names.names_of(path).get(name)
     if noted is not None and noted.home != path:
         value = _at(noted.home, name)
         if value is not ABSENT:
             return value
-    if noted is not None and path.split(".")[0] in NAMES_ONLY and path.split(".")[0] == path and noted.kind != "value":
+    if noted is not None and path in NAMES_ONLY and noted.kind != "value":
         return stand_in(path, name, noted.kind)
+    return _imported(path, name)
+
+
+def _imported(path: str, name: str) -> Any:
+    """A name that PyTorch's modules of a family import from elsewhere and scripts take from there, `from torch.nn.modules.linear import Module`."""
+    for family, known in IMPORTED.items():
+        if name in known and (path == family or path.startswith(family + ".")):
+            module, _, attribute = known[name].partition(":")
+            found = importlib.import_module("tritensor" + ("." + module if module else ""))
+            return getattr(found, attribute) if attribute else found
     return ABSENT
 
 
@@ -114,7 +117,7 @@ def is_here(path: str) -> bool:
     module = sys.modules.get("tritensor." + path, ABSENT)
     if module is not ABSENT:
         return module is not None
-    if path not in names.recorded() or path == "Tensor":
+    if path not in FILES and (path not in names.recorded() or path == "Tensor"):
         return False
     above = path.rpartition(".")[0]
     if above in FILES and "tritensor." + above not in sys.modules:  # a file may make the modules below it
@@ -139,6 +142,28 @@ def _has_file(path: str) -> bool:
             return False
         places = list(spec.submodule_search_locations or ())
     return spec is not None
+
+
+class LateDoors:
+    """Gives modules of ours that are imported late the `__getattr__` that the front door gave to those it loaded."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in self.names:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def with_door(module: types.ModuleType) -> None:
+                execute(module)
+                if "__getattr__" not in vars(module):
+                    module.__getattr__ = door(fullname.removeprefix("tritensor."))  # type: ignore[method-assign]
+
+            spec.loader.exec_module = with_door  # type: ignore[method-assign]
+        return spec
 
 
 class Finder:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import functools
-import os
-import re
 import types
 import warnings
 from typing import Any
@@ -15,44 +11,25 @@ from tritensor.device import as_device
 from tritensor.errors import DTypeError
 from tritensor.tensor.publishing.publish import checked
 
-# The names under which BLAS libraries set and tell their number of threads; numpy's wheels bring the first.
-_THREADS = (
-    ("scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_"),
-    ("openblas_set_num_threads64_", "openblas_get_num_threads64_"),
-    ("openblas_set_num_threads", "openblas_get_num_threads"),
-    ("MKL_Set_Num_Threads", "MKL_Get_Max_Threads"),
-)
 _deterministic = {"mode": False, "warn_only": False}
 _interop = 1
 _warn_always = False
 
 
-@functools.cache
-def _blas() -> tuple[Any, Any] | None:
-    """(set, get) of the BLAS that numpy has loaded."""
-    lines = []
-    if os.path.exists("/proc/self/maps"):
-        with open("/proc/self/maps") as maps:
-            lines = maps.read().splitlines()
-    for path in sorted({found[0] for line in lines if (found := re.findall(r"/\S*(?:blas|mkl_rt)\S*\.so\S*", line))}):
-        library = ctypes.CDLL(path)
-        for setter, getter in _THREADS:
-            if hasattr(library, setter) and hasattr(library, getter):
-                return getattr(library, setter), getattr(library, getter)
-    return None
-
-
 def get_num_threads() -> int:
-    """How many threads a matrix product on the CPU uses: those of numpy's BLAS. Everything else runs on one."""
-    found = _blas()
-    return int(found[1]()) if found else 1
+    """How many threads a matrix product or a convolution on the CPU uses: those of numpy's BLAS. Everything else runs on one."""
+    from tritensor.native import threads
+
+    return threads.count()
 
 
 def set_num_threads(num: int) -> None:
-    """Let matrix products on the CPU use this many threads. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
+    """Let matrix products and convolutions on the CPU use this many threads. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
     if num < 1:
         raise ValueError(f"set_num_threads: {num} threads; give 1 or more")
-    found = _blas()
+    from tritensor.native import threads
+
+    found = threads.blas()
     if found is None:
         warnings.warn(
             "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
@@ -120,11 +97,6 @@ def set_warn_always(b: Any, /) -> None:
 def is_warn_always_enabled() -> bool:
     """What set_warn_always was given last; False before."""
     return _warn_always
-
-
-def is_anomaly_enabled() -> bool:
-    """False: backward does not look for NaN by itself."""
-    return False
 
 
 def is_vulkan_available() -> bool:

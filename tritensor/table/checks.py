@@ -32,6 +32,11 @@ def _of_kernels(record: Any) -> list[str]:
 def problems_of(record: Any, differentiable: bool) -> list[str]:
     """Whatever makes an Op record unfinished or contradictory, a line each."""
     problems = _of_kernels(record)
+    casts = record.autocast.values() if isinstance(record.autocast, dict) else [record.autocast]
+    if not all(c in (None, "lower", "float32", "widest") for c in casts):
+        problems.append(
+            f"autocast is {record.autocast!r}; give 'lower', 'float32', 'widest' or None, or one of them for 'cpu' and one for 'cuda'"
+        )
     if record.mutates:
         for m in record.mutates:
             if m not in record.inputs:
@@ -96,9 +101,10 @@ def _check_fields(record: Any, problems: list[str]) -> None:
             isinstance(allowance, tuple) and len(allowance) == 2 and isinstance(allowance[1], str) and allowance[1]
         ):
             problems.append(f"tolerance has {n!r}: {allowance!r}; it maps a type's name to (relative tolerance, reason)")
-    if len(record.condition) != 2 or not all(c in ("element", "absolute", "measured") or callable(c) for c in record.condition):
+    said, more = record.condition[:2], record.condition[2:]
+    if len(said) != 2 or more not in ((), ("stored",)) or not all(c in ("element", "absolute", "measured") or callable(c) for c in said):
         problems.append(
-            f"condition is {record.condition!r}; it is 'element', 'absolute', 'measured', a function, or two of them in a tuple"
+            f"condition is {record.condition!r}; it is 'element', 'absolute', 'measured', a function, or two of them in a tuple, with 'stored' behind or not"
         )
     for label in ("shape", "forward"):
         f = getattr(record, label)

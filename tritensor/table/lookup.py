@@ -7,6 +7,7 @@ generated index tells (kernels/op_index.py); a name that it does not hold is loo
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -100,6 +101,9 @@ class Ops:
         if name.startswith("__"):
             raise AttributeError(name)
         record = registry.known(name)
+        if record is None and name == "aten":  # PyTorch's names, which a floor above knows
+            self.__dict__[name] = importlib.import_module("tritensor.utils.aten").aten
+            return self.__dict__[name]  # type: ignore[no-any-return]
         if record is None:
             record = _elsewhere(name)
         bound = type(self).bind(record)

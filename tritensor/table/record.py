@@ -88,13 +88,14 @@ class Op:
     into: bool
     reports: bool
     holomorphic: bool
+    autocast: str | dict[str, str] | None
     host: Callable[..., Any] | None
     dtypes: tuple[str, ...]
     samples: Callable[[np.random.Generator], Sequence[Sample]]
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None
     work: Callable[..., Work] | None
     tolerance: dict[str, tuple[float, str]]
-    condition: tuple[Callable[..., Any] | str, Callable[..., Any] | str]
+    condition: tuple[Callable[..., Any] | str, ...]
     inputs: tuple[str, ...]
     required: int
     variadic: bool

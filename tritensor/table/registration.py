@@ -61,6 +61,7 @@ def op(
     into: bool = False,
     reports: bool = False,
     holomorphic: bool = True,
+    autocast: str | dict[str, str] | None = None,
     host: bool = False,
     dtypes: tuple[str, ...] = FLOATS,
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
@@ -99,6 +100,8 @@ def op(
         holomorphic: how the rule serves complex numbers. True: it is written as for real ones, g times the derivative, and the engine
             conjugates g before it and the gradient after it, which is right for functions that are differentiable in the complex sense.
             False: the rule itself gives PyTorch's gradient, dL/d(re x) + i dL/d(im x), as that of |x| must.
+        autocast: what autocast does to floating inputs of fewer than eight bytes. "lower": they go down to its type (products, convolutions).
+            "float32": 16-bit ones go up to float32. "widest": all to the widest among them. None: nothing. {"cpu": ..., "cuda": ...} tells devices apart.
         host: there is no kernel and none would pay: on a GPU the arrays are copied to the host, reference runs there, and the result is
             copied back, which a warning says once (see host.py). Such an op has no forward and no backward: its rule runs.
         dtypes: names of the types that tests walk.
@@ -108,7 +111,8 @@ def op(
         condition: what the roundings of an element are measured against in tests, for outputs and for gradients (one, or two in
             a tuple). "element": itself (the default for outputs where inputs broadcast). "absolute": the reference, or the rule,
             of absolute values, where that is a sum of products. "measured": how far small relative changes of the inputs move
-            it (the default elsewhere). A function gives scales itself: of reference's signature, or `(g, inputs, attrs)`.
+            it (the default elsewhere). A function gives scales itself: of reference's signature, or `(g, inputs, attrs)`. A third
+            word, "stored", says that the op rounds to the type in memory on its way, a state at each step, not only its results.
     """
     problems: list[str] = []
     if not callable(reference):
@@ -127,7 +131,8 @@ def op(
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
-        holomorphic=holomorphic, host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
+        holomorphic=holomorphic, autocast=autocast,
+        host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
         module=getattr(reference, "__module__", "") or "", public=0 if mutates else len(outputs) - len(residuals),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,11 +27,23 @@ def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a",
     return tuple(reversed(out))
 
 
+def one_integer(value: Any) -> Any:
+    """numpy's integers, and integer tensors of no dimension, as the int they are; all else as it is."""
+    if isinstance(value, int) or not hasattr(type(value), "__index__") or getattr(value, "ndim", False):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:  # a float tensor
+        return value
+
+
 def normal_dim(name: str, dim: int, ndim: int) -> int:
     """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
     span = max(ndim, 1)
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
-        raise TypeError(f"{name}: dim {dim!r} is not an integer; give an int")
+        given, dim = dim, one_integer(dim)
+        if given is dim:
+            raise TypeError(f"{name}: dim {dim!r} is not an integer; give an int")
     if not -span <= dim < span:
         raise IndexError(f"{name}: dim {dim} is out of range for a {ndim}-dimensional tensor; it has dims {-span} to {span - 1}")
     return int(dim) % span
@@ -48,7 +61,8 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
             before = d
         else:
             return dim
-    if isinstance(dim, int | np.integer):
+    dim = one_integer(dim)
+    if isinstance(dim, int):
         return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
     dims = sorted(normal_dim(name, d, ndim) for d in dim)
     if len(set(dims)) != len(dims):

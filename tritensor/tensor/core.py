@@ -18,7 +18,8 @@ from tritensor.autograd.node import Node, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import DTypeError, GradError, ShapeError
-from tritensor.strides import as_format, contiguous_format, matches
+from tritensor.layers import LayerArray, entries
+from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.table import Op
 from tritensor.tensor.size import Size, size_of
 from tritensor.tensor.values import Values
@@ -69,7 +70,7 @@ class Tensor(Values, Methods):
     a view the tensor that it is a view of, then the steps from there; else None).
     """
 
-    __slots__ = ("__weakref__", "_grad", "array", "extra", "node", "path", "tracked", "version")
+    __slots__ = ("__dict__", "__weakref__", "_grad", "array", "extra", "node", "path", "tracked", "version")
     __array_priority__ = 1000
     heading = ""  # what a subclass prints before the values
 
@@ -143,7 +144,7 @@ class Tensor(Values, Methods):
 
     @property
     def is_cuda(self) -> bool:
-        return isinstance(self.array, CudaArray)
+        return isinstance(self.array, CudaArray) or (type(self.array) is LayerArray and self.array.device.type == "cuda")
 
     @property
     def itemsize(self) -> int:
@@ -164,7 +165,8 @@ class Tensor(Values, Methods):
 
     def stride(self, dim: int | None = None) -> Any:
         """Strides in elements, or one of them."""
-        strides = element_strides(self.array)
+        array = self.array
+        strides = contiguous_strides(array.shape) if 0 in array.shape else element_strides(array)  # numpy says 0 of what has no elements
         return strides if dim is None else strides[dim]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
@@ -218,6 +220,8 @@ class Tensor(Values, Methods):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"grad: {type(value).__name__} is not a tensor; assign a tensor or None")
+            if value is self:
+                raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
             a, b = value.array, self.array
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
                 raise GradError(
@@ -262,7 +266,8 @@ class Tensor(Values, Methods):
 
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
-        t = new_tensor(self.array)
+        array = self.array
+        t = new_tensor(array if type(array) is not LayerArray else entries.detached(array))
         t.version = version_of(self)
         return t
 
@@ -302,6 +307,10 @@ class Tensor(Values, Methods):
         if extra.post_hooks is None:
             extra.post_hooks = {}
         return Handle(extra.post_hooks, hook)
+
+    def _leaf_hooks(self) -> Hooks:
+        """The hooks on this leaf's gradient (library code asks for them)."""
+        return hooks_of(extra_of(self))
 
     def retain_grad(self) -> None:
         """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""

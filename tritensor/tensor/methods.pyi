@@ -789,6 +789,9 @@ class Methods:
     def half(self, memory_format: Any = ...) -> Tensor:
         """x as float16; itself when it is."""
 
+    def hardshrink(self, lambd: _builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
+        """0 where |x| <= lambd, else x."""
+
     def hash_tensor(self, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
         """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
 
@@ -1362,6 +1365,9 @@ class Methods:
     def pow_(self, other: Any) -> Tensor:
         """x to the power other; integers stay integers."""
 
+    def prelu(self, weight: Tensor) -> Tensor:
+        """x where positive, else weight x; weight holds one number, or one for each channel (dim 1 of x). Both of one type."""
+
     def prod(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
 
@@ -1549,7 +1555,7 @@ class Methods:
         """A copy of x in which src stands at start:end:step of a dimension."""
 
     def slogdet(self, *, out: Tensor | None = None) -> Any:
-        """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
+        """(sign, logabsdet) with det = sign e^logabsdet; see linalg.slogdet."""
 
     def softmax(self, dim: _builtins.int | None = None, dtype: Any = None, *, axis: _builtins.int | None = None, out: Tensor | None = None) -> Tensor:
         """e^x / sum e^x along dim; `dtype`: cast x first."""

@@ -11,6 +11,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import Array, to_host
 from tritensor.errors import ArgumentError, GradError
+from tritensor.layers import JVP, LayerArray
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -145,7 +146,10 @@ def format_values(x: Array, indent: int) -> str:
 
 def _repr(self: Tensor) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
-    opening = "tensor(" if type(self) is Tensor or self.heading else f"{type(self).__name__}("
+    if type(self.array) is LayerArray:
+        return _layered(self.array)
+    plain = type(self) is Tensor or self.heading or vars(type(self)).get("prints_plain")
+    opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
     notes = []
     if self.is_cuda:
@@ -175,6 +179,16 @@ def _repr(self: Tensor) -> str:
             out += ", " + note
             length += len(note) + 2
     return self.heading + out + ")"
+
+
+def _layered(x: LayerArray) -> str:
+    """What a tensor inside a transform shows: what lies below it, and its tangent, as PyTorch does."""
+    value = repr(x.value)
+    if x.level.kind == JVP and x.tangent is not None:
+        return f"{value[:-1]}, tangent={x.tangent!r})"
+    name, note = ("BatchedTensor", ", bdim=0") if x.batched else ("GradTrackingTensor", "")
+    inner = "\n".join("    " + line for line in value.split("\n"))
+    return f"{name}(lvl={x.level.number}{note}, value=\n{inner}\n)"
 
 
 def _str(self: Tensor) -> str:

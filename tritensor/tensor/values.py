@@ -54,7 +54,7 @@ class Values:
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
         if isinstance(self.array, CudaArray):
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
-        return self.array
+        return to_host(self.array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if isinstance(self.array, CudaArray):

@@ -23,6 +23,7 @@ from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.errors import DTypeError, LaunchError
 from tritensor.table import registry
 from tritensor.tools.dry_run import run_ops, run_script
+from tritensor.utils.progress import Bar
 
 TYPES = ("float32", "bfloat16")
 
@@ -87,51 +88,14 @@ def _flush() -> None:
     sys.stderr.flush()
 
 
-class _Bar:
-    """Progress on stderr: tqdm's bar on a terminal where tqdm is installed, else a line now and then."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._done = self._total = 0
-        self._next = 0.0
-        self._tqdm: Any = None
-        if sys.stderr.isatty():
-            try:
-                from tqdm import tqdm  # type: ignore[import-untyped]
-
-                self._tqdm = tqdm(desc=f"{name}: recording", unit=" kernels", file=sys.stderr)
-                return
-            except ModuleNotFoundError as missing:
-                if missing.name != "tqdm":
-                    raise
-        print(f"{name}: recording", file=sys.stderr)
-
-    def total(self, n: int) -> None:
-        self._total = n
-        if self._tqdm is not None:
-            self._tqdm.total = n
-            self._tqdm.set_description(self._name)
-
-    def step(self) -> None:
-        self._done += 1
-        if self._tqdm is not None:
-            self._tqdm.update()
-        elif time.monotonic() >= self._next or self._done == self._total:
-            print(f"{self._name}: {self._done} of {self._total} kernels", file=sys.stderr)
-            self._next = time.monotonic() + 5
-
-    def close(self) -> None:
-        if self._tqdm is not None:
-            self._tqdm.close()
-
-
 def _one_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int) -> tuple[list[Any], list[str]]:
     """The rows and the failures of one architecture."""
     here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
     child = multiprocessing.get_context("fork").Process(target=_child, args=(arch, record, quiet, processes, here, there))
     child.start()
     there.close()
-    bar = _Bar(f"sm_{arch}")
+    name = f"sm_{arch}"
+    bar = Bar(f"{name}: recording", "kernels")
     rows, failures = [], []
     try:
         while True:
@@ -140,7 +104,7 @@ def _one_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes
             except EOFError:
                 break
             if note.kind == "total":
-                bar.total(note.value)
+                bar.begin(name, note.value)
             elif note.kind == "done":
                 bar.step()
                 if note.value.row is not None:

@@ -130,10 +130,18 @@ def front_door() -> str:
             and n.module != "tritensor.dtypes"
         ):
             lines.append(ast.unparse(n))
-    lines += [f"from tritensor import {m} as {m}" for m in sorted({"array_api", "debug", "testing", *namespaces})]
+    lines += [
+        f"from tritensor import {m} as {m}"
+        for m in sorted({"array_api", "debug", "distributions", "func", "testing", "training", *namespaces})
+    ]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
-    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("array_api", "debug", "testing")]
+    lines += [
+        f"{n}: Any"
+        for n in ours._LAZY
+        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "testing", "training", "vmap")
+    ]
+    lines += ["from tritensor.func import vmap as vmap", "from tritensor.training import Trainer as Trainer"]
     types_named = {n: v for n, v in vars(ours).items() if isinstance(v, dtypes.DType)}
     lines += [f"{n}: dtype" for n in sorted(types_named)]
     written = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}

@@ -1,3 +1,15 @@
-"""PyTorch's spelling: `tritensor.utils.data` is `tritensor.data`."""
+"""PyTorch's spelling: `tritensor.utils.data` is `tritensor.data`; and lint, which looks a model over for known slips."""
+
+from typing import Any
 
 from tritensor.utils import data as data
+
+
+def lint(model: Any, *inputs: Any, loss: Any = None) -> Any:
+    """Known slips in a model, with the path of the module and the mend of each: see tritensor/utils/linting.py.
+
+    With `inputs` the model runs once, and parameters that take no part are told; `loss` is the module that its output goes to.
+    """
+    from tritensor.utils import linting
+
+    return linting.lint(model, *inputs, loss=loss)

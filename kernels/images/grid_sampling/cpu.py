@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.kernels.images.grid_sampling import machine
 from tritensor.kernels.parts.cpu.blocks import SILENT
 
 POSITIONS = 16384  # positions whose taps are computed at a time
@@ -133,10 +134,59 @@ def _blocks(count: int) -> list[slice]:
     return [slice(start, min(start + POSITIONS, count)) for start in range(0, count, POSITIONS)]
 
 
+class Taken(NamedTuple):
+    """What positions of some images take: the cells (T, images * P), their weights, and the taps of each axis with the combinations of them."""
+
+    cells: np.ndarray
+    weights: np.ndarray
+    axes: list[AxisTaps]
+    chosen: list[tuple[int, ...]]
+
+
+def _taken(
+    grid: np.ndarray, sizes: tuple[int, ...], mode: str, padding: str, align: bool, sloped: bool = False
+) -> Iterator[tuple[int, int, Taken]]:
+    """Of a grid (N, P, axes), as many images at a time as POSITIONS allow: the first, how many, and what is taken."""
+    n, count, axes = grid.shape
+    some = max(1, POSITIONS // max(count, 1))
+    for first in range(0, n, some):
+        part = np.ascontiguousarray(grid[first : first + some])
+        taps = _axes(part.reshape(-1, axes), sizes, mode, padding, align, sloped)
+        combined = _combined(taps, sizes)
+        cells = np.minimum(np.stack([cells for _, cells in combined]), math.prod(sizes) - 1)  # one beyond has weight 0
+        chosen = [which for which, _ in combined]
+        yield first, len(part), Taken(cells, np.stack([_product(taps, which) for which in chosen]), taps, chosen)
+
+
+def _by_machine(
+    what: str, planes: np.ndarray | None, given: np.ndarray | None, t: Taken, image: int, count: int, made: np.ndarray, made_step: int
+) -> None:
+    """machine.function over the planes (C, cells) of an image, what is given (C, P), and what is made; `image` is its number in t."""
+    channels = (made if given is None else given).shape[0]
+    dtype = t.weights.dtype
+    start = image * count * 8
+    machine.function(dtype, len(t.cells), what)(
+        0 if planes is None else planes.ctypes.data, 0 if given is None else given.ctypes.data, t.cells.ctypes.data + start,
+        t.weights.ctypes.data + image * count * dtype.itemsize, made.ctypes.data, channels, count, 0 if planes is None else planes.strides[0],
+        0 if given is None else given.strides[0], made_step, t.cells.shape[1],
+    )  # fmt: skip
+
+
+def _has_machine(x: np.ndarray, count: int) -> bool:
+    return x.size > 0 and count > 0 and machine.function(x.dtype, 1, "read") is not None
+
+
 def sample(x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:
     """x (N, C, *sizes) at grid (N, P, axes): (N, C, P); float32 or float64."""
     n, c, sizes = x.shape[0], x.shape[1], x.shape[2:]
     y = np.empty((n, c, grid.shape[1]), x.dtype)
+    if _has_machine(x, grid.shape[1]):
+        with SILENT():
+            images = np.ascontiguousarray(x).reshape(n, c, -1)
+            for first, some, t in _taken(grid, sizes, mode, padding, align):
+                for i in range(some):
+                    _by_machine("read", images[first + i], None, t, i, grid.shape[1], y[first + i], y.strides[1])
+        return y
     read = _read_planes if c < FEW else _read_rows
     with SILENT():
         finite = bool(np.isfinite(x.sum()))
@@ -183,6 +233,14 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
     dx = np.zeros((n, c, cells_of_image), g.dtype)
     if count == 0:
         return dx.reshape(n, c, *sizes)
+    if _has_machine(g, count):
+        g, sums = np.ascontiguousarray(g), np.empty((c, cells_of_image))
+        for first, some, t in _taken(grid, sizes, mode, padding, align):
+            for i in range(some):
+                sums.fill(0)
+                _by_machine("add", None, g[first + i], t, i, count, sums, sums.strides[0])
+                dx[first + i] = sums
+        return dx.reshape(n, c, *sizes)
     for image in range(n):
         taps = _axes(grid[image], sizes, mode, padding, align)
         combined = _combined(taps, sizes)
@@ -202,6 +260,16 @@ def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: 
     n, sizes = x.shape[0], x.shape[2:]
     found = np.zeros(grid.shape, g.dtype)
     if mode == "nearest":
+        return found
+    if _has_machine(x, grid.shape[1]):
+        images, g, count = np.ascontiguousarray(x).reshape(n, x.shape[1], -1), np.ascontiguousarray(g), grid.shape[1]
+        for first, some, t in _taken(grid, sizes, mode, padding, align, sloped=True):
+            along = np.zeros(t.cells.shape, g.dtype)
+            for i in range(some):
+                _by_machine("along", images[first + i], g[first + i], t, i, count, along[:, i * count :], 0)
+            for k, chosen in enumerate(t.chosen):
+                for d in range(len(sizes)):
+                    found[first : first + some, :, len(sizes) - 1 - d] += (along[k] * _product(t.axes, chosen, d)).reshape(some, count)
         return found
     for image in range(n):
         rows = _rows(x[image])

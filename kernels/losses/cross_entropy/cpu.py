@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.errors import OutOfRangeError
+from tritensor.kernels.losses.cross_entropy import machine
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
@@ -176,6 +177,29 @@ def _few_gradients(rows: np.ndarray, target: np.ndarray, ignore_index: int, up: 
     return power
 
 
+def _by_rows(
+    x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, ignored: bool, ignore_index: int, label_smoothing: float
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """(losses (rows,), peaks (rows, 2), what a mean divides by) in numpy."""
+    labels = is_labels(target)
+    acc_type = dtypes.accumulator(x.dtype)
+    rows = _as_columns(x).astype(acc_type, copy=False)
+    n = rows.shape[0]
+    peaks = _peaks(rows)
+    share: Any = n if x.shape[class_axis(x)] else 0  # of no classes the mean is NaN
+    if labels and not ignored and weight is None and not label_smoothing:
+        return (peaks[:, 0] - rows[np.arange(n), target.reshape(-1)]) + np.log(peaks[:, 1]), peaks, share
+    away = _away(peaks, rows)
+    q = _aims(target, weight, rows.shape, acc_type, label_smoothing, ignore_index)
+    if not labels:
+        return np.add.reduce(q * away, axis=1), peaks, share
+    # a class that is not asked for counts nothing, however wild its logit; one of weight 0 counts 0 times that
+    counts = target.reshape(-1) != ignore_index
+    asked = counts[:, None] & ((np.arange(rows.shape[1]) == target.reshape(-1, 1)) | (label_smoothing > 0))
+    share = counts.sum() if weight is None else weight.astype(acc_type)[target.reshape(-1)[counts]].sum()
+    return np.add.reduce(np.where(asked, q * away, 0), axis=1), peaks, share
+
+
 def reference(
     x: np.ndarray,
     target: np.ndarray,
@@ -188,31 +212,23 @@ def reference(
     """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
     labels = is_labels(target)
     acc_type = dtypes.accumulator(x.dtype)
-    rows = _as_columns(x).astype(acc_type, copy=False)
-    n = rows.shape[0]
-    if labels and weight is None and not label_smoothing and reduction != "none":
-        few = _few_losses(rows, target, ignore_index)
+    if labels and weight is None and not label_smoothing and reduction != "none" and x.size <= CACHE:
+        few = _few_losses(_as_columns(x).astype(acc_type, copy=False), target, ignore_index)
         if few is not None:
+            n = target.size
             loss = np.add.reduce(few[0])
             mean = reduction == "mean"
             rows_counted = np.full((), n, acc_type) if mean else np.empty(0, acc_type)
             return np.asarray(loss / acc_type.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
     ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
+    cube = machine.cube_of(x) if labels and not (label_smoothing and weight is not None) else None
     with np.errstate(invalid="ignore", divide="ignore"):
-        peaks = _peaks(rows)
-        share: Any = n if x.shape[class_axis(x)] else 0  # of no classes the mean is NaN
-        if labels and not ignored and weight is None and not label_smoothing:
-            losses = (peaks[:, 0] - rows[np.arange(n), target.reshape(-1)]) + np.log(peaks[:, 1])
+        if cube is not None:
+            losses, peaks, share = machine.losses(
+                cube, target, target.reshape(-1) != ignore_index if ignored else None, weight, label_smoothing
+            )
         else:
-            away = _away(peaks, rows)
-            q = _aims(target, weight, rows.shape, acc_type, label_smoothing, ignore_index)
-            if labels:  # a class that is not asked for counts nothing, however wild its logit; one of weight 0 counts 0 times that
-                counts = target.reshape(-1) != ignore_index
-                asked = counts[:, None] & ((np.arange(rows.shape[1]) == target.reshape(-1, 1)) | (label_smoothing > 0))
-                losses = np.add.reduce(np.where(asked, q * away, 0), axis=1)
-                share = counts.sum() if weight is None else weight.astype(acc_type)[target.reshape(-1)[counts]].sum()
-            else:
-                losses = np.add.reduce(q * away, axis=1)
+            losses, peaks, share = _by_rows(x, target, weight, ignored, ignore_index, label_smoothing)
         peaks = peaks.reshape(*per_row(x.shape), 2)
         if reduction == "none":
             return losses.reshape(per_row(x.shape)).astype(x.dtype, copy=False), peaks, np.empty(0, acc_type)
@@ -239,10 +255,14 @@ def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.
 
 
 def reference_backward(
-    g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, reduction: str, ignore_index: int,
-    label_smoothing: float, needs: tuple[bool, ...],
+    g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, peaks: np.ndarray, reduction: str,
+    ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     acc_type, labels = dtypes.accumulator(x.dtype), is_labels(target)
+    if labels and needs[0] and not needs[2] and not (label_smoothing and weight is not None):
+        cube = machine.cube_of(x)
+        if cube is not None:
+            return machine.gradients(g, cube, target, weight, peaks, reduction, ignore_index, label_smoothing).reshape(x.shape), None, None
     rows = _as_columns(x).astype(acc_type, copy=False)
     n, flat = rows.shape[0], target.reshape(-1)
     plain = labels and weight is None and not label_smoothing

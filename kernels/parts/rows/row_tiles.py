@@ -113,6 +113,6 @@ def unit(strides: tuple[int, int, int]) -> int:
     return 2 if strides[2] == 1 else 1 if strides[1] == 1 else 0
 
 
-def align(columns: int, *strides: tuple[int, int, int]) -> int:
+def align(columns: int) -> int:
     """A power of two that divides the number of columns: with it a masked access stays wide."""
     return math.gcd(8, columns)

@@ -257,7 +257,7 @@ def test_long_graphs_are_walked_in_no_time(module: Any) -> None:
         y = -y
     module.y = y
     del y
-    start = time.perf_counter()
+    start = time.process_time()
     text = tt.cuda.why_alive(x)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert "held by the graph of holding.y: a leaf of neg" in text

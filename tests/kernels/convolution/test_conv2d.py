@@ -9,8 +9,8 @@ import pytest
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.autograd.engine import grad
 from tritensor.errors import DTypeError, ShapeError
-from tritensor.kernels.convolution.conv2d import cpu, gpu
-from tritensor.kernels.convolution.conv2d import op as conv2d
+from tritensor.kernels.convolution import convolution as conv2d
+from tritensor.kernels.convolution import cpu, gpu
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 

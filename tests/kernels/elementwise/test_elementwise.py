@@ -11,6 +11,7 @@ import pytest
 import tritensor as tt
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.device import device
+from tritensor.kernels.elementwise import activations
 from tritensor.kernels.parts import elementwise, spellings
 from tritensor.kernels.parts.copying import contiguous, write
 from tritensor.kernels.parts.cpu import blocks, special
@@ -269,3 +270,27 @@ def test_16_bits_go_through_float32_whatever_the_processor_has(name: str) -> Non
     x = np.linspace(0.01, 3.0, 500).astype(np.float16)
     want = getattr(np, {"atan": "arctan"}.get(name, name))(x.astype(np.float32)).astype(np.float16)
     np.testing.assert_array_equal(reference(x), want)
+
+
+@pytest.mark.parametrize("bounds", [(-0.5, 0.75), (1, -1), (float("nan"), 1.0), (-0.5, None)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_clamp_of_many_is_clamp_of_few(dtype, bounds):
+    x = np.random.default_rng(0).standard_normal((60, 50)).astype(dtype)
+    x[0, :4] = np.nan, np.inf, -np.inf, -0.0
+    clamp = registry["clamp"].reference
+    wanted = np.stack([clamp(row, *bounds) for row in x])
+    for given in (x, np.asfortranarray(x), np.repeat(x, 2, 1)[:, ::2]):
+        np.testing.assert_array_equal(clamp(given, *bounds), wanted)
+    over = x.copy()
+    assert clamp(over, *bounds, out=over) is over
+    np.testing.assert_array_equal(over, wanted)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradient_of_many_through_relu_is_that_of_few(dtype):
+    g, y = np.random.default_rng(0).standard_normal((2, 60, 50)).astype(dtype)
+    y[0, :3], g[1, :2] = (np.nan, 0.0, -0.0), (np.nan, np.inf)
+    backward = activations._relu_numpy
+    wanted = np.stack([backward(a, b) for a, b in zip(g, y, strict=True)])
+    np.testing.assert_array_equal(backward(g, y), wanted)
+    np.testing.assert_array_equal(backward(g.T, y.T), wanted.T)

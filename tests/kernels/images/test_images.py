@@ -10,6 +10,7 @@ import pytest
 import tritensor as tt
 import tritensor.nn.functional as F
 from tritensor import ShapeError
+from tritensor.kernels.images.grid_sampling import cpu as sampling
 from tritensor.table import ops
 
 DEVICES = ["cpu", "cuda"]
@@ -128,3 +129,29 @@ def test_refusals(what: str) -> None:
     call, says = REFUSED[what]
     with pytest.raises((ShapeError, ValueError), match=says):
         call()
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "reflection"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_grid_sampling_by_machine_and_by_numpy(mode: str, padding: str, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several images at a time and one, cells beyond the image's end, infinities under weights of 0."""
+    rng = np.random.default_rng(5)
+    x, g = rng.standard_normal((3, 7, 4, 5)).astype(dtype), rng.standard_normal((3, 7, 13)).astype(dtype)
+    grid = rng.uniform(-1.3, 1.3, (3, 13, 2)).astype(dtype)
+    grid[0, :3] = [[1, 1], [-1, -1], [1, -1]]
+
+    def answers() -> list[np.ndarray]:
+        wild = x.copy()
+        wild[:, :, -1, -1] = np.inf
+        return [
+            sampling.sample(x, grid, mode, padding, True), sampling.sample(wild, grid, mode, padding, True),
+            sampling.to_image(g, grid, x.shape[2:], mode, padding, True), sampling.to_grid(g, x, grid, mode, padding, True),
+        ]  # fmt: skip
+
+    found = answers()
+    monkeypatch.setattr(sampling, "POSITIONS", 26)
+    found += answers()
+    monkeypatch.setattr(sampling, "_has_machine", lambda *_: False)
+    for mine, wanted in zip(found, answers() * 2, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=0, atol=64 * np.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""Optimizer steps: PyTorch's formulas written out, over several steps, both devices, strided and 16-bit parameters."""
+"""Steps of optimizers as kernels: how many launches a group takes, tables whose addresses change, strided and mixed parameters, refusals."""
 
 from __future__ import annotations
 
@@ -8,126 +8,178 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ArgumentError
-from tritensor.kernels.optimizers import steps
+from tritensor import optim
+from tritensor.kernels.optimizers import gpu_table
 from tritensor.table import ops
 
 RNG = np.random.default_rng(0)
+OPTIMIZERS: dict[str, Any] = {
+    "SGD": {"lr": 0.1, "momentum": 0.9, "nesterov": True}, "Adam": {"lr": 0.1, "amsgrad": True}, "AdamW": {"lr": 0.1}, "NAdam": {"lr": 0.1, "weight_decay": 0.1},
+    "RAdam": {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}, "Adamax": {"lr": 0.1}, "Adagrad": {"lr": 0.1, "lr_decay": 0.1},
+    "Adadelta": {"maximize": True}, "RMSprop": {"lr": 0.1, "momentum": 0.5, "centered": True}, "Rprop": {}, "ASGD": {"lambd": 0.1, "t0": 1}, "Lion": {"lr": 0.1},
+}  # fmt: skip
 
 
-def sgd(p: np.ndarray, g: np.ndarray, buf: np.ndarray | None, first: bool, **s: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    g = -g if s.get("maximize") else g
-    g = g + s.get("weight_decay", 0) * p
-    if s.get("momentum"):
-        buf = g.copy() if first else s["momentum"] * buf + (1 - s.get("dampening", 0)) * g
-        g = g + s["momentum"] * buf if s.get("nesterov") else buf
-    return p - s["lr"] * g, buf
+def parameters(on: str, *shapes: tuple[int, ...], dtype: Any = tt.float32) -> list[tt.Tensor]:
+    rng = np.random.default_rng(1)
+    return [tt.nn.Parameter(tt.tensor(rng.standard_normal(s), dtype=dtype, device=on)) for s in shapes]
 
 
-def adam(p: np.ndarray, g: np.ndarray, m: np.ndarray, v: np.ndarray, vmax: np.ndarray, t: int, **s: Any) -> tuple[np.ndarray, ...]:
-    g = -g if s.get("maximize") else g
-    if s.get("decoupled"):
-        p = p * (1 - s["lr"] * s["weight_decay"])
-    else:
-        g = g + s.get("weight_decay", 0) * p
-    m = s["beta1"] * m + (1 - s["beta1"]) * g
-    v = s["beta2"] * v + (1 - s["beta2"]) * g * g
-    vmax = np.maximum(vmax, v)
-    root = np.sqrt(vmax if s.get("amsgrad") else v) / np.sqrt(1 - s["beta2"] ** t) + s["eps"]
-    return p - s["lr"] / (1 - s["beta1"] ** t) * m / root, m, v, vmax
+def graded(params: list[tt.Tensor], step: int) -> None:
+    rng = np.random.default_rng(step)
+    for p in params:
+        p.grad = tt.tensor(rng.standard_normal(tuple(p.shape)), dtype=p.dtype, device=p.device)
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the kernels that gpu_table launches."""
+    seen: list[str] = []
+    before = gpu_table.launch
+
+    def noted(kernel: Any, *args: Any, **kwargs: Any) -> None:
+        seen.append(kernel.__name__)
+        before(kernel, *args, **kwargs)
+
+    monkeypatch.setattr(gpu_table, "launch", noted)
+    return seen
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_group_is_three_launches_and_goes_where_the_cpu_goes(name: str, launches: list[str]) -> None:
+    shapes = [(3, 5), (), (0,), (1030,), *[(2,)] * 16]
+    cpu, gpu = parameters("cpu", *shapes), parameters("cuda", *shapes)
+    steppers = [getattr(optim, name)(params, **OPTIMIZERS[name]) for params in (cpu, gpu)]
+    for step in range(3):
+        for params, optimizer in zip((cpu, gpu), steppers, strict=True):
+            graded(params, step)
+            launches.clear()
+            optimizer.step()
+        assert launches.count("_step") == launches.count("_advance") == 1
+        assert len(launches) <= 3
+    for p, q in zip(cpu, gpu, strict=True):
+        np.testing.assert_allclose(q.detach().cpu().numpy(), p.detach().numpy(), rtol=2e-5, atol=2e-6)
+
+
+def test_gradients_that_stay_where_they_are_are_not_noted_again(launches: list[str]) -> None:
+    params = parameters("cuda", (3,), (4,))
+    optimizer = optim.SGD(params, lr=0.5)
+    graded(params, 0)
+    optimizer.step()
+    assert launches == ["_advance", "_note", "_step"]
+    launches.clear()
+    optimizer.step()
+    assert launches == ["_advance", "_step"]
+    before = params[0].detach().cpu().numpy()
+    params[0].grad = tt.ones(3, device="cuda")
+    optimizer.step()
+    np.testing.assert_allclose(params[0].detach().cpu().numpy(), before - 0.5)
+
+
+def test_a_group_of_more_parameters_than_a_launch_takes_addresses(monkeypatch: pytest.MonkeyPatch, launches: list[str]) -> None:
+    monkeypatch.setattr(gpu_table, "ADDRESSES", (2, 4))
+    params = parameters("cuda", *[(2,)] * 9)
+    graded(params, 0)
+    want = [p.detach().cpu().numpy() - 0.5 * p.grad.cpu().numpy() for p in params]
+    optim.SGD(params, lr=0.5).step()
+    assert launches == ["_advance", *["_note"] * 3, "_step"]
+    for p, w in zip(params, want, strict=True):
+        np.testing.assert_allclose(p.detach().cpu().numpy(), w, rtol=1e-6)
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"lr": 0.1},
-        {"lr": 0.1, "weight_decay": 0.1, "maximize": True},
-        {"lr": 0.1, "momentum": 0.9},
-        {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1},
-        {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    ],
-)
-def test_sgd(settings: dict[str, Any], on: str) -> None:
-    p = RNG.standard_normal((5, 7))
-    buf = np.zeros_like(p)
-    x = tt.tensor(p, device=on).t().contiguous().t()  # strided
-    b = tt.zeros_like(x) if settings.get("momentum") else None
-    for step in range(4):
-        g = RNG.standard_normal(p.shape)
-        p, buf = sgd(p, g, buf, step == 0, **settings)
-        ops.sgd_step(x, tt.tensor(g, device=on), b, first=step == 0, **settings)
-        np.testing.assert_allclose(x.cpu().numpy(), p, rtol=1e-12, atol=1e-12)
+def test_types_and_layouts_in_one_group(on: str) -> None:
+    """16-bit parameters are stepped in float32 and rounded once; strided ones through copies; each type has its own launches."""
+    values = RNG.standard_normal((4, 6))
+    g = RNG.standard_normal((4, 6))
+    base = tt.zeros(6, 8, dtype=tt.float64, device=on)
+    with tt.no_grad():
+        base[:, ::2] = tt.tensor(values.T.copy(), device=on)
+    window = base[:, ::2].t().requires_grad_()
+    params = [*[tt.nn.Parameter(tt.tensor(values, dtype=k, device=on)) for k in (tt.float32, tt.bfloat16, tt.float16)], window]
+    optimizer = optim.Adam(params, lr=0.1)
+    expected = values.copy()
+    m = v = np.zeros_like(g)
+    for t in range(1, 4):
+        for p in params:
+            p.grad = tt.tensor(g, dtype=p.dtype, device=on)
+        optimizer.step()
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
+        expected -= 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+    for p, tolerance in zip(params, (1e-5, 2e-2, 3e-3, 1e-11), strict=True):
+        np.testing.assert_allclose(p.detach().double().cpu().numpy(), expected, rtol=tolerance, atol=tolerance)
+    assert base[:, 1::2].abs().sum().item() == 0.0
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
-@pytest.mark.parametrize(
-    "settings", [{}, {"weight_decay": 0.1}, {"weight_decay": 0.1, "decoupled": True}, {"amsgrad": True, "maximize": True}]
-)
-def test_adam(settings: dict[str, Any], on: str) -> None:
-    settings = {"lr": 0.01, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, **settings}
-    p = RNG.standard_normal((5, 7))
-    state = (np.zeros_like(p),) * 3
-    x = tt.tensor(p, device=on)
-    m, v, vmax = (tt.zeros_like(x) for _ in range(3))
-    for step in range(1, 5):
-        g = RNG.standard_normal(p.shape)
-        p, *state = adam(p, g, *state, step, **settings)
-        ops.adam_step(x, tt.tensor(g, device=on), m, v, vmax if settings.get("amsgrad") else None, step=step, **settings)
-        np.testing.assert_allclose(x.cpu().numpy(), p, rtol=1e-11, atol=1e-12)
-
-
-def test_blocks_join_without_a_seam() -> None:
-    n = 2 * steps.PART + 5
-    p, g = RNG.standard_normal(n).astype(np.float32), RNG.standard_normal(n).astype(np.float32)
-    x = tt.tensor(p)
-    m, v = tt.zeros_like(x), tt.zeros_like(x)
-    settings: dict[str, Any] = {"lr": 0.01, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8, "weight_decay": 0.1}
-    ops.adam_step(x, tt.tensor(g), m, v, step=1, **settings)
-    want = adam(p, g, np.zeros(n), np.zeros(n), np.zeros(n), 1, **settings)[0]
-    np.testing.assert_allclose(x.numpy(), want, rtol=1e-5, atol=1e-6)
+def test_new_memory_under_a_parameter_is_seen(on: str) -> None:
+    (p,) = parameters(on, (3,))
+    optimizer = optim.SGD([p], lr=1.0, momentum=0.5)
+    for value, want in ((1.0, 0.0), (5.0, 3.5)):
+        p.data = tt.full((3,), value, device=on)
+        p.grad = tt.ones(3, device=on)
+        optimizer.step()
+        assert p.tolist() == [want] * 3
 
 
 def test_refused() -> None:
     x = tt.zeros(3)
-    with pytest.raises(ValueError, match=r"sgd_step: gradient \(2,\) for a parameter of shape \(3,\)"):
-        ops.sgd_step(x, tt.zeros(2), lr=0.1)
-    with pytest.raises(TypeError, match="gradient float64; cast one so that both are the same"):
-        ops.sgd_step(x, tt.zeros(3, dtype=tt.float64), lr=0.1)
-    with pytest.raises(ValueError, match="the first step is number 1"):
-        ops.adam_step(x, x, x, x, lr=0.1, beta1=0.9, beta2=0.9, eps=1e-8, step=0)
+    with pytest.raises(ValueError, match=r"sgd_step: g \(2,\) for a parameter of shape \(3,\)"):
+        ops.sgd_step(x, tt.zeros(2), tt.zeros(2))
+    with pytest.raises(TypeError, match="g float64; cast one so that both are the same"):
+        ops.sgd_step(x, tt.zeros(3, dtype=tt.float64), tt.zeros(2))
+    for kind in (tt.int64, tt.float8_e5m2):
+        p = tt.zeros(3).to(kind)
+        optimizer = optim.SGD([p], lr=1.0)
+        p.grad = tt.ones(3).to(kind)
+        with pytest.raises(tt.DTypeError, match=rf"SGD: a parameter of {kind.name} on cpu cannot be stepped"):
+            optimizer.step()
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
-def test_a_parameter_in_the_graph_is_not_overwritten(on):
-    p = tt.ones(3, device=on, requires_grad=True)
+def test_a_parameter_in_the_graph_is_not_overwritten(on: str) -> None:
+    p, numbers = tt.ones(3, device=on, requires_grad=True), tt.tensor([0.0, 0.5], device=on)
     with pytest.raises(tt.GradError, match=r"sgd_step: p requires grad and would be overwritten; call it under no_grad\(\)"):
-        ops.sgd_step(p, tt.ones(3, device=on), lr=0.5)
+        ops.sgd_step(p, tt.ones(3, device=on), numbers)
     assert (p.tolist(), p._version) == ([1.0] * 3, 0)
     with tt.no_grad():
-        ops.sgd_step(p, tt.ones(3, device=on), lr=0.5)
+        ops.sgd_step(p, tt.ones(3, device=on), numbers)
     assert (p.tolist(), p._version) == ([0.5] * 3, 1)
-
-
-def test_what_a_step_lacks_is_refused() -> None:
-    p, g = tt.ones(3), tt.ones(3)
-    usual = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8}
-    with pytest.raises(ArgumentError, match="adam_step: amsgrad needs vmax"):
-        ops.adam_step(p, g, tt.zeros(3), tt.zeros(3), amsgrad=True, step=1, **usual)
-    with pytest.raises(tt.ShapeError, match=r"sgd_step: rate is float32 of shape \(2,\); a learning rate is one floating number"):
-        ops.sgd_step(p, g, None, tt.ones(2))
-    with pytest.raises(tt.ShapeError, match="sgd_step: rate is int64 of shape"):
-        ops.sgd_step(p, g, None, tt.ones(1, dtype=tt.int64))
-    assert p.tolist() == [1.0] * 3
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
 @pytest.mark.parametrize("rated", [False, True])
-def test_the_numbers_of_a_counted_step(on: str, rated: bool) -> None:
-    """lr / (1 - beta1^t), sqrt(1 - beta2^t) and 1 - lr decay of the step that is to come, which is then counted."""
-    counts, scalars = tt.tensor([0.0, 4.0], dtype=tt.float64, device=on), tt.zeros(2, 3, dtype=tt.float64, device=on)
+def test_the_numbers_of_a_step(on: str, rated: bool) -> None:
+    """Of Adam: 1 - lr weight_decay, lr / (1 - beta1^t), sqrt(1 - beta2^t) of the step that is to come, which is then counted."""
+    counts, numbers = tt.tensor([[0.0], [4.0]], dtype=tt.float64, device=on), tt.zeros(2, 7, dtype=tt.float64, device=on)
     rate = tt.tensor(0.1, dtype=tt.float64, device=on) if rated else None
-    ops.adam_count(counts, scalars, rate, lr=0.0 if rated else 0.1, beta1=0.9, beta2=0.99, decay=0.5)
-    want = [[0.1 / (1 - 0.9**t), (1 - 0.99**t) ** 0.5, 1 - 0.1 * 0.5] for t in (1, 5)]
-    np.testing.assert_allclose(scalars.numpy(force=True), want, rtol=1e-12)
-    assert counts.tolist() == [1.0, 5.0]
+    ops.adam_numbers(numbers, counts, rate, lr=0.0 if rated else 0.1, beta1=0.9, beta2=0.99, eps=1e-8, weight_decay=0.5, decay=2)
+    want = [[1 - 0.1 * 0.5, 0.1 / (1 - 0.9**t), (1 - 0.99**t) ** 0.5] for t in (1, 5)]
+    np.testing.assert_allclose(numbers.numpy(force=True)[:, :3], want, rtol=1e-12)
+    assert counts.tolist() == [[1.0], [5.0]]
+
+
+def test_a_graph_and_plain_steps_in_turn() -> None:
+    """Each replay finds its own gradients, wherever those of a plain step between two replays were."""
+    (p,) = parameters("cuda", (5,), dtype=tt.float64)
+    (q,) = parameters("cpu", (5,), dtype=tt.float64)
+    ours, plain = (optim.NAdam([x], lr=0.1) for x in (p, q))
+
+    def follow(value: float) -> None:
+        q.grad = tt.full((5,), value, dtype=tt.float64)
+        plain.step()
+
+    own = p.grad = tt.full((5,), 1.0, dtype=tt.float64, device="cuda")
+    ours.step()
+    follow(1.0)
+    with tt.cuda.graph() as g:
+        ours.step()
+    for value in (2.0, 3.0):
+        own.fill_(value)
+        g.replay()
+        follow(value)
+        p.grad = tt.full((5,), -value, dtype=tt.float64, device="cuda")
+        ours.step()
+        follow(-value)
+    np.testing.assert_allclose(p.detach().cpu().numpy(), q.detach().numpy(), rtol=1e-12)
+    assert ours.state[p]["step"].item() == 5.0

@@ -11,6 +11,7 @@ from tritensor.array import from_host, to_host
 from tritensor.device import device
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.pooling import average_pooling, max_pooling
+from tritensor.kernels.pooling.windows import windows
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 
@@ -22,32 +23,35 @@ CASES = [
 ]
 
 
-def cells(s, r, q):
-    """Rows and columns of window (r, q) inside the image, in order."""
-    rows = [r * s.sh - s.ph + i * s.dh for i in range(s.kh)]
-    cols = [q * s.sw - s.pw + j * s.dw for j in range(s.kw)]
-    return [(h, v) for h in rows for v in cols if 0 <= h < s.height and 0 <= v < s.width]
+def cells(s, window):
+    """The cells of a window inside the image, in order."""
+    along = [
+        [o * step - p + i * d for i in range(k)] for o, step, p, k, d in zip(window, s.stride, s.padding, s.kernel, s.dilation, strict=True)
+    ]
+    return [cell for cell in itertools.product(*along) if all(0 <= v < n for v, n in zip(cell, s.size, strict=True))]
 
 
 def plain_max(x, s):
-    y, index = np.empty((*x.shape[:2], s.rows, s.cols), x.dtype), np.empty((*x.shape[:2], s.rows, s.cols), np.int64)
-    for n, c, r, q in np.ndindex(y.shape):
+    y, index = np.empty((*x.shape[:2], *s.outs), x.dtype), np.empty((*x.shape[:2], *s.outs), np.int64)
+    for n, c, *window in np.ndindex(y.shape):
         best, found = -np.inf, None
-        for h, v in cells(s, r, q):
-            value = x[n, c, h, v]
+        for cell in cells(s, window):
+            value = x[(n, c, *cell)]
             if found is None or value > best or np.isnan(value):
-                best, found = value, h * s.width + v
-        y[n, c, r, q], index[n, c, r, q] = best, found
+                best, found = value, np.ravel_multi_index(cell, s.size)
+        y[(n, c, *window)], index[(n, c, *window)] = best, found
     return y, index
 
 
 def plain_mean(x, s, include):
-    y = np.empty((*x.shape[:2], s.rows, s.cols))
-    for n, c, r, q in np.ndindex(y.shape):
-        inside = cells(s, r, q)
-        high = min(r * s.sh - s.ph + s.kh, s.height + s.ph), min(q * s.sw - s.pw + s.kw, s.width + s.pw)
-        count = (high[0] - r * s.sh + s.ph) * (high[1] - q * s.sw + s.pw) if include else len(inside)
-        y[n, c, r, q] = sum(x[n, c, h, v] for h, v in inside) / count
+    y = np.empty((*x.shape[:2], *s.outs))
+    for n, c, *window in np.ndindex(y.shape):
+        inside = cells(s, window)
+        count = len(inside)
+        if include:
+            lows = [o * step - p for o, step, p in zip(window, s.stride, s.padding, strict=True)]
+            count = np.prod([min(low + k, m + p) - low for low, k, m, p in zip(lows, s.kernel, s.size, s.padding, strict=True)])
+        y[(n, c, *window)] = sum(x[(n, c, *cell)] for cell in inside) / count
     return y
 
 
@@ -57,9 +61,9 @@ def test_max_against_a_loop(attrs, axes):
     x = rng.integers(-2, 3, (2, 3, 6, 7)).astype(np.float32)  # many ties
     x[rng.random(x.shape) < 0.1] = np.nan
     x[rng.random(x.shape) < 0.2] = -np.inf
-    expected = plain_max(x, max_pooling.windows(x.shape, **attrs))
+    expected = plain_max(x, windows(x.shape, **attrs))
     laid = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
-    for found, wanted in zip(max_pooling.reference(laid, **attrs), expected, strict=True):
+    for found, wanted in zip(max_pooling.reference(laid, **attrs, dilation=(1, 1)), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -69,7 +73,7 @@ def test_the_max_kernel_treats_ties_nan_and_infinity_alike(attrs):
     x[rng.random(x.shape) < 0.1] = np.nan
     x[rng.random(x.shape) < 0.3] = -np.inf
     found = max_pooling.forward(from_host(x, cuda), **attrs, dilation=(1, 1))
-    for mine, wanted in zip(found, plain_max(x, max_pooling.windows(x.shape, **attrs)), strict=True):
+    for mine, wanted in zip(found, plain_max(x, windows(x.shape, **attrs)), strict=True):
         np.testing.assert_array_equal(to_host(mine), wanted)
 
 
@@ -77,14 +81,35 @@ def test_the_max_kernel_treats_ties_nan_and_infinity_alike(attrs):
 @pytest.mark.parametrize("attrs", CASES, ids=str)
 def test_mean_against_a_loop(attrs, include):
     x = rng.standard_normal((2, 2, 6, 7))
-    s = max_pooling.windows(x.shape, attrs["kernel_size"], attrs["stride"], attrs["padding"], (1, 1), attrs["ceil_mode"])
+    s = windows(x.shape, attrs["kernel_size"], attrs["stride"], attrs["padding"], (1, 1), attrs["ceil_mode"])
     np.testing.assert_allclose(average_pooling.avg_reference(x, **attrs, count_include_pad=include), plain_mean(x, s, include), rtol=1e-12)
+
+
+VOLUMES = [{"kernel_size": (2, 3, 2), "stride": (1, 2, 2), "padding": (1, 1, 0), "ceil_mode": c} for c in (False, True)] + [
+    {"kernel_size": (2, 2, 2), "stride": (2, 2, 2), "padding": (0, 0, 0), "ceil_mode": False}
+]
+
+
+@pytest.mark.parametrize("attrs", VOLUMES, ids=str)
+def test_volumes_against_a_loop(attrs):
+    x = rng.integers(-2, 3, (1, 2, 3, 4, 5)).astype(np.float32)
+    x[rng.random(x.shape) < 0.1] = np.nan
+    expected = plain_max(x, windows(x.shape, **attrs))
+    for found in (
+        max_pooling.reference(x, **attrs, dilation=(1, 1, 1)),
+        map(to_host, max_pooling.forward(from_host(x, cuda), **attrs, dilation=(1, 1, 1))),
+    ):
+        for mine, wanted in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, wanted)
+    x = rng.standard_normal(x.shape)
+    mean = plain_mean(x, windows(x.shape, **attrs), False)
+    np.testing.assert_allclose(average_pooling.avg_reference(x, **attrs, count_include_pad=False), mean, rtol=1e-12)
 
 
 def test_an_infinite_gradient_stays_in_its_cell():
     x = rng.permutation(16).reshape(1, 1, 4, 4).astype(np.float32)
     two = {"kernel_size": (2, 2), "stride": (2, 2)}
-    _, index = max_pooling.reference(x, **two)
+    _, index = max_pooling.reference(x, **two, padding=(0, 0), dilation=(1, 1))
     g = np.array([[[[np.inf, 1], [2, np.nan]]]], np.float32)
     dx = max_pooling.scatter_reference(g, index, size=(4, 4), padding=(0, 0), dilation=(1, 1), **two)
     expected = np.zeros(16, np.float32)
@@ -94,7 +119,7 @@ def test_an_infinite_gradient_stays_in_its_cell():
 
 def test_wide_images_keep_their_indices():
     x = rng.permutation(4 * 600).reshape(1, 1, 4, 600).astype(np.float32)
-    y, index = max_pooling.reference(x, kernel_size=(2, 2), stride=(2, 2))
+    y, index = max_pooling.reference(x, kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
     np.testing.assert_array_equal(x.ravel()[index], y)
 
 
@@ -153,3 +178,21 @@ def test_where_nothing_is_larger_the_first_cell_is_chosen(on, kernel, stride, pa
     ]
     assert index[0, 0].tolist() == [[8 * r + q for q in first[1]] for r in first[0]]
     assert (y == -np.inf).all()
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("stride", [1, 4])
+@pytest.mark.parametrize("shape", [(2, 3, 1, 4), (2, 3, 1, 1, 4), (2, 3, 5, 1, 4)])
+def test_windows_that_see_no_cell_send_nothing_back(on, stride, shape):
+    """Of an axis of one cell, which the dilated taps pass by on both sides: no cell of this plane or the next gets a gradient."""
+    axes = len(shape) - 2
+    x = tt.tensor(rng.standard_normal(shape), device=on, requires_grad=True)
+    pool = tt.nn.functional.max_pool2d if axes == 2 else tt.nn.functional.max_pool3d
+    ones = (1,) * (axes - 2)
+    y = pool(x, (*ones, 2, 1), stride=stride, padding=(*(0,) * (axes - 2), 1, 0), dilation=(*ones, 2, 1))
+    assert y.numel()
+    assert (y == -np.inf).all()
+    (dx,) = tt.autograd.grad(y, x, tt.ones_like(y), create_graph=True)
+    assert not dx.detach().numpy(force=True).any()
+    (twice,) = tt.autograd.grad((dx * x).sum(), x)
+    assert not twice.numpy(force=True).any()

@@ -100,7 +100,7 @@ def test_dropout_at_its_ends() -> None:
     assert tt.dropout(x, 0.0) is x
     assert tt.dropout(x, 0.5, train=False) is x
     assert tt.dropout(x, 1.0).tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(ValueError, match=r"dropout: p is 1.5; it must be between 0 and 1"):
+    with pytest.raises(ValueError, match=r"dropout: dropout probability has to be between 0 and 1, but got 1.5; give such a p"):
         tt.dropout(x, 1.5)
 
 

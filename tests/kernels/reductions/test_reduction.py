@@ -170,7 +170,7 @@ def test_cross_entropy_walks_long_rows(shape: tuple[int, ...], probabilities: bo
     got = cross_entropy.backward_rows(on_device(np.asarray(2.0)), *given, lse, total, "mean", -100, 0.1, needs, on)
     backward = registry["cross_entropy"].reference_backward
     assert backward is not None
-    expected = backward.functions[0](np.asarray(2.0), x, target, weight, want[0], "mean", -100, 0.1, needs)
+    expected = backward.functions[0](np.asarray(2.0), x, target, weight, want[0], want[1], "mean", -100, 0.1, needs)
     for a, b in zip(got, expected, strict=False):
         assert (a is None) == (b is None)
         if a is not None:
@@ -188,7 +188,23 @@ def test_layer_norm_walks_long_rows() -> None:
     dx = layer_norm.backward_rows(on_device(g), on_device(x), on_device(w), mean, rstd, 1, on)
     backward = registry["layer_norm"].reference_backward
     assert backward is not None
-    np.testing.assert_allclose(to_host(dx), backward.functions[0](g, x, w, b, 1e-5, 1, (True, False, False))[0], rtol=1e-9, atol=1e-12)
+    expected = backward.functions[0](g, x, w, b, want[1], want[2], 1, (True, False, False))[0]
+    np.testing.assert_allclose(to_host(dx), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_rms_norm_walks_long_rows() -> None:
+    rng = np.random.default_rng(6)
+    x, w, g = rng.normal(size=(3, 37)) + 5, rng.normal(size=37), rng.normal(size=(3, 37))
+    on = row_tiles.row_tiles((3, 37), 1, 4, limit=8, tile=16)
+    y, mean, rstd = layer_norm.forward_rows(on_device(x), on_device(w), None, 1e-5, 1, on, centred=False)
+    want = registry["rms_norm"].reference(x, w)
+    assert mean is None
+    for got, expected in zip((y, rstd), want, strict=True):
+        np.testing.assert_allclose(to_host(got), expected, rtol=1e-10, atol=1e-12)
+    dx = layer_norm.backward_rows(on_device(g), on_device(x), on_device(w), None, rstd, 1, on)
+    backward = registry["rms_norm"].reference_backward
+    assert backward is not None
+    np.testing.assert_allclose(to_host(dx), backward.functions[0](g, x, w, want[1], 1, (True, False))[0], rtol=1e-9, atol=1e-12)
 
 
 # Labels that are no class

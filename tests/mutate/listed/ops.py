@@ -3,24 +3,7 @@
 from __future__ import annotations
 
 OPS: dict[str, dict[tuple[str, str, str], str]] = {
-    "kernels/convolution/conv2d/cpu.py": {
-        (
-            "input_gradient",
-            "if s.kh == s.kw == s.sh == s.sw == 1 and not (s.ph or s.pw):",
-            "if False:",
-        ): "a short cut: the general way gives the same",
-        (
-            "weight_gradient",
-            "merged = taps.shape[1] == 1 and high - low > 1",
-            "merged = taps.shape[1] == 1 and (high - low >= 1)",
-        ): "one row merged with no other is that row",
-        (
-            "correlate",
-            "merged = taps.shape[1] == 1 and high - low > 1",
-            "merged = taps.shape[1] == 1 and (high - low >= 1)",
-        ): "one row merged with no other is that row",
-    },
-    "kernels/convolution/conv2d/op.py": {
+    "kernels/convolution/convolution.py": {
         (
             "weight_reference",
             "return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
@@ -150,24 +133,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
-    "kernels/optimizers/steps.py": {
-        (
-            "_in_blocks",
-            "update(s[: first.size], t[: first.size], *flat, *numbers)",
-            "(update(t[:first.size], s[:first.size], *flat, *numbers))",
-        ): "s and t are scratch, one like the other",
-        (
-            "_in_blocks",
-            "update(s[:n], t[:n], *blocks, *numbers)",
-            "(update(t[:n], s[:n], *blocks, *numbers))",
-        ): "s and t are scratch, one like the other",
-        (
-            "_in_blocks",
-            "first = arrays[0]",
-            "first = arrays[1]",
-        ): "parameter and gradient are of one shape and type",
-    },
-    "kernels/pooling/pooling_cpu.py": {},
+    "kernels/pooling/cpu.py": {},
     "kernels/products/matmul.py": {
         (
             "_product",

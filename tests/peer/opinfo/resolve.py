@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,9 @@ def variant(op: Any, theirs: Any, suffix: str) -> tuple[Callable[..., Any] | Non
     if is_testing(theirs):
         missing = _missing(theirs)
         return (None, "no " + ", ".join(missing)) if missing else (function(theirs), "")
+    if isinstance(theirs, functools.partial):  # of the function itself, as `partial(F.mish, inplace=True)`
+        base, why = resolved(op)
+        return (None, why) if base is None else (functools.partial(base, *theirs.args, **theirs.keywords), "")
     name = op.name + suffix
     if getattr(torch.Tensor, name, None) is None:
         name = getattr(theirs, "__name__", name)

@@ -20,7 +20,7 @@ def line(found: Found) -> Line:
     """What a walk found, as the table has it: counts of samples passed/walked, `failing` as [where, what, samples, the first one's message]."""
     if found.missing:
         return {"state": "missing", "why": found.missing}
-    failing = _failing(found)
+    failing = failing_groups(found)
     told = (
         BESIDE if any(c not in BESIDE and c != "errors" for c in found.counts) else ()
     )  # of an operation on complex numbers alone those count
@@ -41,7 +41,7 @@ def line(found: Found) -> Line:
     return made
 
 
-def _failing(found: Found) -> list[list[str]]:
+def failing_groups(found: Any) -> list[list[str]]:
     groups: dict[tuple[str, str], list[Any]] = {}
     for f in found.failures:
         groups.setdefault((f.where, f.kind), []).append(f)
@@ -73,15 +73,15 @@ def firm(made: Line) -> Line:
     return kept
 
 
-def read() -> dict[str, Line]:
+def read(file: Path = FILE) -> dict[str, Line]:
     """The committed table."""
-    return json.loads(FILE.read_text()) if FILE.exists() else {}
+    return json.loads(file.read_text()) if file.exists() else {}
 
 
-def write(table: dict[str, Line]) -> None:
+def write(table: dict[str, Line], file: Path = FILE) -> None:
     """One entry a line, sorted, so that two branches' tables merge."""
     lines = [f"{json.dumps(k)}: {json.dumps(table[k])}" for k in sorted(table)]
-    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def reason(name: str) -> str:

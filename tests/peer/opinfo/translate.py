@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import dis
 import functools
 import types
@@ -89,10 +90,29 @@ def translated(value: Any, memo: dict[int, tt.Tensor]) -> Any:
     if isinstance(value, torch.nn.Module):
         if not hasattr(tt.nn, type(value).__name__):
             raise Untranslatable(f"nn.{type(value).__name__}")
-        return getattr(tt.nn, type(value).__name__)()
+        return _module(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type) and type(value).__module__.startswith("torch."):
+        ours = named(f"nn.{type(value).__name__}")
+        if ours is None:
+            raise Untranslatable(f"nn.{type(value).__name__}")
+        return ours(**{f.name: translated(getattr(value, f.name), memo) for f in dataclasses.fields(value)})
     if callable(value) and not isinstance(value, type):
         return function(value)
     return _rebuilt(value, lambda v: translated(v, memo))
+
+
+def _module(value: torch.nn.Module) -> Any:
+    """A module of ours that holds the same."""
+    kind = getattr(tt.nn, type(value).__name__)
+    if not isinstance(value, torch.nn.TransformerEncoderLayer | torch.nn.TransformerDecoderLayer):
+        return kind()
+    attention, first = value.self_attn, value.linear1
+    made = kind(
+        attention.embed_dim, attention.num_heads, first.out_features, value.dropout.p, translated(value.activation, {}), value.norm1.eps,
+        attention.batch_first, value.norm_first, first.bias is not None, dtype=translated(first.weight.dtype, {}),
+    )  # fmt: skip
+    made.load_state_dict({name: translated(x, {}) for name, x in value.state_dict().items()})
+    return made.train(value.training)
 
 
 def _rebuilt(value: Any, one: Callable[[Any], Any]) -> Any:

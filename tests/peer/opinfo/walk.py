@@ -138,7 +138,7 @@ def _forward(op: Any, mine: Callable[..., Any], sample: Any, found: Found) -> bo
     except Exception:  # what PyTorch refuses on this build is no sample
         return None
     _, have, _ = _ours(mine, sample)
-    same(op.name, want, settled(op.name, sample, want, have), values_matter(op.name) and op.name not in PHASE)
+    same(op.name, want, settled(op.name, sample, want, have), values_matter(op.name, sample) and op.name not in PHASE)
     if op.name in PHASE:
         same(op.name, sample.output_process_fn_grad(want), _processed(sample, have))
     found.strides.walked += 1
@@ -175,24 +175,25 @@ def _backward(op: Any, mine: Callable[..., Any], sample: Any, found: Found) -> b
         return None
     _, mine_raw, mine_given = _ours(mine, sample)
     have = _processed(sample, mine_raw)
-    same(op.name, want, have, values_matter(op.name))
+    values = values_matter(op.name, sample)
+    same(op.name, want, have, values)
     tracking_agrees(raw, mine_raw)
     outputs = [o for t, o in zip(tensors(want, torch.Tensor), tensors(have, tt.Tensor), strict=True) if any(t is r for r in results)]
     inputs = [t for t in mine_given if t.requires_grad]
     got = _running(tt.autograd.grad, outputs, inputs, [translated(w, {}) for w in weights], allow_unused=True)
     for g, ours, leaf in zip(gradients, got, leaves, strict=True):
-        _same_gradient(op.name, g, ours, leaf)
+        _same_gradient(op.name, g, ours, leaf, values)
     return True
 
 
-def _same_gradient(name: str, theirs: Any, ours: Any, leaf: torch.Tensor) -> None:
+def _same_gradient(name: str, theirs: Any, ours: Any, leaf: torch.Tensor, values: bool) -> None:
     """A gradient that is all zeros may be none, on either side."""
     if theirs is None and ours is None:
         return
     theirs = torch.zeros_like(leaf) if theirs is None else theirs
     ours = translated(torch.zeros_like(leaf), {}) if ours is None else ours
     try:
-        same(name, theirs, ours, values_matter(name))
+        same(name, theirs, ours, values)
     except Difference as error:
         raise Difference(f"gradient's {error.kind}", error.detail) from error
 
@@ -269,7 +270,7 @@ def _walk_variant(op: Any, theirs: Any, suffix: str, found: Found) -> None:
         except Exception:  # a sample of the function only
             continue
         tried += 1
-        values = values_matter(op.name) and op.name not in PHASE
+        values = values_matter(op.name, sample) and op.name not in PHASE
         try:
             mine_first, have, _ = _ours(mine, sample)
             same(op.name, want, settled(op.name, sample, want, have), values)

@@ -104,9 +104,10 @@ class _Graph:
                 self.parts.add(id(pair))
                 self._note(pair[0], node, Hop(me, "saved", f"{name} saved its output"))
         context: Any = getattr(node, "context", None)  # of a user's Function
-        for x in getattr(context, "_saved", ()):
-            self.parts.add(id(context._saved))
-            self._note(x, node, Hop(me, "saved", f"{name} saved it with save_for_backward"))
+        for kept in getattr(context, "_saved", ()):
+            self.parts.update([id(context._saved), id(kept)])
+            x = getattr(kept, "tensor", None)  # with hooks on saved tensors there is none
+            self._note(x if x is not None else kept, node, Hop(me, "saved", f"{name} saved it with save_for_backward"))
         for edge in node.edges:
             if edge is not None:
                 leaf = not isinstance(edge, self.node)

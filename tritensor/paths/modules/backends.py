@@ -105,12 +105,26 @@ def _sdp_switch(name: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
     return enable, enabled
 
 
+@contextlib.contextmanager
+def _sdp_kernel(
+    enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
+) -> Iterator[dict[str, bool]]:
+    """The older spelling of nn.attention.sdpa_kernel: other switches within a `with`."""
+    before = dict(_SDP)
+    _SDP.update(flash=bool(enable_flash), math=bool(enable_math), mem_efficient=bool(enable_mem_efficient), cudnn=bool(enable_cudnn))
+    try:
+        yield dict(_SDP)
+    finally:
+        _SDP.update(before)
+
+
 no = answers(False, "False.")
 cuda: Any = Backend("cuda", "CUDA", matmul=Products(), is_built=answers(True, "True: kernels for CUDA GPUs are compiled where one is."))
 for _name in _SDP:
     _enable, _enabled = _sdp_switch(_name)
     setattr(cuda, f"enable_{_name}_sdp", _enable)
     setattr(cuda, f"{_name}_sdp_enabled", _enabled)
+cuda.sdp_kernel = _sdp_kernel
 cudnn: Any = Backend(
     "cudnn", "cuDNN: not used", **FLAGS["cudnn"], flags=_flags_context("cudnn"), version=answers(None, "None."), is_available=no
 )

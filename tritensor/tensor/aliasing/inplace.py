@@ -15,6 +15,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import ComplexNode, Node, Version, version_of
 from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
+from tritensor.layers import LayerArray, entries
 from tritensor.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
@@ -28,7 +29,7 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
     """
     op = _direct(name, len(operands))
     a = target.array
-    if op is None or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+    if op is None or type(a) is LayerArray or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
         return False
     given: list[Any] = []
     whole = False
@@ -141,7 +142,9 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def _filled(x: Tensor, value: Any, name: str) -> bool:
     """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
-    if (type(value) is not float and type(value) is not int) or remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+    if (type(value) is not float and type(value) is not int) or type(a) is LayerArray:
+        return False
+    if remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
         return False
     full = registry["full"]
     if isinstance(a, CudaArray):
@@ -168,6 +171,8 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Ten
     b = value.array if isinstance(value, Tensor) else None
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
         value = _fitted(x, value, name)
+    if type(value.array) is LayerArray:
+        entries.adopt(x, value, name)
     recorded = state.enabled and (value.tracked or remembered(x))
     if recorded:
         refuse(x, name)
@@ -175,7 +180,10 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Ten
     node = value.node
     if node is not None:
         _snapshot(x, node, node.sequence - 1 if since is None else since)
-    copy_into(a, value.array)
+    if type(x.array) is LayerArray:
+        entries.write(x.array, value)
+    else:
+        copy_into(a, value.array)
     version_of(x).bump(name)
     if recorded:
         rebase(x, value, name, since is not None and node is not None and node.sequence > since)

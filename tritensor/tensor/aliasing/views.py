@@ -15,6 +15,7 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
 from tritensor.errors import GradError
+from tritensor.layers import LayerArray
 from tritensor.strides import reach
 from tritensor.table import ops, registry
 from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
@@ -77,10 +78,8 @@ def _refresh(view: Tensor) -> None:
     if node is not None:
         for op, attrs, meta in steps:
             node = Node(op, (node,), None, None, attrs, meta)
-    if extra is not None and extra.retains:
-        forget_grad(_node.__get__(view), view)
-        if node is not None:
-            keep_grad(node, view)
+    if extra is not None and extra.retains and node is not None:
+        keep_grad(node, view)
     _node.__set__(view, node)
     _tracked.__set__(view, node is not None)
     view.__class__ = Tensor
@@ -99,6 +98,8 @@ def _outdate(base: Tensor) -> None:
     for key, mark in fresh.items():
         view = mark()
         if view is not None:
+            if view.extra is not None and view.extra.retains:
+                forget_grad(_node.__get__(view), view)  # the old contents' gradient is not the view's any more
             view.__class__ = StaleView
             kin.stale[key] = mark
     if len(kin.stale) > 2 * kin.swept + 32:
@@ -296,6 +297,8 @@ class ViewWrite(Node):
         return laid
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        if type(g) is LayerArray:
+            return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
         laid = self._like_base(g)
         inner = replay(self.path, laid)
         value = engine.copy(inner) if needs[1] else None
@@ -305,7 +308,20 @@ class ViewWrite(Node):
             copy_into(inner, run(shape=inner.shape, value=0, dtype=inner.dtype, device=device_of(g)))  # type: ignore[misc]
         return (laid if needs[0] else None), value
 
+    def _of_layers(self, g: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        """The gradients inside a transform, where writing is for its own functions."""
+        value = ops.copy(replay(self.path, g)) if needs[1] else None
+        if not needs[0]:
+            return None, value
+        rest = ops.copy(g)
+        hole = replay(self.path, rest)
+        hole.zero_()  # type: ignore[attr-defined]
+        return rest, value
+
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        if type(g.array) is LayerArray:
+            with enable_grad():
+                return self._of_layers(g, needs)
         laid = new_tensor(self._like_base(g.array))
         if g.tracked:
             laid.hang_at(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))

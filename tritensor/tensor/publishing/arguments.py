@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tritensor import errors
+from tritensor import call_site, errors
 from tritensor.errors import ArgumentError
 from tritensor.random import Generator
 from tritensor.table import registry
@@ -98,7 +98,7 @@ def mended(
         Exception: otherwise the error itself.
     """
     assert error.__traceback__ is not None
-    if error.__traceback__.tb_next is None and type(error) is TypeError:  # raised by the call itself: f was not entered
+    if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
         found = _renamed(f, name, args, kwargs)
         return found if found is not None else _misfit(f, name, args, kwargs)
     wrong = explained(f, name, args, kwargs, error)

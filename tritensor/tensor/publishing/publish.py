@@ -13,7 +13,8 @@ from tritensor.autograd.node import next_sequence
 from tritensor.call_site import wrapper
 from tritensor.device import as_device
 from tritensor.dtypes import as_dtype
-from tritensor.errors import DeviceError, DTypeError, ShapeError
+from tritensor.errors import DeviceError, DTypeError, NoValuesError, ShapeError
+from tritensor.layers import entries
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, refuse_shared, write_out, write_over
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import PublicSignature, first_by_name, mended, refuse_other_than_switches, switches
@@ -177,6 +178,8 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
                 return f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
+            except NoValuesError as error:
+                return entries.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
 
     else:
@@ -191,10 +194,42 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
                 return made if made is not None else f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
+            except NoValuesError as error:
+                return entries.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
 
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
     return call
+
+
+def rerouted(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
+    """Lead a door to `around(f)` from now on, for everybody who has it; not with `out=`. False for what is no door.
+
+    What a door leads to is a variable of its own: so nobody pays for the question whether it was changed.
+    """
+    inner = getattr(call, "__code__", None)
+    names = inner.co_freevars if inner is not None else ()
+    if "f" not in names:
+        return False
+    cells = dict(zip(names, call.__closure__ or (), strict=True))
+    f = cells["f"].cell_contents
+    if "quick" not in cells:
+        cells["f"].cell_contents = around(f)
+        return True
+    quick: Callable[..., Any] = cells["quick"].cell_contents or _no_quick_way
+
+    @wrapper
+    @functools.wraps(f)
+    def either(*args: Any, **kwargs: Any) -> Any:
+        made = quick(*args, **kwargs)
+        return made if made is not None else f(*args, **kwargs)
+
+    cells["quick"].cell_contents = around(either)
+    return True
+
+
+def _no_quick_way(*args: Any, **kwargs: Any) -> None:
+    """For functions without one."""
 
 
 def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
@@ -218,6 +253,8 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: boo
             value = f(*args, **kwargs)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, kwargs = mended(f, name, args, kwargs, error)
+        except NoValuesError as error:
+            return entries.for_each(f, args, kwargs, error)
         else:
             if exact:
                 pairs = [(out, value)] if isinstance(out, Tensor) else zip(out, value, strict=False)
@@ -252,6 +289,8 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
             made = f(*args, **options)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, options = mended(f, name, args, options, error)
+        except NoValuesError as error:
+            return entries.for_each(f, args, options, error)
         else:
             if out is not None:
                 made = write_out(out, made, name)

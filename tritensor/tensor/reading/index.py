@@ -10,6 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.errors import ArgumentError, DeviceError
+from tritensor.layers import LayerArray
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.reading.positions import nonzero_columns
@@ -127,7 +128,7 @@ def _as_entry(x: Tensor, i: Any, name: str) -> Any:
     if found.array.dtype == np.uint8:
         warnings.warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions", stacklevel=4)
         found, kind = ops.ne(found, 0), "bool"
-    if not found.array.shape and kind != "bool":
+    if not found.array.shape and kind != "bool" and not (type(found.array) is LayerArray and found.array.batched):
         return int(to_host(found.array))
     if found.device != x.device:
         if found.array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":

@@ -6,6 +6,7 @@ from tritensor.data import DataLoader as DataLoader
 from tritensor.data import Dataset as Dataset
 from tritensor.data import DistributedSampler as DistributedSampler
 from tritensor.data import IterableDataset as IterableDataset
+from tritensor.data import LengthBucketSampler as LengthBucketSampler
 from tritensor.data import RandomSampler as RandomSampler
 from tritensor.data import Sampler as Sampler
 from tritensor.data import SequentialSampler as SequentialSampler

@@ -14,6 +14,7 @@ from tritensor.array import from_host
 from tritensor.cuda.memory import pinned
 from tritensor.device import as_device, device
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.layers import LayerArray, entries
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
 from tritensor.table import ops
 from tritensor.tensor import dlpack
@@ -188,6 +189,8 @@ def like_options(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
 def laid_like(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
     """What `make` gives for x's shape, in x's layout (closed up where x has gaps) or in a memory format; it is filled along memory."""
     shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
+    if type(x.array) is LayerArray:
+        return entries.like(make(shape), x)  # type: ignore[no-any-return]
     if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
         return make(shape)
     order = order_of(formatted(shape, array.element_strides(x.array), wanted))
@@ -202,7 +205,8 @@ def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> 
 
 def _new(name: str, make: Callable[..., Tensor]) -> None:
     def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
-        return make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
+        made = make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
+        return made if type(self.array) is not LayerArray else entries.like(made, self)  # type: ignore[no-any-return]
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"{name}(...) of this tensor's dtype and device."

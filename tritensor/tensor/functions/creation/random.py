@@ -11,10 +11,10 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor import random as generators
-from tritensor.array import CudaArray, from_host, to_host
+from tritensor.array import all_values, from_host, to_host
+from tritensor.autograd.engine import followed
 from tritensor.autograd.function import Function
-from tritensor.autograd.modes import no_grad, state
-from tritensor.autograd.node import next_sequence
+from tritensor.autograd.modes import no_grad
 from tritensor.device import as_device, cpu, device
 from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.random import Generator
@@ -56,13 +56,27 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Gene
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
+def exponential_numbers(
+    shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None = None, rate: float = 1.0
+) -> Tensor:
+    """Exponential numbers of a rate."""
+    u = uniform_numbers(shape, dtype, on, generator)
+    with no_grad():
+        return ops.neg(ops.log(ops.sub(1.0, u))) / rate
+
+
 class Drawn(Function):
     """What was drawn for parameters, as their function, whose gradient is 0."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, drawn: Tensor, *parameters: Tensor) -> Tensor:  # type: ignore[override]
-        ctx.like = [(tuple(p.array.shape), p.array.dtype) for p in parameters]
+    def forward(drawn: Tensor, *parameters: Tensor) -> Tensor:  # type: ignore[override]
         return new_tensor(drawn.array)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.like = [(tuple(p.array.shape), p.array.dtype) for p in inputs[1:]]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -84,9 +98,11 @@ def _need_probability(name: str, p: Any) -> None:
     """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
     if isinstance(p, Tensor):
         _need_float(name, p.array.dtype)
-        fine = isinstance(p.array, CudaArray) or bool(((p.array >= 0) & (p.array <= 1)).all())
-        if not fine:
-            raise ArgumentError(f"{name}: a probability is not between 0 and 1: they go from {p.array.min()} to {p.array.max()}")
+        if p.is_cuda:
+            return
+        values = all_values(p.array)
+        if not ((values >= 0) & (values <= 1)).all():
+            raise ArgumentError(f"{name}: a probability is not between 0 and 1: they go from {values.min()} to {values.max()}")
     elif not 0 <= p <= 1:
         raise ArgumentError(f"{name}: p is {p}; it must be between 0 and 1")
 
@@ -94,8 +110,8 @@ def _need_probability(name: str, p: Any) -> None:
 def _need_deviation(name: str, std: Any) -> None:
     """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
     if isinstance(std, Tensor):
-        if not isinstance(std.array, CudaArray) and not (std.array >= 0).all():
-            raise ArgumentError(f"{name}: all elements of std must be 0 or more; the least is {std.array.min()}")
+        if not std.is_cuda and not ((values := all_values(std.array)) >= 0).all():
+            raise ArgumentError(f"{name}: all elements of std must be 0 or more; the least is {values.min()}")
     elif not std >= 0:
         raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
 
@@ -238,7 +254,7 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     _need_probability("bernoulli", x)
     u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
-    return Drawn.apply(drawn, x) if x.tracked else drawn
+    return Drawn.apply(drawn, x) if followed(x) else drawn
 
 
 @function
@@ -331,10 +347,7 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
     _need_float("exponential_", x.array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
-    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    with no_grad():
-        values = ops.neg(ops.log(ops.sub(1.0, u))) / lambd
-    return _fill(x, values, "exponential_")
+    return _fill(x, exponential_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
 
 
 @function
@@ -365,35 +378,3 @@ def random_(x: Tensor, start: Any = _FROM_ZERO, end: Any = _TO_START, *, generat
     _need_room("random_", low, high, x.array.dtype)
     drawn = _integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
     return _fill(x, ops.cast(drawn, dtype=x.array.dtype), "random_")
-
-
-@function(method=False)
-def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generator | None = None) -> Tensor:
-    """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
-    if not train or p == 0.0:
-        if not 0.0 <= p <= 1.0:
-            raise ArgumentError(f"dropout: p is {p}; it must be between 0 and 1")
-        return x
-    seed, offset = _place(generators.blocks_used(x.array.size, 32), generator)
-    return ops.dropout(x, p=float(p), seed=seed, offset=offset)
-
-
-@function(method=False)
-def dropout_(x: Tensor, p: float, train: bool) -> Tensor:
-    """dropout written over x; x untouched when not training or p is 0."""
-    since = next_sequence() if state.enabled else None
-    y = dropout(x, p, train)
-    return x if y is x else overwrite(x, y, "dropout_", since)
-
-
-@function(method=False)
-def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """(dropout's result, whether each element was kept); all are kept when `train` is False. x is floating."""
-    if not 0.0 <= p <= 1.0:
-        raise ArgumentError(f"native_dropout: p is {p}; it must be between 0 and 1")
-    if train is False:
-        return ops.copy(x), ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(bool), device=x.device)
-    seed, offset = _place(generators.blocks_used(x.array.size, 32), None)
-    one = ops.full(shape=tuple(x.shape), value=1, dtype=x.array.dtype, device=x.device)
-    scaled = ops.dropout(one, p=float(p), seed=seed, offset=offset)
-    return ops.mul(x, scaled), ops.ne(scaled, 0)

@@ -8,6 +8,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import identity, refuse_batches, refuse_failed, together
 from tritensor.tensor.functions.factorizations.results import CholeskyEx
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 _FAILED = "not positive definite: its leading minor of order {0} is not; add a multiple of the identity, or use ldl_factor"
 
@@ -21,7 +22,7 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
     y, info = ops.cholesky(A, upper=bool(upper))
     if check_errors:
         refuse_failed("cholesky_ex", info, _FAILED)
-    return CholeskyEx(y, info)
+    return returned("linalg_cholesky_ex", CholeskyEx)(y, info)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})

@@ -8,6 +8,7 @@ from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.results import SignLog
 from tritensor.tensor.publishing.publish import function, namespaces
+from tritensor.tensor.returned import returned
 
 
 @function(out=True, also={"A": "x"})
@@ -16,10 +17,10 @@ def det(x: Tensor) -> Tensor:
     return ops.det(x)
 
 
-@function(out=True, also={"A": "x"})
-def slogdet(x: Tensor) -> SignLog:
+@function(namespace="linalg", out=True, also={"input": "A"})
+def slogdet(A: Tensor) -> SignLog:
     """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
-    return SignLog(*ops.slogdet(x))
+    return returned("linalg_slogdet", SignLog)(*ops.slogdet(A))
 
 
 @function
@@ -31,4 +32,4 @@ def logdet(x: Tensor) -> Tensor:
     return ops.where(ops.eq(sign, -1.0), math.nan, log)
 
 
-namespaces.setdefault("linalg", {}).update(det=det, slogdet=slogdet)
+namespaces.setdefault("linalg", {}).update(det=det)

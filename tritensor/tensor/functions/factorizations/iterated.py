@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.modes import no_grad, state
+from tritensor.autograd.engine import followed
+from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -144,7 +145,7 @@ def lobpcg(
         a, b = A[place], None if B is None else B[place]
         with no_grad():
             pair = _iterated(a, b, iK, guess[place], k, steps, small, up)
-        found.append(_through(a, b, *pair) if state.enabled and (A.tracked or (B is not None and B.tracked)) else pair)
+        found.append(_through(a, b, *pair) if followed(A) or (B is not None and followed(B)) else pair)
     if A.ndim == 2:
         return found[0]
     values, vectors = (stack([pair[i] for pair in found]) for i in (0, 1))

@@ -24,6 +24,7 @@ from tritensor.tensor.functions.factorizations.results import LeastSquares
 from tritensor.tensor.functions.factorizations.spectra import tolerances
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 def pseudo_inverse(name: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
@@ -89,7 +90,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         values = ops.svdvals(A.detach())
         rank = _ranks(values, ratio)
     residuals = _residuals(A, b, x, rank, driver)
-    return LeastSquares(
+    return returned("linalg_lstsq", LeastSquares)(
         without_column(x) if vector else x,
         residuals,
         rank if driver != "gels" else _empty(A, np.dtype(np.int64)),

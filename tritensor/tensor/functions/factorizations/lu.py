@@ -10,6 +10,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import adjoint, identity, part, refuse_batches, refuse_failed, spread, together
 from tritensor.tensor.functions.factorizations.results import PLU, LUFactor, LUFactorEx
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 _FAILED = "U[{0}, {0}], counted from 1, is zero; lu_solve would divide by it; use lu_factor_ex to factor such matrices"
 
@@ -26,7 +27,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     lu, pivots, info = ops.lu_factor(A)
     if check_errors:
         refuse_failed("lu_factor_ex", info, _FAILED)
-    return LUFactorEx(lu, pivots, info)
+    return returned("linalg_lu_factor_ex", LUFactorEx)(lu, pivots, info)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -36,7 +37,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     _pivoting("lu_factor", pivot)
     lu, pivots, info = ops.lu_factor(A)
     refuse_failed("lu_factor", info, _FAILED)
-    return LUFactor(lu, pivots)
+    return returned("linalg_lu_factor", LUFactor)(lu, pivots)
 
 
 def unpacked(name: str, LU: Tensor, pivots: Tensor, data: bool = True, exchanges: bool = True) -> PLU:
@@ -44,12 +45,13 @@ def unpacked(name: str, LU: Tensor, pivots: Tensor, data: bool = True, exchanges
     refuse_batches(name, LU, "LU_data")
     m, n = LU.shape[-2:]
     k = min(m, n)
+    kind = returned("lu_unpack" if name == "lu_unpack" else "linalg_lu", PLU)
     nothing = ops.full(shape=(0,), value=0, dtype=LU.array.dtype, device=LU.device)
     p = ops.cast(ops.pivots_to_matrix(pivots, size=m), dtype=LU.array.dtype) if exchanges else nothing
     if not data:
-        return PLU(p, nothing, nothing)
+        return kind(p, nothing, nothing)
     lower = ops.add(ops.tril(part(LU, columns=slice(0, k)), diagonal=-1), identity(LU, m, k))
-    return PLU(p, lower, ops.triu(part(LU, slice(0, k)), diagonal=0))
+    return kind(p, lower, ops.triu(part(LU, slice(0, k)), diagonal=0))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
+from tritensor.array import all_values
 from tritensor.errors import DTypeError, LinAlgError, ShapeError
 from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
@@ -87,7 +87,7 @@ def without_column(x: Tensor) -> Tensor:
 
 def refuse_failed(name: str, info: Tensor, why: str) -> None:
     """Raise LinAlgError where a factorization says that it failed; `why` says how, of number {0}."""
-    told = info.array if isinstance(info.array, np.ndarray) else to_host(info.array)
+    told = all_values(info.array)
     if not told.any():
         return
     first = tuple(int(i) for i in np.argwhere(told)[0])

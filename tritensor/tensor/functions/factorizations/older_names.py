@@ -9,10 +9,11 @@ from tritensor.tensor.functions.factorizations.cholesky import _FAILED as _NOT_P
 from tritensor.tensor.functions.factorizations.lu import solved as lu_solved
 from tritensor.tensor.functions.factorizations.lu import unpacked
 from tritensor.tensor.functions.factorizations.matrices import adjoint, refuse_batches, refuse_failed, together
-from tritensor.tensor.functions.factorizations.results import PLU, QR, LUFactorEx, OldSVD, TriangularSolve
+from tritensor.tensor.functions.factorizations.results import PLU, QR, LUFactorEx, OldSVD, SignLog, TriangularSolve
 from tritensor.tensor.functions.factorizations.solving import triangular
 from tritensor.tensor.functions.factorizations.spectra import singular_values
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 @function(out=True)
@@ -26,7 +27,7 @@ def cholesky(x: Tensor, upper: bool = False) -> Tensor:
 @function(out=True)
 def qr(x: Tensor, some: bool = True) -> QR:
     """(Q, R) with x = Q R; see linalg.qr, whose mode is "reduced" if `some`, else "complete"."""
-    return QR(*ops.qr(x, mode="reduced" if some else "complete"))
+    return returned("qr", QR)(*ops.qr(x, mode="reduced" if some else "complete"))
 
 
 @function(out=True)
@@ -34,14 +35,20 @@ def svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
     """(U, S, V) with x = U diag(S) V^H, V and not V^H; U and V have all columns unless `some`, and are zero unless `compute_uv`."""
     if compute_uv:
         u, s, vh = ops.svd(x, full=not some)
-        return OldSVD(u, s, adjoint(vh))
+        return returned("svd", OldSVD)(u, s, adjoint(vh))
     s = singular_values(x)
     m, n = x.shape[-2:]
 
     def zeros(k: int) -> Tensor:
         return ops.full(shape=(*x.shape[:-2], k, k), value=0, dtype=x.array.dtype, device=x.device)
 
-    return OldSVD(zeros(m), s, zeros(n))
+    return returned("svd", OldSVD)(zeros(m), s, zeros(n))
+
+
+@function(out=True, also={"A": "x"})
+def slogdet(x: Tensor) -> SignLog:
+    """(sign, logabsdet) with det = sign e^logabsdet; see linalg.slogdet."""
+    return returned("slogdet", SignLog)(*ops.slogdet(x))
 
 
 @function(out=True, also={"A": "x"})
@@ -75,5 +82,9 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     A, b = together("triangular_solve", A, b, ("A", "b"))
     if transpose:
         turned = A.transpose(-2, -1)
-        return TriangularSolve(triangular("triangular_solve", turned, b, not upper, True, bool(unitriangular)), ops.copy(A))
-    return TriangularSolve(triangular("triangular_solve", A, b, bool(upper), True, bool(unitriangular)), ops.copy(A))
+        return returned("triangular_solve", TriangularSolve)(
+            triangular("triangular_solve", turned, b, not upper, True, bool(unitriangular)), ops.copy(A)
+        )
+    return returned("triangular_solve", TriangularSolve)(
+        triangular("triangular_solve", A, b, bool(upper), True, bool(unitriangular)), ops.copy(A)
+    )

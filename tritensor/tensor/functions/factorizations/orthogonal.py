@@ -9,6 +9,7 @@ from tritensor.tensor.functions.factorizations.matrices import adjoint, identity
 from tritensor.tensor.functions.factorizations.results import QR, Reflectors
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -18,13 +19,13 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     mode: "reduced": Q (m, k) and R (k, n), k the smaller of m and n; "complete": Q (m, m) and R (m, n); "r": R of "reduced" and an empty Q. Differentiable
     but for "r", and "complete" of more rows than columns (GradError).
     """
-    return QR(*ops.qr(A, mode=mode))
+    return returned("linalg_qr", QR)(*ops.qr(A, mode=mode))
 
 
 @function(out=True)
 def geqrf(x: Tensor) -> Reflectors:
     """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
-    return Reflectors(*ops.geqrf(x))
+    return returned("geqrf", Reflectors)(*ops.geqrf(x))
 
 
 def _reflectors(name: str, a: Tensor, tau: Tensor) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.engine import followed
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -23,7 +24,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
         raise TypeError(f"matrix_power: n is {n!r}; it must be an int")
     if n == 0:
         eye = ops.copy(spread(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
-        return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if x.requires_grad else eye
+        return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if followed(x) else eye
     square, left = (x, int(n)) if n > 0 else (inverted("matrix_power", x), -int(n))
     if left == 1:
         return ops.copy(square) if n > 0 else square

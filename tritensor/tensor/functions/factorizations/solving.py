@@ -21,6 +21,7 @@ from tritensor.tensor.functions.factorizations.matrices import (
 from tritensor.tensor.functions.factorizations.results import InverseEx, SolveEx
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 _SINGULAR = "a matrix is singular: pivot {0}, counted from 1, is zero; use lstsq or pinv"
 
@@ -48,7 +49,7 @@ def solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]
 @function(namespace="linalg", out=True, also={"input": "A", "other": "B"})
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """(result, info): as solve, and for each matrix the first pivot that is zero, counted from 1, or 0; the result is NaN there."""
-    found = SolveEx(*solved("solve_ex", A, B, bool(left)))
+    found = returned("linalg_solve_ex", SolveEx)(*solved("solve_ex", A, B, bool(left)))
     if check_errors:
         refuse_failed("solve_ex", found.info, _SINGULAR)
     return found
@@ -75,7 +76,7 @@ def inverted(name: str, A: Tensor) -> Tensor:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseEx:
     """(inverse, info): as inv, and for each matrix the first pivot that is zero, counted from 1, or 0; the inverse is NaN there."""
-    found = InverseEx(*ops.inv(A))
+    found = returned("linalg_inv_ex", InverseEx)(*ops.inv(A))
     if check_errors:
         refuse_failed("inv_ex", found.info, _SINGULAR)
     return found

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.autograd.modes import state
+from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -22,11 +22,12 @@ from tritensor.tensor.functions.factorizations.matrices import (
 from tritensor.tensor.functions.factorizations.results import SVD, Eigen
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 def _tracked(x: Tensor) -> bool:
     """Whether a gradient may be asked, which needs the vectors as well."""
-    return x.requires_grad and state.enabled
+    return followed(x)
 
 
 def _default_driver(name: str, driver: Any) -> None:
@@ -42,7 +43,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     equal those of U and Vh are infinite or NaN. A loss that depends on the phase of complex vectors raises GradError in backward.
     """
     _default_driver("svd", driver)
-    return SVD(*ops.svd(A, full=bool(full_matrices)))
+    return returned("linalg_svd", SVD)(*ops.svd(A, full=bool(full_matrices)))
 
 
 def singular_values(A: Tensor) -> Tensor:
@@ -69,7 +70,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
     Where eigenvalues are equal, gradients of eigenvectors are infinite or NaN. A loss that depends on the phase of complex vectors raises GradError.
     """
-    return Eigen(*ops.eigh(A, upper=_upper("eigh", UPLO)))
+    return returned("linalg_eigh", Eigen)(*ops.eigh(A, upper=_upper("eigh", UPLO)))
 
 
 def _eigenvalues(A: Tensor, upper: bool) -> Tensor:
@@ -85,7 +86,7 @@ def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def eig(A: Tensor) -> Eigen:
     """(eigenvalues, eigenvectors) of square matrices (..., n, n): complex, in LAPACK's order, vectors of length 1 in columns. On the CPU only."""
-    return Eigen(*ops.eig(A))
+    return returned("linalg_eig", Eigen)(*ops.eig(A))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})

@@ -7,6 +7,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import refuse_batches, refuse_failed, spread, together
 from tritensor.tensor.functions.factorizations.results import LDLFactor, LDLFactorEx
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor such matrices"
 
@@ -14,7 +15,7 @@ _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor suc
 @function(namespace="linalg", out=True, also={"input": "A"})
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
     """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0. Not differentiable."""
-    found = LDLFactorEx(*ops.ldl_factor(A, hermitian=bool(hermitian)))
+    found = returned("linalg_ldl_factor_ex", LDLFactorEx)(*ops.ldl_factor(A, hermitian=bool(hermitian)))
     if check_errors:
         refuse_failed("ldl_factor_ex", found.info, _FAILED)
     return found
@@ -26,7 +27,7 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
     triangle of A is read. Not differentiable. Raises LinAlgError where D is singular."""
     ld, pivots, info = ops.ldl_factor(A, hermitian=bool(hermitian))
     refuse_failed("ldl_factor", info, _FAILED)
-    return LDLFactor(ld, pivots)
+    return returned("linalg_ldl_factor", LDLFactor)(ld, pivots)
 
 
 @function(namespace="linalg", out=True)

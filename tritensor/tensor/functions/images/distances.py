@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.table.shape_rules import broadcast
@@ -12,6 +14,8 @@ from tritensor.tensor.publishing.publish import function
 def _direction(x: Tensor, dim: int, eps: float) -> Tensor:
     """x / max(|x|, eps); the gradient is that of x / |x|, whichever it was, as PyTorch has it."""
     length = x.norm(2, dim, keepdim=True)
+    if type(length.array) is np.ndarray and length.array.size and length.array.min() >= eps:
+        return ops.div(x, length)
     short = (ops.clamp(length, eps, None) - length).detach()  # 0 but for vectors shorter than eps
     return ops.div(x, length + short)
 

@@ -10,6 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.errors import ShapeError
 from tritensor.table import ops
+from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
 
@@ -22,6 +23,7 @@ def sides_of(name: str, input: Tensor, pad: Sequence[int]) -> list[tuple[int, in
         raise ShapeError(
             f"{name}: {tuple(pad)} for input {tuple(input.shape)}: give two sizes per dimension, the last dimension first, at most {2 * input.ndim}"
         )
+    pad = [one_integer(p) for p in pad]
     if not all(isinstance(p, int) for p in pad):
         raise TypeError(f"{name}: pad is {tuple(pad)!r}; give integers")
     return [(0, 0)] * (input.ndim - len(pad) // 2) + [(int(pad[2 * k]), int(pad[2 * k + 1])) for k in reversed(range(len(pad) // 2))]

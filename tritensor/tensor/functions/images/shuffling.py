@@ -5,12 +5,14 @@ from __future__ import annotations
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.strides import is_channels_last
 from tritensor.table import ops
+from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.publish import function
 
 
 def _image(name: str, x: Tensor, factor: int, what: str) -> tuple[tuple[int, ...], bool]:
+    factor = one_integer(factor)
     if isinstance(factor, bool) or not isinstance(factor, int):
         raise TypeError(f"{name}: {what} is {factor!r}; give an integer")
     if x.ndim < 3:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import is_contiguous
-from tritensor.autograd.modes import state
+from tritensor.autograd.engine import followed
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, ShapeError
 from tritensor.strides import preserve_format
 from tritensor.table import normal_dim, ops
@@ -151,7 +151,7 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
         )
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
-    if remembered(x) or (state.enabled and v.tracked):
+    if remembered(x) or followed(v) or followed(x):
         overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem")
     else:
         refuse_overlap(x, "setitem")

@@ -15,6 +15,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 @function(inplace=True, out=True)
@@ -69,7 +70,7 @@ class frexp_result(NamedTuple):
 @function(out=True)
 def frexp(x: Tensor) -> Any:
     """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
-    return frexp_result(*ops.frexp(x))
+    return returned("frexp", frexp_result)(*ops.frexp(x))
 
 
 @function(inplace=True, out=True)

@@ -12,6 +12,7 @@ from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.layers import LayerArray
 from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
@@ -222,7 +223,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 @function(method=False)
 def fill(x: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
-    if x.tracked or isinstance(value, Tensor):
+    if x.tracked or type(x.array) is LayerArray or isinstance(value, Tensor):
         return fill_(ops.copy(x, memory_format=preserve_format), value)
     return fill_(new_tensor(empty_elementwise(x.array.shape, x.array.dtype, x.device, (x.array,))), value)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.engine import followed
 from tritensor.autograd.function import Function
-from tritensor.autograd.modes import state
 from tritensor.errors import ArgumentError, GradError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -22,10 +22,15 @@ names = namespaces.setdefault("special", {})  # what tritensor.special holds, by
 class _Barred(Function):
     """0, whose gradient is none that anybody knows: it stands in a sum for an input by which a function cannot be differentiated."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, kind: np.dtype, name: str) -> Tensor:  # type: ignore[override]
-        ctx.name = name
+    def forward(x: Tensor, kind: np.dtype, name: str) -> Tensor:  # type: ignore[override]
         return ops.full(shape=(), value=0, dtype=kind, device=x.device)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.name = inputs[2]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -34,7 +39,7 @@ class _Barred(Function):
 
 def _barring(name: str, x: Any, y: Tensor) -> Tensor:
     """y, which raises GradError when a gradient by x is asked of it."""
-    if isinstance(x, Tensor) and x.tracked and state.enabled:
+    if isinstance(x, Tensor) and followed(x):
         return ops.add(y, _Barred.apply(x, y.array.dtype, name))
     return y
 

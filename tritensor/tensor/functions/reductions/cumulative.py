@@ -10,6 +10,7 @@ from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices, as_type, one_of
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 
 def _dim(name: str, x: Tensor, dim: Any, axis: Any) -> int:
@@ -44,13 +45,13 @@ def cumprod(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int |
 @function(out=True)
 def cummax(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> ValuesIndices:
     """(values, indices): the largest so far along dim, and where it stood last (int64). NaN counts as largest; the gradient goes to the index."""
-    return ValuesIndices(*ops.cummax(x, dim=_dim("cummax", x, dim, axis)))
+    return returned("cummax", ValuesIndices)(*ops.cummax(x, dim=_dim("cummax", x, dim, axis)))
 
 
 @function(out=True)
 def cummin(x: Tensor, dim: int | None = None, *, axis: int | None = None) -> ValuesIndices:
     """(values, indices): the smallest so far along dim, and where it stood last (int64). NaN counts as smallest; the gradient goes to the index."""
-    return ValuesIndices(*ops.cummin(x, dim=_dim("cummin", x, dim, axis)))
+    return returned("cummin", ValuesIndices)(*ops.cummin(x, dim=_dim("cummin", x, dim, axis)))
 
 
 @function(out=True)

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Version, new_node
+from tritensor.autograd.node import Version, calls_new_node, new_node
 from tritensor.table import registry
 from tritensor.tensor.core import Tensor, new_tensor
 
 FEW = 128  # elements up to which the way to numpy costs more than what numpy does
+calls_new_node(globals())
 ALL_DIMS = [tuple(range(n)) for n in range(65)]  # of a tensor of n dimensions
 EACH_DIM = [(d,) for d in range(64)]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.casting import cast, rounded, widened
@@ -18,6 +18,7 @@ from tritensor.tensor.functions.linear.products import nuclear_norm
 from tritensor.tensor.functions.reductions.quick import ALL_DIMS, EACH_DIM, quick_reduction
 from tritensor.tensor.functions.shaping.reshaping import no_view
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 Dims = int | Sequence[int] | None
 
@@ -89,8 +90,8 @@ def nansum(
     dims, kept = dims_of("nansum", x, dim, axis), _kept(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
-        if floating and not isinstance(
-            x.array, CudaArray
+        if floating and isinstance(
+            x.array, np.ndarray
         ):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(as_type(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain.array.astype(np.float32)).all():
@@ -200,6 +201,8 @@ def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: boo
 
 def _root(x: Tensor) -> Tensor:
     """sqrt(x) for x >= 0 with gradient 0 at 0, where sqrt's own is infinite; differentiable to any order elsewhere."""
+    if not followed(x) or (type(x.array) is np.ndarray and x.array.all()):  # few numbers: to look costs less than to choose
+        return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0, ops.sqrt(ops.where(at_zero, 1.0, x)))
 
@@ -219,7 +222,8 @@ def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims:
         raise TypeError(f"{name}: dim {dim} is not an integer; for the larger or smaller of x and a number there is clamp")
     if not isinstance(dim, int | np.integer):
         return reduce(x, dim=dims_of(name, x, dim), keepdim=_kept(keepdim, keepdims))
-    return ValuesIndices(*getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims)))
+    found = getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims))
+    return returned(name, ValuesIndices)(*found)
 
 
 @function(out=True)
@@ -260,7 +264,7 @@ def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = Non
 @function(out="exact")
 def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
     """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
-    return MinMax(amin(x, dim, keepdim), amax(x, dim, keepdim))
+    return returned("aminmax", MinMax)(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
 
 def _index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
@@ -342,7 +346,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if p == 2:
         return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim)), x.array.dtype)
     if p == 0:
-        if not x.requires_grad:
+        if not followed(x):
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
         return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=keepdim)  # in the graph: its gradient is 0
     if math.isinf(p):

@@ -14,6 +14,7 @@ from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 builtin_range = range  # which is the name of an argument below
 
@@ -231,7 +232,7 @@ def histogram(
     if density:
         total = ops.sum(hist, dim=(0,), keepdim=False)
         hist = ops.div(ops.div(hist, total), _width(edges))
-    return Histogram(hist, edges)
+    return returned("histogram", Histogram)(hist, edges)
 
 
 @function(method=False)
@@ -272,4 +273,4 @@ def histogramdd(
         hist = ops.div(hist, ops.sum(hist, dim=tuple(builtin_range(n)), keepdim=False))
         for d, e in enumerate(edges):
             hist = ops.div(hist, ops.reshape(_width(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
-    return HistogramDD(hist, tuple(edges))
+    return returned("histogramdd", HistogramDD)(hist, tuple(edges))

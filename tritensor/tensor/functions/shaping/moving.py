@@ -25,9 +25,16 @@ class _ToDevice(Function):
     """A copy on another device; the gradient travels back."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, where: device, wait: bool) -> Tensor:  # type: ignore[override]
-        ctx.source = x.device
+    def forward(x: Tensor, where: device, wait: bool) -> Tensor:  # type: ignore[override]
         return new_tensor(moved(x.array, where, wait))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.source = inputs[0].device
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], x: Tensor, where: device, wait: bool) -> Any:
+        return _ToDevice.apply(x, where, wait), in_dims[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -38,10 +45,18 @@ class _Pinned(Function):
     """A copy in pinned memory; its gradient is an ordinary tensor."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(x: Tensor) -> Tensor:  # type: ignore[override]
         out = pinned.empty(x.array.shape, x.array.dtype)
         np.copyto(out, x.array)
         return new_tensor(out)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], x: Tensor) -> Any:
+        return _Pinned.apply(x), in_dims[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]

@@ -13,6 +13,7 @@ from tritensor import dtypes
 from tritensor.array import element_strides, empty, is_contiguous, reinterpreted, reshape_strides
 from tritensor.errors import GradError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
+from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
@@ -22,8 +23,16 @@ from tritensor.tensor.publishing.publish import function, named
 def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     """Integers given one by one or as one sequence: `view(2, 3)`, `view((2, 3))`."""
     if len(given) == 1 and not isinstance(given[0], int):
-        one = given[0]
-        given = one if isinstance(one, tuple | list) else tuple(one) if hasattr(one, "__len__") and not isinstance(one, str) else given
+        one = one_integer(given[0])
+        given = (
+            (one,)
+            if isinstance(one, int)
+            else one
+            if isinstance(one, tuple | list)
+            else tuple(one)
+            if hasattr(one, "__len__") and not isinstance(one, str)
+            else given
+        )
     try:
         return tuple([as_index(n) for n in given])
     except TypeError:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty
+from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format, reach
@@ -112,9 +113,11 @@ def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
 def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none.
 
-    Raises GradError for a tensor that requires grad, DTypeError for a source of another type, ShapeError for a window outside the memory.
+    A parameter takes other memory under no_grad. Raises GradError for any other tensor that requires grad, DTypeError for a source of another
+    type, ShapeError for a window outside the memory.
     """
-    _refuse_graph("set_", x)
+    if state.enabled or x.node is not None:
+        _refuse_graph("set_", x)
     if source is None:
         changed = empty((0,), x.array.dtype, x.device)
     elif source.array.dtype != x.array.dtype:

@@ -13,6 +13,7 @@ from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Node
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.layers import LayerArray
 from tritensor.strides import MemoryFormat, memory_order, reach
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import own_cells
@@ -52,6 +53,8 @@ class _Geometry(NamedTuple):
 
 
 def _address(x: Array) -> int:
+    if type(x) is LayerArray:
+        return _address(x.value.array)
     return x.data_ptr() if isinstance(x, CudaArray) else int(x.ctypes.data)
 
 

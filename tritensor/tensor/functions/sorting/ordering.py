@@ -6,20 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.modes import state
+from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError, EmptyError
+from tritensor.layers import LayerArray
 from tritensor.table import normal_dim, ops
+from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.returned import returned
 
 MEDIAN, NANMEDIAN = -1, -2  # what ops.rank_place takes for ranks that depend on NaN
 
 
 def sorted_along(x: Tensor, d: int) -> Tensor:
     """x in ascending order along d; where no gradient is asked, without the places."""
-    return ops.sort(x, dim=d, descending=False)[0] if x.tracked and state.enabled else ops.sort_values(x, dim=d)
+    return ops.sort(x, dim=d, descending=False)[0] if followed(x) else ops.sort_values(x, dim=d)
 
 
 def put_back(order: tuple[int, ...]) -> tuple[int, ...]:
@@ -34,7 +37,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = F
     The gradient goes to the place that a value came from. DTypeError for complex types.
     """
     d = normal_dim("sort", dim, len(x.array.shape))
-    return ValuesIndices(*ops.sort(x, dim=d, descending=bool(descending)))
+    return returned("sort", ValuesIndices)(*ops.sort(x, dim=d, descending=bool(descending)))
 
 
 @function(out=True)
@@ -55,11 +58,12 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
     Of equal elements the first ones are taken. Raises IndexError where there are fewer than k.
     """
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+    k = one_integer(k)
+    if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"topk: k {k!r} is not an integer")
     d = normal_dim("topk", dim, len(x.array.shape))
     k = 1 if k == 0 and not x.array.shape else int(k)
-    return ValuesIndices(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
+    return returned("topk", ValuesIndices)(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
 
 
 def need_elements(name: str, x: Tensor, d: int) -> None:
@@ -68,26 +72,27 @@ def need_elements(name: str, x: Tensor, d: int) -> None:
         raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element along dim {d}; give it at least one")
 
 
-def picked(x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
+def picked(name: str, x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
     """(values, indices) at one index along d for every row, d kept or not."""
-    values = ops.gather(x, index, dim=d)
+    kind, values = returned(name, ValuesIndices), ops.gather(x, index, dim=d)
     if keepdim or not x.array.shape:
-        return ValuesIndices(values, index)
+        return kind(values, index)
     shape = (*x.array.shape[:d], *x.array.shape[d + 1 :])
-    return ValuesIndices(no_view(ops.reshape(values, shape=shape)), no_view(ops.reshape(index, shape=shape)))
+    return kind(no_view(ops.reshape(values, shape=shape)), no_view(ops.reshape(index, shape=shape)))
 
 
 @function(out="exact")
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     """(value, index) of the k-th smallest element along dim, k from 1; of equal elements in the order of their places."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+    k = one_integer(k)
+    if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"kthvalue: k {k!r} is not an integer")
     d = normal_dim("kthvalue", dim, len(x.array.shape))
     need_elements("kthvalue", x, d)
     n = x.array.shape[d] if x.array.shape else 1
     if not 1 <= k <= n:
         raise ArgumentError(f"kthvalue: k {k} of {n} elements along dim {d} of x {tuple(x.array.shape)}; give k from 1 to {n}")
-    return picked(x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
+    return picked("kthvalue", x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
 
 
 def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
@@ -95,14 +100,18 @@ def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
     if dim is not None:
         d = normal_dim(name, dim, len(x.array.shape))
         need_elements(name, x, d)
-        return picked(x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
+        return picked(name, x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
     flat = reshape_to(x, (x.array.size,))
     if not x.array.size:
         return _middle_of_nothing(flat)
     plain = flat.detach()
     y = no_view(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
-    if not (x.tracked and state.enabled):
+    if not followed(x):
         return y
+    if (
+        type(x.array) is LayerArray
+    ):  # equal elements are not counted where there may be as many counts as examples: the first has the derivative
+        return no_view(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))
     where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
     same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
@@ -142,10 +151,10 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     d = normal_dim("mode", dim, len(x.array.shape))
     need_elements("mode", x, d)
     if not x.array.shape:
-        return picked(x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
+        return picked("mode", x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
     order = tuple(a for a in range(len(x.array.shape)) if a != d)
     rows = ops.permute(x.detach(), dims=(*order, d))
     values, places = ops.sort(rows, dim=len(order), descending=False)
     last = ops.argmax(ops.run_lengths(values), dim=len(order), keepdim=True)
     index = ops.permute(ops.gather(places, last, dim=len(order)), dims=put_back((*order, d)))
-    return picked(x, index, d, keepdim)
+    return picked("mode", x, index, d, keepdim)

@@ -1,0 +1,208 @@
+"""One call of backward or grad while it runs: what it walks, and the places in the graph that it is asked about."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from tritensor.autograd import node as nodes
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import AccumulateGrad, Node
+from tritensor.errors import ShapeError, TransformError
+from tritensor.table import ops
+
+_by_sequence = attrgetter("sequence")
+
+
+class Task:
+    """One call of backward or grad, for as long as it runs: `state.task` of its thread. `walk` is what it walks: nodes, those that lead to
+    what is asked for (None: all), and roots."""
+
+    walk: tuple[Sequence[Node], set[Any] | None, Sequence[Any]] = ((), None, ())
+    running: Node | None = None  # the node whose backward runs, in anomaly mode
+    ends: list[Callable[[], Any]] | None = None  # called when it has ended
+
+    def at_end(self, call: Callable[[], Any]) -> None:
+        """Call this when the walk has ended well."""
+        if self.ends is None:
+            self.ends = []
+        self.ends.append(call)
+
+    def call_ends(self) -> None:
+        """It has ended well."""
+        while self.ends:
+            self.ends.pop(0)()
+
+    @property
+    def plain(self) -> bool:
+        """Whether it goes to all leaves."""
+        return self.walk[1] is None
+
+    def reaches(self, edge: Any) -> bool:
+        """Whether this call brings a gradient to a node or leaf."""
+        order, useful, roots = self.walk
+        if useful is not None and edge not in useful:
+            return False
+        return any(edge is r for r in roots) or any(edge is n or any(edge is e for e in n.edges) for n in order)
+
+
+class GradientEdge(NamedTuple):
+    """Where a gradient goes in the graph: a node, and which of its outputs. Given to grad or backward in place of a tensor."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None  # the place itself, where it was made of a tensor
+
+    @property
+    def place(self) -> Any:
+        """The node or leaf that the engine knows."""
+        if self.ownership_token is not None:
+            return self.ownership_token
+        if isinstance(self.node, AccumulateGrad):
+            return self.node.variable
+        return self.node if self.node.op.public == 1 else nodes.branch(self.node, self.output_nr)
+
+    @property
+    def tracked(self) -> bool:
+        """True: the engine takes an edge for a tensor that requires grad."""
+        return True
+
+    @property
+    def shape(self) -> Any:
+        """That of a leaf; () where only the gradient would tell."""
+        return getattr(getattr(self.place, "array", None), "shape", ())
+
+
+def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[Any]:
+    """A tensor, or several, as a list. Raises TypeError, naming the argument, for anything else."""
+    if hasattr(given, "tracked"):
+        return [given]
+    if given is None or isinstance(given, str) or not hasattr(given, "__iter__"):
+        raise TypeError(f"{who}: {what} is {given!r}; give a tensor, or a list or tuple of them")
+    found = list(given)
+    for i, t in enumerate(found):
+        if not hasattr(t, "tracked") and not (or_none and t is None):
+            raise TypeError(f"{who}: {what}[{i}] is a {type(t).__name__}; give a tensor{' or None' if or_none else ''}")
+    return found
+
+
+def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tuple[Any, ...]:
+    """A node's gradients in anomaly mode: an error, or NaN, is told with the forward call."""
+    watch, task = state.anomaly, state.task
+    before = None if task is None else task.running
+    try:
+        if task is not None:
+            task.running = n
+        found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
+        watch.check(n, found)
+    except Exception:
+        watch.tell(n)
+        raise
+    finally:
+        if task is not None:
+            task.running = before
+    return found
+
+
+_looped: set[str] = set()  # why rows went one after another, each told once
+
+
+def over_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """`once(gradients to start from)` for every row of `gos` at once: what it returns gets a first dimension, of a row for each.
+
+    Entries of what is returned may be None. Raises ShapeError where the batches are not of one size.
+    """
+    counts = {g.array.shape[0] if g is not None and g.array.shape else 0 for g in gos}
+    if len(counts) != 1 or 0 in counts:
+        raise ShapeError(
+            "grad: is_grads_batched wants grad_outputs of one more dimension, the first, of one size for all; give them as tritensor.stack(...) makes them"
+        )
+    there: list[bool] = []
+
+    def mapped(*rows: Any) -> tuple[Any, ...]:
+        found = once(list(rows))
+        there[:] = [g is not None for g in found]
+        return tuple([g for g in found if g is not None])
+
+    func: Any = importlib.import_module("tritensor.func")  # a floor above
+    try:
+        columns = iter(func.vmap(mapped, randomness="same")(*gos))
+        return tuple([next(columns) if is_there else None for is_there in there])
+    except TransformError as e:
+        _tell_loop(len(gos[0]), e)
+    found = [once([g[i] for g in gos]) for i in range(len(gos[0]))]
+    return tuple([None if column[0] is None else ops.stack(*column, dim=0) for column in zip(*found, strict=True)])
+
+
+def _tell_loop(n: int, why: Exception) -> None:
+    said = str(why)
+    if said not in _looped:
+        _looped.add(said)
+        warnings.warn(
+            f"grad: is_grads_batched: the {n} rows of grad_outputs go one after another, as they cannot be mapped: {said}", stacklevel=4
+        )
+
+
+# Piecewise linear ops. Their gradients do not change with their inputs, but as in PyTorch the inputs count among what those are made of: a second
+# derivative by them is 0, and no error.
+FLAT = frozenset({
+    "adaptive_max_pool", "avg_pool2d", "avg_pool3d", "edge_pad", "hardshrink", "hardsigmoid", "hardtanh", "leaky_relu", "max_pool2d", "max_pool3d",
+    "prelu", "relu", "softshrink", "threshold",
+})  # fmt: skip
+
+
+def note_flat(n: Node, gradients: Iterable[Any]) -> None:
+    """Let the gradients of a flat op's inputs, made with create_graph, know of those inputs."""
+    for g, e in zip(gradients, n.edges, strict=True):
+        made = None if g is None else g.node
+        if isinstance(made, Node) and e is not None:
+            made.flat = (*getattr(made, "flat", ()), e)
+
+
+def behind_flat(roots: Iterable[Any]) -> set[Any]:
+    """The nodes and leaves that a gradient of a flat op was made of, among all that lead to the roots."""
+    begins = [e for n in _made_of(roots) for e in getattr(n, "flat", ())]
+    return _made_of(begins) if begins else set()
+
+
+def _made_of(roots: Iterable[Any]) -> set[Any]:
+    """All nodes and leaves that roots are made of."""
+    seen: set[Any] = set()
+    stack = [r for r in roots if r is not None]
+    while stack:
+        e = stack.pop()
+        if e not in seen:
+            seen.add(e)
+            if isinstance(e, Node):
+                stack.extend([x for x in (*e.edges, *getattr(e, "flat", ())) if x is not None])
+    return seen
+
+
+def collect(roots: Sequence[Any]) -> list[Node]:
+    """Every node that the roots lead to, newest first: the order in which gradients are complete."""
+    seen: set[Any] = set()
+    found: list[Node] = []
+    stack = [r for r in roots if isinstance(r, Node)]
+    while stack:
+        n = stack.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        found.append(n)
+        for e in n.edges:
+            if isinstance(e, Node):
+                stack.append(e)
+    found.sort(key=_by_sequence, reverse=True)
+    return found
+
+
+def leading(order: list[Node], targets: set[Any]) -> set[Any]:
+    """The nodes and leaves on a path to a target, targets included (ids of edges)."""
+    useful = set(targets)
+    for n in reversed(order):
+        if n not in useful and any(e is not None and e in useful for e in n.edges):
+            useful.add(n)
+    return useful

@@ -1,0 +1,1 @@
+"""Attention: softmax(scale q @ k^T + mask) @ v as one op."""

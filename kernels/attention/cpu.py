@@ -1,0 +1,189 @@
+"""Attention on the CPU: a few heads at a time, whose weights stay in the cache from their product to the next one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.native.functions import exp
+from tritensor.native.lanes import choice
+from tritensor.native.loops import MANY
+from tritensor.native.passes.row_programs import Operand, RowProgram
+
+CACHE = 131072  # weights that numpy works on at a time
+ROWS = 128  # queries of a block where later keys are not seen: what lies right of the block is not computed
+
+
+def _flat(x: np.ndarray, compute: np.dtype) -> np.ndarray:
+    """(heads, rows, columns) of x (..., rows, columns), C-ordered, in the type to compute in."""
+    return np.ascontiguousarray(x, compute).reshape(math.prod(x.shape[:-2]), *x.shape[-2:])
+
+
+def _swapped(x: np.ndarray, compute: np.dtype) -> np.ndarray:
+    """(heads, columns, rows): BLAS is slow on small transposed matrices."""
+    return _flat(x.swapaxes(-1, -2), compute)
+
+
+def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype) -> np.ndarray | None:
+    """The mask as numbers to add, (heads or 1, L or 1, S or 1)."""
+    if mask is None:
+        return None
+    found = np.where(mask, compute.type(0), compute.type(-np.inf)) if mask.dtype == np.bool_ else mask.astype(compute, copy=False)
+    found = found.reshape((1,) * max(2 - found.ndim, 0) + found.shape)
+    if math.prod(found.shape[:-2]) == 1:
+        return found.reshape(1, *found.shape[-2:])
+    return np.broadcast_to(found, (*batch, *found.shape[-2:])).reshape(math.prod(batch), *found.shape[-2:])
+
+
+def _pieces(heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
+    """(heads, queries, how many keys they see) of the blocks."""
+    high = ROWS if causal and queries >= 2 * ROWS else max(queries, 1)
+    step = max(CACHE // max(min(high, queries) * keys, 1), 1)
+    for first in range(0, heads, step):
+        for top in range(0, queries, high):
+            end = min(top + high, queries)
+            yield slice(first, min(first + step, heads)), slice(top, end), min(end, keys) if causal else keys
+
+
+def _block_of(mask: np.ndarray, heads: slice, rows: slice, seen: int) -> np.ndarray:
+    return mask[
+        heads if mask.shape[0] > 1 else slice(None),
+        rows if mask.shape[1] > 1 else slice(None),
+        slice(seen) if mask.shape[2] > 1 else slice(None),
+    ]
+
+
+# w = e^(w - m) / sum e^(w - m), m = max w, in place; 0 where m = -inf
+def _softmax(p: Any, w: Any) -> None:
+    most = p.largest(w)
+
+    def power(x: Any, m: Any) -> tuple[Any, Any]:
+        e = exp(x - m)
+        return e, e
+
+    (total,) = p.walk(power, w, choice(most == -math.inf, 0.0, most), into=(w,), sums=1)
+    p.each(lambda e, r: e * r, w, 1.0 / choice(total == 0.0, 1.0, total), into=(w,))
+
+
+# ds = w (ds - s), in place, s a number of each row
+def _slope(p: Any, ds: Any, w: Any, s: Any) -> None:
+    p.each(lambda d, w, s: w * (d - s), ds, w, s, into=(ds,))
+
+
+_SOFTMAX, _SLOPE = RowProgram(_softmax), RowProgram(_slope)
+
+
+def _by_machine(program: RowProgram, *arrays: np.ndarray) -> bool:
+    """Run a program over the rows of windows (heads, rows, columns); where the last has one column, it is a number of each row."""
+    heads, rows, columns = arrays[0].shape
+    if arrays[0].size < MANY:
+        return False
+    if all(x.flags.c_contiguous for x in arrays):
+        return program((heads * rows, 1, columns), _operands(arrays, columns))
+    return all([program((rows, 1, columns), _operands([x[h] for x in arrays], columns)) for h in range(heads)])
+
+
+def _operands(arrays: Sequence[np.ndarray], columns: int) -> list[Operand]:
+    return [Operand(x, x.strides[-2] // x.itemsize, one="row" if x.shape[-1] == 1 != columns else "") for x in arrays]
+
+
+def _normalise(w: np.ndarray) -> None:
+    """w = e^w / sum e^w in place along the last axis; rows of -inf become 0."""
+    if _by_machine(_SOFTMAX, w):
+        return
+    top = np.maximum.reduce(w, axis=-1, keepdims=True, initial=-np.inf)
+    top[top == -np.inf] = 0
+    w -= top
+    np.exp(w, out=w)
+    total = np.add.reduce(w, axis=-1, keepdims=True)
+    total[total == 0] = 1
+    w /= total
+
+
+def reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, scale: float, causal: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """softmax(scale q @ k^T + mask) @ v and the softmax: q (..., L, E), k (..., S, E), v (..., S, Ev), mask bool or floating of (..., L, S).
+
+    causal: query i sees the keys up to i alone. A row that sees no key gives 0.
+    """
+    compute, batch = dtypes.accumulator(q.dtype), q.shape[:-2]
+    queries, keys = q.shape[-2], k.shape[-2]
+    qs, kt, vs = _flat(q, compute) * compute.type(scale), _swapped(k, compute), _flat(v, compute)
+    added = _additive(mask, batch, compute)
+    heads = qs.shape[0]
+    weights, y = np.empty((heads, queries, keys), compute), np.empty((heads, queries, v.shape[-1]), compute)
+    corner = _corner(queries, keys, compute) if causal else None
+    with SILENT():
+        for some, rows, seen in _pieces(heads, queries, keys, causal):
+            w = weights[some, rows, :seen]
+            np.matmul(qs[some, rows], kt[some, :, :seen], out=w)
+            if corner is not None:
+                weights[some, rows, seen:] = 0
+                w += corner[rows, :seen]
+            if added is not None:
+                w += _block_of(added, some, rows, seen)
+            _normalise(w)
+            np.matmul(w, vs[some, :seen], out=y[some, rows])
+    return (
+        y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]),
+        weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
+    )
+
+
+def _corner(queries: int, keys: int, compute: np.dtype) -> np.ndarray:
+    """0 where query i sees key j <= i, -inf elsewhere."""
+    found = np.zeros((queries, keys), compute)
+    found[np.triu_indices(queries, 1, keys)] = -np.inf
+    return found
+
+
+def reference_backward(
+    g: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, y: np.ndarray, weights: np.ndarray, scale: float,
+    causal: bool, needs: tuple[bool, ...],
+) -> tuple[Any, ...]:  # fmt: skip
+    """With w the weights: dv = w^T g, ds = w (g v^T - sum g y), dq = scale ds k, dk = scale ds^T q; ds is the mask's gradient."""
+    compute, batch = dtypes.accumulator(q.dtype), q.shape[:-2]
+    queries, keys = q.shape[-2], k.shape[-2]
+    up, vt, w_all = _flat(g, compute), _swapped(v, compute), _flat(weights, compute)
+    qs, ks = _flat(q, compute) * compute.type(scale), _flat(k, compute)
+    heads = qs.shape[0]
+    sums = np.vecdot(up, _flat(y, compute))[..., None]  # (heads, L, 1)
+    new = np.zeros if causal or not queries else np.empty  # blocks of queries are added up
+    dq, dk, dv = np.empty_like(qs), new(ks.shape, compute), new((heads, keys, v.shape[-1]), compute)
+    masked = len(needs) > 3 and needs[3]
+    kept = np.zeros((heads, queries, keys), compute) if masked else None
+    room = np.empty(min(max(CACHE, queries * keys), heads * queries * keys), compute)
+    with SILENT():
+        for some, rows, seen in _pieces(heads, queries, keys, causal):
+            w, gs = w_all[some, rows, :seen], up[some, rows]
+            ds = room[: w.size].reshape(w.shape)
+            np.matmul(gs, vt[some, :, :seen], out=ds)
+            if not _by_machine(_SLOPE, ds, w, sums[some, rows]):
+                ds -= sums[some, rows]
+                ds *= w
+            if kept is not None:
+                kept[some, rows, :seen] = ds
+            np.matmul(ds, ks[some, :seen], out=dq[some, rows])
+            for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
+                if rows.start == 0 and seen == keys:
+                    np.matmul(a.swapaxes(-1, -2), b, out=d[some])
+                else:
+                    d[some, :seen] += np.matmul(a.swapaxes(-1, -2), b)
+    dq *= compute.type(scale)
+    found = tuple(d.astype(x.dtype, copy=False).reshape(x.shape) for d, x in ((dq, q), (dk, k), (dv, v)))
+    if kept is None:
+        return (*found, None) if len(needs) > 3 else found
+    return *found, _summed(kept.reshape(*batch, queries, keys), mask)
+
+
+def _summed(d: np.ndarray, mask: Any) -> np.ndarray:
+    """The gradient summed to the mask's shape."""
+    lead = d.ndim - mask.ndim
+    axes = (*range(lead), *(i + lead for i, n in enumerate(mask.shape) if n == 1))
+    return d.sum(axis=axes, keepdims=True).reshape(mask.shape).astype(mask.dtype, copy=False) if axes else d.astype(mask.dtype, copy=False)

@@ -1,1 +1,0 @@
-"""Two-dimensional convolution: the op, its kernels, its side on the CPU."""

@@ -1,0 +1,264 @@
+"""Convolution over one, two and three axes, and its two gradients: three ops that are one another's derivatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.convolution import cpu, gpu, samples
+from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, checked, geometry
+from tritensor.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
+
+
+def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:
+    refuse_mixed(name, *named)
+    first, x = named[0]
+    refuse_kind(name, x.dtype, ("float",), first)
+    return x.dtype
+
+
+def _upcast(x: np.ndarray) -> np.ndarray:
+    """16-bit floats as float32, others as they are."""
+    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
+
+
+def _refuse_bias(name: str, weight: Any, bias: Any, channels: int) -> None:
+    if bias is not None and tuple(bias.shape) != (channels,):
+        raise ShapeError(
+            f"{name}: weight {tuple(weight.shape)}, bias {tuple(bias.shape)}: bias must have one value for each output channel, ({channels},)"
+        )
+
+
+def _refuse_other_result(given: str, s: Geometry, g: Any) -> None:
+    """Raise ShapeError where g is not of the shape that the convolution gives."""
+    if tuple(g.shape) != (s.batch, s.out, *s.outs):
+        raise ShapeError(f"{given}: the convolution gives {(s.batch, s.out, *s.outs)}, not g's shape")
+
+
+# ---------------------------------------------------------------- the convolution
+
+
+def _shape(axes: int) -> Callable[..., Spec]:
+    name = f"conv{axes}d"
+
+    def shape(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Spec:
+        s = checked(name, axes, tuple(x.shape), tuple(weight.shape), stride, padding, dilation, groups)
+        _refuse_bias(name, weight, bias, s.out)
+        return Spec((s.batch, s.out, *s.outs), _same_types(name, ("x", x), ("weight", weight), ("bias", bias)))
+
+    return shape
+
+
+def reference(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1
+) -> np.ndarray:
+    """y[n, o, r, q] = sum over c, i, j of x[n, c, sh r + dh i - ph, sw q + dw j - pw] weight[o, c, i, j] + bias[o], and so with one axis and three.
+
+    x (N, C, H, W), weight (O, C / groups, kh, kw), bias (O,); y (N, O, OH, OW). 16-bit floats go through float32.
+    """
+    s = geometry(x.shape, weight.shape, stride, padding, dilation, groups)
+    return cpu.correlate(_upcast(x), _upcast(weight), None if bias is None else _upcast(bias), s).astype(x.dtype, copy=False)
+
+
+def forward(
+    x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> CudaArray:
+    return gpu.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
+
+
+def rule_x(g: Any, weight: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    return _to_input(g)(g, weight, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def rule_weight(g: Any, x: Any, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    return _to_weight(g)(x, g, kernel_size=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def _to_input(g: Any) -> Any:
+    """The op that is a convolution's gradient to its input, over as many axes as g has."""
+    return ops.conv1d_input if g.ndim == 3 else ops.conv2d_input if g.ndim == 4 else ops.conv3d_input
+
+
+def _to_weight(g: Any) -> Any:
+    """The op that is a convolution's gradient to its weight."""
+    return ops.conv1d_weight if g.ndim == 3 else ops.conv2d_weight if g.ndim == 4 else ops.conv3d_weight
+
+
+def rule_bias(g: Any) -> Any:
+    return ops.sum(g, dim=(0, *range(2, g.ndim)), keepdim=False)
+
+
+def backward_x(g: CudaArray, weight: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
+    return gpu.correlate(g, weight, None, geometry(x_shape, weight.shape, stride, padding, dilation, groups), transposed=True)
+
+
+def backward_weight(
+    g: CudaArray, x: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> CudaArray:
+    return gpu.weight_gradient(x, g, geometry(x.shape, weight_shape, stride, padding, dilation, groups))
+
+
+def backward_bias(g: CudaArray) -> CudaArray:
+    return registry["sum"].forward(g, dim=(0, *range(2, len(g.shape))), keepdim=False)  # type: ignore[misc]
+
+
+def reference_backward_x(
+    g: np.ndarray, weight: np.ndarray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> np.ndarray:
+    s = geometry(x_shape, weight.shape, stride, padding, dilation, groups)
+    return cpu.input_gradient(_upcast(g), _upcast(weight), None, s).astype(g.dtype, copy=False)
+
+
+def reference_backward_weight(
+    g: np.ndarray, x: np.ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> np.ndarray:
+    s = geometry(x.shape, weight_shape, stride, padding, dilation, groups)
+    return cpu.weight_gradient(_upcast(x), _upcast(g), s).astype(x.dtype, copy=False)
+
+
+def reference_backward_bias(g: np.ndarray) -> np.ndarray:
+    images = _upcast(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
+    return np.asarray(np.ascontiguousarray(images.T).sum(1).astype(g.dtype, copy=False))  # numpy sums in pairs along memory
+
+
+# ---------------------------------------------------------------- its gradient to x, the transposed convolution
+
+
+def _input_shape(axes: int) -> Callable[..., Spec]:
+    name = f"conv{axes}d_input"
+
+    def shape(g: Any, weight: Any, bias: Any = None, *, size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Spec:
+        if len(g.shape) != axes + 2 or len(weight.shape) != axes + 2:
+            raise ShapeError(
+                f"{name}: g {tuple(g.shape)}, weight {tuple(weight.shape)}: g must be (N, O, {RESULTS[axes]}) and weight (O, C / groups, and "
+                f"{axes} sizes)"
+            )
+        x = (g.shape[0], weight.shape[1] * groups, *size)
+        s = checked(name, axes, x, tuple(weight.shape), stride, padding, dilation, groups)
+        _refuse_other_result(f"{name}: g {tuple(g.shape)}, weight {tuple(weight.shape)}, size {size}", s, g)
+        _refuse_bias(name, weight, bias, s.channels)
+        return Spec(x, _same_types(name, ("g", g), ("weight", weight), ("bias", bias)))
+
+    return shape
+
+
+def input_reference(
+    g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *,
+    size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
+) -> np.ndarray:  # fmt: skip
+    """dx[n, c, h, v] = sum of g[n, o, r, q] weight[o, c, i, j] over h = sh r + dh i - ph, v = sw q + dw j - pw, + bias[c], and so with one axis
+    and three: the convolution's gradient to x (N, C, *size), which is the transposed convolution of g."""
+    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
+    return cpu.input_gradient(_upcast(g), _upcast(weight), None if bias is None else _upcast(bias), s).astype(g.dtype, copy=False)
+
+
+def input_forward(
+    g: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *,
+    size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
+) -> CudaArray:  # fmt: skip
+    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
+    return gpu.correlate(g, weight, bias, s, transposed=True)
+
+
+def input_rule_g(gg: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    convolution = ops.conv1d if gg.ndim == 3 else ops.conv2d if gg.ndim == 4 else ops.conv3d
+    return convolution(gg, weight, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def input_rule_weight(gg: Any, g: Any, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    return rule_weight(g, gg, weight_shape, stride, padding, dilation, groups)
+
+
+def input_backward_g(gg: CudaArray, weight: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
+    return forward(gg, weight, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def input_backward_weight(
+    gg: CudaArray, g: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> CudaArray:
+    return backward_weight(g, gg, weight_shape, stride, padding, dilation, groups)
+
+
+# ---------------------------------------------------------------- its gradient to the weight
+
+
+def _weight_shape(axes: int) -> Callable[..., Spec]:
+    name = f"conv{axes}d_weight"
+
+    def shape(x: Any, g: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Spec:
+        if len(g.shape) != axes + 2 or len(x.shape) != axes + 2:
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)}, g {tuple(g.shape)}: x must be (N, C, and {axes} sizes) and g (N, O, {RESULTS[axes]})"
+            )
+        w = (g.shape[1], x.shape[1] // groups, *kernel_size)
+        s = checked(name, axes, tuple(x.shape), w, stride, padding, dilation, groups)
+        _refuse_other_result(f"{name}: x {tuple(x.shape)}, g {tuple(g.shape)}, kernel_size {kernel_size}", s, g)
+        return Spec(w, _same_types(name, ("x", x), ("g", g)))
+
+    return shape
+
+
+def weight_reference(
+    x: np.ndarray, g: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> np.ndarray:
+    """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw], and so with one axis and three: the
+    convolution's gradient to its weight."""
+    return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
+
+
+def weight_forward(
+    x: CudaArray, g: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> CudaArray:
+    return backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
+
+
+def weight_rule_x(gw: Any, g: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    return rule_x(g, gw, x_shape, stride, padding, dilation, groups)
+
+
+def weight_rule_g(gw: Any, x: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+    return input_rule_g(x, gw, stride, padding, dilation, groups)
+
+
+def weight_backward_x(
+    gw: CudaArray, g: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> CudaArray:
+    return backward_x(g, gw, x_shape, stride, padding, dilation, groups)
+
+
+def weight_backward_g(gw: CudaArray, x: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
+    return forward(x, gw, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+
+def work(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Work:
+    """2 operations for each tap of each output; every array moves once."""
+    s = geometry(tuple(x.shape), tuple(weight.shape), stride, padding, dilation, groups)
+    y = s.batch * s.out * math.prod(s.outs)
+    return Work(2 * y * math.prod(weight.shape[1:]), (math.prod(x.shape) + math.prod(weight.shape) + y) * x.dtype.itemsize)
+
+
+def _register(axes: int) -> None:
+    name = f"conv{axes}d"
+    op(
+        name, reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=(backward_x, backward_weight, backward_bias),
+        reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples.forward(axes),
+        sizes=samples.sizes(axes), work=work, condition="absolute", autocast="lower", layout="images",
+    )  # fmt: skip
+    op(
+        f"{name}_input", input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
+        backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), condition="absolute",
+        autocast="lower", layout="images",
+    )  # fmt: skip
+    op(
+        f"{name}_weight", weight_reference, shape=_weight_shape(axes), forward=weight_forward, rule=(weight_rule_x, weight_rule_g),
+        backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(axes), condition="absolute", layout="images",
+    )  # fmt: skip
+
+
+for _axes in (1, 2, 3):
+    _register(_axes)

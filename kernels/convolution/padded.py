@@ -1,0 +1,190 @@
+"""Copies of images with zeros around them for machine code: what a tap of a convolution reads lies side by side, whatever its stride."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.kernels.convolution.columns import pointer
+from tritensor.kernels.convolution.geometry import Sizes
+from tritensor.kernels.convolution.plans import Plan
+from tritensor.native import compiler
+from tritensor.native.nests import Nest
+from tritensor.strides import contiguous_strides
+
+_LANES = 8  # elements that are copied at a time
+_SMALL = 4  # steps from element to element up to which they are
+_COPY = ("src", "dst", "outer", "inner", "src_o", "src_i", "dst_o", "dst_i", "pieces", "table")
+
+
+class Pieces(NamedTuple):
+    """Rows to copy: a table (rows, 3) of the bytes where each begins here and there and of its elements, the table's address, and the bytes from
+    element to element here and there."""
+
+    table: np.ndarray
+    address: int
+    here: int
+    there: int
+
+
+class Layout(NamedTuple):
+    """How a plan's images and results lie. An image's rows follow one another so closely that zeros behind one are those before the next; cells of
+    each phase of the stride are an image of their own. Output r, q of a slab lies at r * pitch + q, of results and of what a tap reads of an image."""
+
+    plane: int  # elements of an image
+    into: Pieces  # from the image as it is
+    shift: np.ndarray  # of each tap, bytes
+    results: int  # elements of the results of an image
+    back: Pieces  # results to where they belong
+    forth: Pieces  # the way back
+    reads: np.ndarray  # of each vector of results: where the first tap reads, bytes
+    writes: np.ndarray  # where it lies, bytes
+
+
+class _Axis(NamedTuple):
+    """One axis: cells of a phase, phase and cell where each tap begins, and which cells of each phase are the image's: first, first there, how many."""
+
+    extent: int
+    phase: list[int]
+    first: list[int]
+    held: list[tuple[int, int, int]]
+
+
+def _axis(size: int, outs: int, stride: int, shifts: list[int]) -> _Axis:
+    low = -min(shifts)
+    phase, first = [(s + low) % stride for s in shifts], [(s + low) // stride for s in shifts]
+    extent = outs + max(first)
+    held = []
+    for f in range(stride):
+        begin = max(0, -(-(low - f) // stride))
+        held.append((begin, begin * stride + f - low, max(0, min(extent, -(-(size + low - f) // stride)) - begin)))
+    return _Axis(extent, phase, first, held)
+
+
+@functools.lru_cache(maxsize=256)
+def layout_of(plan: Plan, width: int, item: int) -> Layout:
+    axes = [_axis(n, m, s, [t[a] for t in plan.shifts]) for a, (n, m, s) in enumerate(zip(plan.size, plan.outs, plan.stride, strict=True))]
+    *outer, last = axes
+    used = sorted(set(last.phase))
+    row = plan.outs[-1]
+    zeros = min(min(last.held[f][0], last.extent - last.held[f][0] - last.held[f][2]) for f in used)
+    pitch = last.extent - min(zeros, last.extent - row)
+    rows = [a.extent for a in outer]
+    phases = [len(a.held) for a in axes]
+    image = math.prod(rows) * pitch + last.extent - pitch + width  # of a phase; a vector may end behind the last row
+    number = {f: i for i, f in enumerate(sorted(set(zip(*[a.phase for a in axes], strict=True))))}  # phases that a tap reads
+
+    def at(where: tuple[int, ...]) -> int:
+        place = 0
+        for i, extent in zip(where, rows, strict=True):
+            place = place * extent + i
+        return place * pitch
+
+    shift = [
+        (number[tuple(a.phase[t] for a in axes)] * image + at(tuple(a.first[t] for a in outer)) + last.first[t]) * item
+        for t in range(len(plan.shifts))
+    ]
+    source = [math.prod(plan.size[a + 1 :]) for a in range(len(axes))]
+    into: list[tuple[int, int, int]] = []
+    for f in np.ndindex(*phases):
+        held = [a.held[i] for a, i in zip(axes, f, strict=True)]
+        if f not in number or min(h[2] for h in held) == 0:
+            continue
+        for where in np.ndindex(*[h[2] for h in held[:-1]]):
+            cells = [h[1] + i * s for h, i, s in zip(held[:-1], where, plan.stride[:-1], strict=True)]
+            start = sum(c * p for c, p in zip(cells, source[:-1], strict=True)) + held[-1][1]
+            end = number[f] * image + at(tuple(h[0] + i for h, i in zip(held[:-1], where, strict=True))) + held[-1][0]
+            into.append((start, end, held[-1][2]))
+    slabs, lines = plan.outs[:-2], plan.outs[-2] if outer else 1
+    vectors = -(-((lines - 1) * pitch + row) // width)
+    reads, back = [], []
+    for which, slab in enumerate(np.ndindex(*slabs)):
+        first = at((*slab, 0)) if outer else 0
+        reads += [first + v * width for v in range(vectors)]
+        back += [(which * vectors * width + line * pitch, (which * lines + line) * row, row) for line in range(lines)]
+    return Layout(
+        len(number) * image,
+        pieces(into, plan.stride[-1], 1, item),
+        np.array(shift, np.int64),
+        math.prod(slabs) * vectors * width,
+        pieces(back, 1, 1, item),
+        pieces([(end, start, n) for start, end, n in back], 1, 1, item),
+        np.array(reads, np.int64) * item,
+        np.arange(math.prod(slabs) * vectors) * width * item,
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def spread(plan: Plan, width: int, item: int, size: Sizes, start: Sizes, stride: Sizes) -> Pieces:
+    """The results of a plan to every stride-th cell of an image `size`, from `start` on."""
+    pitch = contiguous_strides(size)
+    rows = []
+    for first, where in zip(layout_of(plan, width, item).back.table[:, 0] // item, np.ndindex(*plan.outs[:-1]), strict=True):
+        cells = [a + i * s for a, i, s in zip(start, (*where, 0), stride, strict=True)]
+        rows.append((int(first), sum(c * p for c, p in zip(cells, pitch, strict=True)), plan.outs[-1]))
+    return pieces(rows, 1, stride[-1], item)
+
+
+def pieces(rows: list[tuple[int, int, int]], here: int, there: int, item: int) -> Pieces:
+    """Of rows (start, end, elements) and steps in elements."""
+    table = np.array(rows, np.int64).reshape(-1, 3) * np.array([item, item, 1])
+    return Pieces(table, pointer(table), here * item, there * item)
+
+
+@functools.cache
+def _copier(item: int, here: int, there: int) -> Any:
+    """Copy pieces of `inner` planes of each of `outer` ones: bytes from element to element `here` and `there`."""
+    nest = Nest()
+    with nest.loop("o", "%outer"), nest.loop("i", "%inner"):
+        nest.moved("from", "%src", ("%o", "%src_o"), ("%i", "%src_i"))
+        nest.moved("onto", "%dst", ("%o", "%dst_o"), ("%i", "%dst_i"))
+        with nest.loop("p", "%pieces"):
+            nest.lines.append("  %piece = mul i64 %p, 3\n  %piece1 = add i64 %piece, 1\n  %piece2 = add i64 %piece, 2")
+            for name, place in (("start", "%piece"), ("end", "%piece1"), ("count", "%piece2")):
+                nest.item(name, "i64", "%table", place, 8)
+            nest.lines += ["  %here = getelementptr i8, ptr %from, i64 %start", "  %there = getelementptr i8, ptr %onto, i64 %end"]
+            if here == there == item:
+                nest.lines += [
+                    f"  %bytes = mul i64 %count, {item}",
+                    "  call void @llvm.memcpy.p0.p0.i64(ptr %there, ptr %here, i64 %bytes, i1 false)",
+                ]
+            else:
+                _strided(nest, item, here, there)
+    pointers = {"src", "dst", "table"}
+    text = nest.function(*[f"{'ptr' if p in pointers else 'i64'} %{p}" for p in _COPY])
+    text += "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
+    return compiler.typed(text, None, *[ctypes.c_void_p if p in pointers else ctypes.c_int64 for p in _COPY])
+
+
+def _strided(nest: Nest, item: int, here: int, there: int) -> None:
+    """`count` elements from %here to %there: of a small step eight at a time, all but the last, behind which nothing may be read."""
+    step, number = here // item, f"i{item * 8}"
+    if there == item and step <= _SMALL:
+        nest.lines += [f"  %fore = sub i64 %count, 1\n  %turns = udiv i64 %fore, {_LANES}\n  %done = mul i64 %turns, {_LANES}"]
+        with nest.some("t", "%turns"):
+            nest.moved("many", "%here", ("%t", f"{_LANES * here}"))
+            nest.moved("others", "%there", ("%t", f"{_LANES * there}"))
+            wide, lanes = f"<{_LANES * step} x {number}>", ", ".join(f"i32 {step * i}" for i in range(_LANES))
+            nest.lines += [
+                f"  %cells = load {wide}, ptr %many, align {item}",
+                f"  %taken = shufflevector {wide} %cells, {wide} poison, <{_LANES} x i32> <{lanes}>",
+                f"  store <{_LANES} x {number}> %taken, ptr %others, align {item}",
+            ]
+    else:
+        nest.lines.append("  %done = add i64 0, 0")
+    nest.lines.append("  %rest = sub i64 %count, %done")
+    with nest.loop("e", "%rest"):
+        nest.lines.append("  %which = add i64 %done, %e")
+        nest.moved("one", "%here", ("%which", f"{here}"))
+        nest.moved("other", "%there", ("%which", f"{there}"))
+        nest.lines += [f"  %value = load {number}, ptr %one, align {item}", f"  store {number} %value, ptr %other, align {item}"]
+
+
+def copied(src: int, dst: int, item: int, planes: tuple[int, int], here: tuple[int, int], there: tuple[int, int], which: Pieces) -> None:
+    """Copy pieces of planes (outer, inner), bytes from plane to plane `here` and `there`, between two addresses."""
+    if len(which.table):
+        _copier(item, which.here, which.there)(src, dst, *planes, *here, *there, len(which.table), which.address)

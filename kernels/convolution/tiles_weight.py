@@ -1,0 +1,126 @@
+"""The gradient to a convolution's weight over padded copies: machine code that keeps a tile of it in registers while it goes over the images."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor.kernels.convolution import tiles
+from tritensor.kernels.convolution.columns import compiled, pointer
+from tritensor.kernels.convolution.padded import copied, layout_of
+from tritensor.kernels.convolution.plans import Plan
+from tritensor.native import compiler, threads
+from tritensor.native.nests import Nest
+
+_CHUNK = 1 << 20  # bytes of copies at a time
+_RUN = 128  # vectors that are added up one after the other
+_FEW = 32  # vectors below which the sums of their lanes, at the end, are most of the work
+_ALONE = 1 << 22  # products below which a second thread does not pay
+_POINTERS = {"x", "g", "dw", "cell", "x_at", "g_at"}
+_PARAMETERS = ("x", "g", "dw", "groups", "x_g", "g_g", "dw_g", "blocks", "cells", "vectors", "last", "g_c", "dw_o", "cell", "x_at", "g_at")
+
+
+def tile(out: int) -> tuple[int, int]:
+    """(output channels, cells of the kernel) for so many output channels of a group: sums in all registers but those of what is multiplied."""
+    if out == 1:
+        return 1, 9
+    return (4, 6) if compiler.processor() == "x86-64-v4" else (4, 3)
+
+
+@functools.cache
+def _function(dtype: np.dtype, rows: int, cells: int) -> Any:
+    """dw[o, k] += the sum over v of g[o, v] x[cell[k] + v], group by group; output channels behind the last are the last again."""
+    k, nest = tiles.kind_of(dtype), Nest()
+    sums = [(r, c) for r in range(rows) for c in range(cells)]
+    with nest.loop("j", "%groups"):
+        nest.moved("xs", "%x", ("%j", "%x_g"))
+        nest.moved("gs", "%g", ("%j", "%g_g"))
+        nest.moved("into", "%dw", ("%j", "%dw_g"))
+        with nest.loop("b", "%blocks"):
+            nest.lines.append(f"  %row = mul i64 %b, {rows}")
+            for r in range(rows):
+                nest.lines += [f"  %row{r} = add i64 %row, {r}", f"  %over{r} = icmp ugt i64 %row{r}, %last"]
+                nest.lines.append(f"  %given{r} = select i1 %over{r}, i64 %last, i64 %row{r}")
+                nest.moved(f"plane{r}", "%gs", (f"%given{r}", "%g_c"))
+                nest.moved(f"onto{r}", "%into", (f"%row{r}", "%dw_o"))
+            with nest.loop("q", "%cells"):
+                nest.lines.append(f"  %k = mul i64 %q, {cells}")
+                for c in range(cells):
+                    nest.lines.append(f"  %k{c} = add i64 %k, {c}")
+                    nest.item(f"step{c}", "i64", "%cell", f"%k{c}", 8)
+                    nest.lines.append(f"  %image{c} = getelementptr i8, ptr %xs, i64 %step{c}")
+                with nest.loop("v", "%vectors", **{f"s{r}_{c}": (k.vector, "zeroinitializer") for r, c in sums}):
+                    nest.item("from", "i64", "%x_at", "%v", 8)
+                    nest.item("given", "i64", "%g_at", "%v", 8)
+                    for c in range(cells):
+                        nest.lines.append(f"  %at{c} = getelementptr i8, ptr %image{c}, i64 %from")
+                        nest.lines.append(f"  %x{c} = load {k.vector}, ptr %at{c}, align {k.item}")
+                    for r in range(rows):
+                        nest.lines.append(f"  %g{r}.at = getelementptr i8, ptr %plane{r}, i64 %given")
+                        nest.lines.append(f"  %g{r} = load {k.vector}, ptr %g{r}.at, align {k.item}")
+                        for c in range(cells):
+                            nest.lines.append(
+                                f"  %s{r}_{c}.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %g{r}, {k.vector} %x{c}, {k.vector} %s{r}_{c})"
+                            )
+                for r, c in sums:
+                    nest.lines.append(
+                        f"  %t{r}_{c} = call reassoc {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number} 0.0, {k.vector} %s{r}_{c}.new)"
+                    )
+                    nest.item(f"o{r}_{c}", k.number, f"%onto{r}", f"%k{c}", k.item)
+                    nest.lines += [
+                        f"  %n{r}_{c} = fadd {k.number} %o{r}_{c}, %t{r}_{c}",
+                        f"  store {k.number} %n{r}_{c}, ptr %o{r}_{c}.at, align {k.item}",
+                    ]
+    declared = [
+        f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})",
+        f"declare {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number}, {k.vector})",
+    ]
+    return compiled(nest, _PARAMETERS, _POINTERS, declared)
+
+
+def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan, scratch: tiles.Scratch) -> np.ndarray | None:
+    """The gradient (O, C / groups * taps) to a weight that g (N, O, *outs) gives, x (N, C, *size), both in C order; None where other ways have to,
+    as where numbers are not finite: zeros around images, which nothing reads, would meet them."""
+    if not tiles.fits(x.dtype, plan):
+        return None
+    n, channels = x.shape[:2]
+    out, per_group = g.shape[1] // groups, channels // groups
+    taps = per_group * len(plan.shifts)
+    rows, several = tile(out)
+    k = tiles.kind_of(x.dtype)
+    layout = layout_of(plan, k.width, k.item)
+    if n * len(layout.reads) < _FEW and out > 1:
+        return None
+    function = _function(x.dtype, rows, several)
+    blocks, cells = -(-out // rows), -(-taps // several)
+    x_c, g_c = layout.plane * k.item, layout.results * k.item
+    image, result = math.prod(plan.size) * k.item, math.prod(plan.outs) * k.item
+    some = max(1, min(n, _CHUNK // (channels * x_c + g.shape[1] * g_c)))
+    copies, given = scratch("copies", (some, channels, layout.plane), x.dtype), scratch("sums", (some, g.shape[1], layout.results), x.dtype)
+    copies.fill(0)
+    given.fill(0)
+    dw = np.zeros((groups, blocks * rows, cells * several), x.dtype)
+    at_x, at_g, at_copies, at_given, at_dw = map(pointer, (x, g, copies, given, dw))
+    for first in range(0, n, some):
+        count = min(some, n - first)
+        copied(at_x + first * channels * image, at_copies, k.item, (1, count * channels), (0, image), (0, x_c), layout.into)
+        copied(at_g + first * g.shape[1] * result, at_given, k.item, (1, count * g.shape[1]), (0, result), (0, g_c), layout.forth)
+        v = tiles.vectors_of(plan, k.width, k.item, count, per_group, channels * x_c, g.shape[1] * g_c, 1, -taps % several)
+
+        def part(low: int, high: int, v: tiles.Vectors = v) -> None:
+            """Some groups, or some blocks of output channels of the only one, which go over the same vectors in the same order whoever takes them."""
+            j, b = (low, 0) if groups > 1 else (0, low * rows)
+            for vector in range(0, len(v.x_at), _RUN):
+                function(
+                    at_copies + j * per_group * x_c, at_given + (j * out + b) * g_c, at_dw + j * dw.strides[0] + b * dw.strides[1],
+                    high - low if groups > 1 else 1, per_group * x_c, out * g_c, dw.strides[0], blocks if groups > 1 else high - low, cells,
+                    min(_RUN, len(v.x_at) - vector), out - 1 - b, g_c, dw.strides[1], v.at_cell, v.at_x + 8 * vector, v.at_y + 8 * vector,
+                )  # fmt: skip
+
+        total = groups if groups > 1 else blocks
+        threads.share(part, total) if g.size * taps >= _ALONE else part(0, total)
+    found = np.ascontiguousarray(dw[:, :out, :taps]).reshape(groups * out, taps)
+    return found if np.isfinite(found).all() else None

@@ -1,0 +1,124 @@
+"""glu: the first half of x gated by the second (Dauphin et al., "Language modeling with gated convolutional networks", 2017)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.cpu.blocks import BLOCK
+from tritensor.kernels.parts.elementwise import run
+from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+
+
+# y = a sigmoid(b); dy/da = sigmoid(b), dy/db = a sigmoid(b) sigmoid(-b)
+@triton.jit
+def _gate(a, b):
+    return maths.gated(a, b)
+
+
+@triton.jit
+def _gate_grad_a(g, b):
+    return maths.gated(g, b)
+
+
+@triton.jit
+def _gate_grad_b(g, a, b):
+    s = maths.sigmoid(b)
+    return g * (a * (s * (1.0 - s)))
+
+
+def _parts(shape: tuple[int, ...], dim: int) -> tuple[int, int]:
+    """x as (outer, 2, inner)."""
+    return math.prod(shape[:dim]), math.prod(shape[dim:]) // 2
+
+
+def _halved(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    return (*shape[:dim], shape[dim] // 2, *shape[dim + 1 :])
+
+
+def _shape(x: Any, *, dim: int) -> Spec:
+    refuse_kind("glu", x.dtype, ("float",))
+    if x.shape[dim] % 2:
+        raise ShapeError(f"glu: input {tuple(x.shape)}: its size {x.shape[dim]} along dim {dim} is odd; give an even one")
+    return Spec(_halved(tuple(x.shape), dim), x.dtype)
+
+
+_FORMULAS = (_gate, _gate_grad_a, _gate_grad_b)
+_LOOPS = {f: loop_of(f) for f in _FORMULAS}
+_NUMPY: dict[Any, Callable[..., np.ndarray]] = {f: numpy_gradient(f, False) for f in _FORMULAS}
+
+
+def _in_blocks(formula: Any, outer: int, inner: int, inputs: tuple[np.ndarray, ...], out: np.ndarray) -> None:
+    """out = formula(*inputs), all (outer, inner) with rows that lie apart, in pieces that fit the cache once they lie together."""
+    rows = max(BLOCK // max(inner, 1), 1)
+    for top in range(0, outer, rows):
+        for left in range(0, inner, BLOCK):
+            place = (slice(top, top + rows), slice(left, left + BLOCK))
+            given = [np.ascontiguousarray(x[place]) for x in inputs]
+            if not _LOOPS[formula](given, out[place]):
+                out[place] = _NUMPY[formula](*given)
+
+
+def reference(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """The half of x along dim that comes first, times the sigmoid of the other."""
+    outer, inner = _parts(x.shape, dim)
+    halves = np.ascontiguousarray(x).reshape(outer, 2, inner)
+    y = np.empty(_halved(x.shape, dim), x.dtype)
+    _in_blocks(_gate, outer, inner, (halves[:, 0], halves[:, 1]), y.reshape(outer, inner))
+    return y
+
+
+def _forward(x: CudaArray, *, dim: int) -> CudaArray:
+    outer, inner = _parts(x.shape, dim)
+    halves = dense(x).reshape((outer, 2, inner))
+    y = allocate((outer, inner), x.dtype, x)
+    run((_gate,), ((0, 1),), (halves[:, 0], halves[:, 1]), (y,), x.dtype)
+    return y.reshape(_halved(x.shape, dim))
+
+
+def _rule(g: Any, x: Any, dim: int) -> Any:
+    a, b = x.chunk(2, dim)
+    s = ops.sigmoid(b)
+    da = ops.mul(g, s)
+    return ops.cat(da, ops.mul(ops.mul(da, a), ops.sub(1.0, s)), dim=dim)
+
+
+def _backward(g: CudaArray, x: CudaArray, dim: int) -> CudaArray:
+    outer, inner = _parts(x.shape, dim)
+    halves, up = dense(x).reshape((outer, 2, inner)), dense(g).reshape((outer, inner))
+    dx = allocate((outer, 2, inner), x.dtype, x)
+    run((_gate_grad_a, _gate_grad_b), ((0, 2), (0, 1, 2)), (up, halves[:, 0], halves[:, 1]), (dx[:, 0], dx[:, 1]), x.dtype)
+    return dx.reshape(x.shape)
+
+
+def _reference_backward(g: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
+    outer, inner = _parts(x.shape, dim)
+    halves, up = np.ascontiguousarray(x).reshape(outer, 2, inner), np.ascontiguousarray(g).reshape(outer, inner)
+    dx = np.empty(x.shape, x.dtype)
+    down = dx.reshape(outer, 2, inner)
+    _in_blocks(_gate_grad_a, outer, inner, (up, halves[:, 1]), down[:, 0])
+    _in_blocks(_gate_grad_b, outer, inner, (up, halves[:, 0], halves[:, 1]), down[:, 1])
+    return dx
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=(3, 8)), dim=1), Sample(rng.normal(size=(2, 6, 5)), dim=1), Sample(rng.normal(size=(4, 3)), dim=0),
+        Sample(rng.normal(size=(270,)), dim=0), Sample(np.zeros((3, 0)), dim=1),
+    ]  # fmt: skip
+
+
+op(
+    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,), samples=_samples,
+    sizes=lambda rng: [Sample(rng.standard_normal((4096, 2048)), dim=1)], work=lambda x, *, dim: Work(5 * x.size, x.nbytes * 3 // 2),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Connectionist temporal classification: the op with its kernels, and its side on the CPU."""

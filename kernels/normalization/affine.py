@@ -1,0 +1,80 @@
+"""Formulas of normalisation by a mean and a variance that many elements share: forward with weight and bias or without, and backward."""
+
+from __future__ import annotations
+
+import triton
+
+from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.reduction import ReductionFunctions, zero
+
+
+# y = (x - mean) / sqrt(var + eps) * w + b
+@triton.jit
+def _plain(x, mean, var, index, eps):
+    return (x - mean) * maths.rsqrt(var + eps.to(var.dtype))
+
+
+@triton.jit
+def _weighed(x, mean, var, w, index, eps):
+    return (x - mean) * maths.rsqrt(var + eps.to(var.dtype)) * w
+
+
+@triton.jit
+def _shifted(x, mean, var, b, index, eps):
+    return (x - mean) * maths.rsqrt(var + eps.to(var.dtype)) + b
+
+
+@triton.jit
+def _both(x, mean, var, w, b, index, eps):
+    return (x - mean) * maths.rsqrt(var + eps.to(var.dtype)) * w + b
+
+
+FORWARD = {(False, False): _plain, (True, False): _weighed, (False, True): _shifted, (True, True): _both}  # by: is there a weight, a bias
+
+
+# dx = r (u - su / n - (x - mean) r^2 suc / n), r = 1 / sqrt(var + eps), u = g w, su = sum u, suc = sum u (x - mean)
+@triton.jit
+def _away(x, u, mean, var, su, suc, n, eps):
+    r = maths.rsqrt(var + eps.to(var.dtype))
+    n = n.to(var.dtype)
+    return r * (u - maths.div(su, n) - (x - mean) * (r * r * maths.div(suc, n)))
+
+
+@triton.jit
+def _back(x, g, mean, var, su, suc, index, n, eps):
+    return _away(x, g, mean, var, su, suc, n, eps)
+
+
+@triton.jit
+def _back_weighed(x, g, mean, var, su, suc, w, index, n, eps):
+    return _away(x, g * w, mean, var, su, suc, n, eps)
+
+
+@triton.jit
+def _back_scaled(x, g, mean, var, sg, sgc, w, index, n, eps):
+    return _away(x, g, mean, var, sg, sgc, n, eps) * w
+
+
+BACKWARD = {False: _back, True: _back_weighed}  # by: is there a weight
+BACKWARD_OF_ONE = {False: _back, True: _back_scaled}  # where all that share a mean share the weight
+
+
+# the gradients of mean and variance, spread over what they were taken of: dm / n + 2 (x - mean) dv / n
+@triton.jit
+def of_moments(x, mean, dm, dv, index, n):
+    n = n.to(mean.dtype)
+    return maths.div(dm, n) + (x - mean) * maths.div(2.0 * dv, n)
+
+
+# the sums of g and of g (x - mean)
+@triton.jit
+def _products(x, g, mean, index):
+    return g, g * (x - mean)
+
+
+@triton.jit
+def add_two(a, b, a_, b_):
+    return a + a_, b + b_
+
+
+PRODUCTS = ReductionFunctions(_products, add_two, None, zero)

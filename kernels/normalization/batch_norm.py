@@ -1,0 +1,357 @@
+"""Batch normalisation: every channel by the mean and variance of its elements in the batch, or by given ones (evaluation)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.normalization import channels_cpu
+from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, of_moments
+from tritensor.kernels.parts import elementwise, maths
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
+from tritensor.kernels.parts.rows.moments import merged, moments
+from tritensor.strides import images
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+
+Arrays = tuple[Any, ...]
+
+
+# Shapes.
+def _others(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """All dims but that of the channels."""
+    return (0, *range(2, len(shape)))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    """How many elements a channel has."""
+    return shape[0] * math.prod(shape[2:])
+
+
+def _refuse(name: str, x: Any, **vectors: Any) -> None:
+    refuse_kind(name, x.dtype, ("float",))
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
+    for label, v in vectors.items():
+        if v is not None and tuple(v.shape) != (x.shape[1],):
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
+            )
+
+
+def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
+    _refuse("batch_norm", x, weight=weight, bias=bias)
+    kept = Spec((x.shape[1],), dtypes.accumulator(x.dtype))
+    return Spec(x.shape, x.dtype), kept, kept
+
+
+def _given_shape(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Spec:
+    _refuse("batch_norm_by", x, mean=mean, var=var, weight=weight, bias=bias)
+    return Spec(x.shape, x.dtype)
+
+
+# Kernels.
+@triton.jit
+def _mean_and_variance(n, mean, m2, count):
+    return mean, maths.div(m2, count.to(m2.dtype))
+
+
+def _along(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    """One number for each channel as a view of all elements."""
+    return v.as_strided(shape, (0, v.strides[0], *(0,) * (len(shape) - 2)), 0)
+
+
+def _like(x: CudaArray) -> CudaArray:
+    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
+
+
+def _normalised(x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float) -> CudaArray:
+    y = _like(x)
+    vectors = [v for v in (mean, var, weight, bias) if v is not None]
+    formula = FORWARD[weight is not None, bias is not None]
+    spread(formula, (x, *[_along(v, x.shape) for v in vectors]), _others(x.shape), (y,), (np.float64(eps),))
+    return y
+
+
+def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5) -> Arrays:
+    kept = dtypes.accumulator(x.dtype)
+    mean, var = allocate((x.shape[1],), kept, x), allocate((x.shape[1],), kept, x)
+    scalars = (np.float64(_count(x.shape)),)
+    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (x,), _others(x.shape), (mean, var), (kept,) * 3, scalars)
+    return _normalised(x, mean, var, weight, bias, eps), mean, var
+
+
+def _products(g: CudaArray, x: CudaArray, mean: CudaArray) -> tuple[CudaArray, CudaArray]:
+    """The sums of g and of g (x - mean) of each channel."""
+    kept = dtypes.accumulator(x.dtype)
+    sums = allocate(mean.shape, kept, x), allocate(mean.shape, kept, x)
+    fold(PRODUCTS, (x, g, _along(mean, x.shape)), _others(x.shape), sums, (kept, kept))
+    return sums
+
+
+# dw = sum g (x - mean) / sqrt(var + eps), db = sum g
+@triton.jit
+def _weight_gradient(products, var, eps):
+    return products * maths.rsqrt(var + eps)
+
+
+@triton.jit
+def _same(x):
+    return x
+
+
+def _vector_gradients(sums: Any, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+    dw = allocate(weight.shape, weight.dtype, weight) if needs[0] else None
+    db = allocate(bias.shape, bias.dtype, bias) if needs[1] else None
+    if dw is not None:
+        elementwise.run((_weight_gradient,), ((0, 1, 2),), (sums[1], var, eps), (dw,), var.dtype)
+    if db is not None:
+        elementwise.run((_same,), ((0,),), (sums[0],), (db,), db.dtype)
+    return dw, db
+
+
+@triton.jit
+def _added(a, b):
+    return a + b
+
+
+def _backward(
+    g: Any, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, eps: float, needs: tuple[bool, ...]
+) -> tuple[Any, Any, Any]:
+    up, dm, dv = g
+    if up is None:
+        up = filled(x.shape, x.dtype, x.device, 0.0)
+    sums, dims, n = _products(up, x, mean), _others(x.shape), np.float64(_count(x.shape))
+    dx = None
+    if needs[0]:
+        dx = _like(x)
+        kept = dtypes.accumulator(x.dtype)
+        alone = dm is None and dv is None
+        main = dx if alone else allocate(x.shape, kept, x, dx.strides)
+        vectors = [_along(v, x.shape) for v in (mean, var, *sums, weight) if v is not None]
+        spread(BACKWARD_OF_ONE[weight is not None], (x, up, *vectors), dims, (main,), (n, np.float64(eps)))
+        if not alone:
+            more = allocate(x.shape, kept, x, dx.strides)
+            dm, dv = (filled(mean.shape, mean.dtype, x.device, 0.0) if v is None else v for v in (dm, dv))
+            spread(of_moments, (x, *[_along(v, x.shape) for v in (mean, dm, dv)]), dims, (more,), (n,))
+            elementwise.run((_added,), ((0, 1),), (main, more), (dx,), kept)
+    return dx, *_vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]
+
+
+def _given_forward(
+    x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5
+) -> CudaArray:
+    return _normalised(x, mean, var, weight, bias, eps)
+
+
+# dx = g w / sqrt(var + eps)
+@triton.jit
+def _scaled(g, var, index, eps):
+    return g * maths.rsqrt(var + eps.to(var.dtype))
+
+
+@triton.jit
+def _scaled_weighed(g, var, w, index, eps):
+    return g * (maths.rsqrt(var + eps.to(var.dtype)) * w)
+
+
+# dmean = -w r sum g, dvar = -w r^3 sum g (x - mean) / 2, r = 1 / sqrt(var + eps)
+@triton.jit
+def _mean_gradient(sums, var, w, eps):
+    return -sums * w * maths.rsqrt(var + eps)
+
+
+@triton.jit
+def _var_gradient(products, var, w, eps):
+    r = maths.rsqrt(var + eps)
+    return -0.5 * products * w * r * r * r
+
+
+def _given_backward(
+    g: CudaArray, x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]
+) -> Arrays:
+    dx = dmean = dvar = None
+    if needs[0]:
+        dx = _like(x)
+        vectors = [_along(v, x.shape) for v in (var, weight) if v is not None]
+        spread(_scaled if weight is None else _scaled_weighed, (g, *vectors), _others(x.shape), (dx,), (np.float64(eps),))
+    if not any(needs[1:]):
+        return dx, None, None, None, None
+    sums = _products(g, x, mean)
+    w = 1.0 if weight is None else weight
+    if needs[1]:
+        dmean = allocate(mean.shape, mean.dtype, x)
+        elementwise.run((_mean_gradient,), ((0, 1, 2, 3),), (sums[0], var, w, eps), (dmean,), var.dtype)
+    if needs[2]:
+        dvar = allocate(var.shape, var.dtype, x)
+        elementwise.run((_var_gradient,), ((0, 1, 2, 3),), (sums[1], var, w, eps), (dvar,), var.dtype)
+    return dx, dmean, dvar, *_vector_gradients(sums, var, weight, bias, eps, needs[3:])  # type: ignore[arg-type]
+
+
+# The rules, from x alone, so that they can be differentiated again.
+def _wide(v: Any, kept: np.dtype, ndim: int) -> Any:
+    """One number for each channel, beside tensors of ndim dims."""
+    return ops.reshape(ops.cast(v, dtype=kept), shape=(v.shape[0], *(1,) * (ndim - 2)))
+
+
+def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
+    given, dims, n = x.array.dtype, _others(tuple(x.shape)), _count(tuple(x.shape))
+    kept = dtypes.accumulator(given)
+    up, dm, dv = g
+    x = ops.cast(x, dtype=kept)
+    centred = ops.sub(x, ops.mean(x, dim=dims, keepdim=True))
+    dx = dw = db = None
+    if up is not None:
+        up = ops.cast(up, dtype=kept)
+        rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=dims, keepdim=True), eps))
+        h = ops.mul(centred, rstd)
+        if needs[0]:
+            along = ops.mul(h, ops.mean(ops.mul(up, h), dim=dims, keepdim=True))
+            away = ops.sub(ops.sub(up, ops.mean(up, dim=dims, keepdim=True)), along)
+            dx = ops.mul(away, rstd if weight is None else ops.mul(rstd, _wide(weight, kept, x.ndim)))
+        if needs[1]:
+            dw = ops.cast(ops.sum(ops.mul(up, h), dim=dims, keepdim=False), dtype=weight.array.dtype)
+        if needs[2]:
+            db = ops.cast(ops.sum(up, dim=dims, keepdim=False), dtype=bias.array.dtype)
+    if needs[0]:
+        for part in ([] if dm is None else [ops.div(_wide(dm, kept, x.ndim), n)]) + (
+            [] if dv is None else [ops.mul(centred, ops.div(_wide(dv, kept, x.ndim), n / 2))]
+        ):
+            dx = ops.add(ops.mul(x, 0.0) if dx is None else dx, part)
+        dx = ops.cast(dx, dtype=given)
+    return dx, dw, db
+
+
+def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> Arrays:
+    given, dims, ndim = x.array.dtype, _others(tuple(x.shape)), len(x.shape)
+    kept = dtypes.accumulator(given)
+    g = ops.cast(g, dtype=kept)
+    rstd = ops.rsqrt(ops.add(_wide(var, kept, ndim), eps))
+    scale = rstd if weight is None else ops.mul(rstd, _wide(weight, kept, ndim))
+    dx = ops.cast(ops.mul(g, scale), dtype=given) if needs[0] else None
+    if not any(needs[1:]):
+        return dx, None, None, None, None
+    h = ops.mul(ops.sub(ops.cast(x, dtype=kept), _wide(mean, kept, ndim)), rstd)
+
+    def summed(y: Any, like: Any) -> Any:
+        return ops.cast(ops.sum(y, dim=dims, keepdim=False), dtype=like.array.dtype)
+
+    dmean = summed(ops.neg(ops.mul(g, scale)), mean) if needs[1] else None
+    dvar = summed(ops.mul(ops.mul(ops.mul(g, h), ops.mul(scale, rstd)), -0.5), var) if needs[2] else None
+    return dx, dmean, dvar, summed(ops.mul(g, h), weight) if needs[3] else None, summed(g, bias) if needs[4] else None
+
+
+# What roundings are measured against, and samples.
+def _gradient_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    """As layer_norm's: dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
+    x, weight = inputs[:2]
+    up = np.zeros_like(x) if g[0] is None else np.abs(g[0])
+    dims, n = _others(x.shape), _count(x.shape)
+    beside = (-1, *(1,) * (x.ndim - 2))
+    rstd = 1 / np.sqrt(x.var(dims, keepdims=True) + attrs["eps"])
+    size = np.abs(x) + np.abs(x.mean(dims, keepdims=True))
+    h = size * rstd
+    scale = rstd if weight is None else rstd * np.abs(weight).reshape(beside)
+    dx = (up + up.mean(dims, keepdims=True) + h * (up * h).mean(dims, keepdims=True)) * scale
+    for v, of in ((g[1], 1.0), (g[2], 2 * size)):
+        if v is not None:
+            dx = dx + np.abs(v).reshape(beside) * of / n
+    return dx, (up * h).sum(dims), up.sum(dims)
+
+
+def _given_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    x, mean, var, weight, _ = inputs
+    dims, beside = _others(x.shape), (-1, *(1,) * (x.ndim - 2))
+    rstd = 1 / np.sqrt(var + attrs["eps"])
+    w = np.ones_like(rstd) if weight is None else np.abs(weight)
+    up, size = np.abs(g), np.abs(x) + np.abs(mean).reshape(beside)
+    sums, products = up.sum(dims), (up * size).sum(dims)
+    return up * (rstd * w).reshape(beside), sums * rstd * w, products * rstd**3 * w, products * rstd, sums
+
+
+SHAPES = ((4, 3, 5), (6, 2), (2, 3, 4, 2), (2, 2, 2, 3, 2))
+
+
+def samples(rng: np.random.Generator) -> list[Sample]:
+    """Of 2 to 5 dims, with and without weight and bias."""
+    found = []
+    for i, shape in enumerate(SHAPES):
+        weight, bias = 1 + 0.3 * rng.normal(size=shape[1]), rng.normal(size=shape[1])
+        found.append(
+            Sample(
+                rng.normal(size=shape) + 0.5,
+                weight if i % 4 != 1 else None,
+                bias if i % 4 < 2 else None,
+                eps=1e-5 if i else 1e-3,
+            )
+        )
+    return found
+
+
+def _given_samples(rng: np.random.Generator) -> list[Sample]:
+    found = []
+    for i, shape in enumerate(SHAPES):
+        c = shape[1]
+        mean, var, weight, bias = rng.normal(size=c), 0.5 + rng.random(c), 1 + 0.3 * rng.normal(size=c), rng.normal(size=c)
+        found.append(
+            Sample(
+                rng.normal(size=shape),
+                mean,
+                var,
+                weight if i % 4 != 1 else None,
+                bias if i % 4 < 2 else None,
+                eps=1e-5 if i else 1e-3,
+            )
+        )
+    return found
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal(s), rng.standard_normal(s[1]), rng.standard_normal(s[1]), eps=1e-5)
+        for s in ((128, 64, 32, 32), (64, 512, 7, 7), (8192, 1024))
+    ]
+
+
+def _given_sizes(rng: np.random.Generator) -> list[Sample]:
+    c = 64
+    vectors = rng.standard_normal(c), 0.5 + rng.random(c), rng.standard_normal(c), rng.standard_normal(c)
+    return [Sample(rng.standard_normal((128, c, 32, 32)), *vectors, eps=1e-5)]
+
+
+def _work(x: Any, *vectors: Any, **attrs: Any) -> Work:
+    return Work(8 * x.size, 3 * x.size * x.dtype.itemsize)
+
+
+def _given_work(x: Any, *vectors: Any, **attrs: Any) -> Work:
+    return Work(2 * x.size, 2 * x.size * x.dtype.itemsize)
+
+
+def _reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
+    """(x - mean) / sqrt(var + eps) * weight + bias, with the mean and the variance (of n, not n - 1) of each channel; also those two."""
+    return channels_cpu.forward(x, weight, bias, eps)
+
+
+def _given_reference(
+    x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5
+) -> np.ndarray:
+    """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance given for each channel."""
+    return channels_cpu.given_forward(x, mean, var, weight, bias, eps)
+
+
+op(
+    "batch_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=channels_cpu.backward,
+    outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+)  # fmt: skip
+op(
+    "batch_norm_by", _given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
+    reference_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
+    condition=("measured", _given_scales),
+)  # fmt: skip

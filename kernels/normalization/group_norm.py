@@ -1,0 +1,216 @@
+"""Group normalisation: each instance's channels in groups, every group by its mean and variance; one channel a group is instance normalisation."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.normalization import groups_cpu
+from tritensor.kernels.normalization.affine import BACKWARD, FORWARD, PRODUCTS, add_two
+from tritensor.kernels.parts import elementwise, maths
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
+from tritensor.kernels.parts.rows.moments import merged, moments
+from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.strides import images, is_channels_last
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+
+Arrays = tuple[Any, ...]
+
+
+def _split(shape: tuple[int, ...], groups: int) -> tuple[int, int, int, int]:
+    """(batch, groups, channels of a group, elements of a channel)."""
+    return shape[0], groups, shape[1] // groups, math.prod(shape[2:])
+
+
+def _shape(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
+    refuse_kind("group_norm", x.dtype, ("float",))
+    if len(x.shape) < 2:
+        raise ShapeError(f"group_norm: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
+    if x.shape[1] % groups:
+        raise ShapeError(
+            f"group_norm: x {tuple(x.shape)} has {x.shape[1]} channels, which {groups} groups do not share evenly; give a divisor"
+        )
+    for label, v in (("weight", weight), ("bias", bias)):
+        if v is not None and tuple(v.shape) != (x.shape[1],):
+            raise ShapeError(
+                f"group_norm: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
+            )
+    kept = Spec((x.shape[0], groups), dtypes.accumulator(x.dtype))
+    return Spec(x.shape, x.dtype), kept, kept
+
+
+# Kernels.
+def _grouped(x: CudaArray, groups: int) -> CudaArray:
+    """An image as a view (batch, groups, channels of a group, elements of a channel)."""
+    n, g, d, s = _split(x.shape, groups)
+    steps = x.strides
+    return x.as_strided((n, g, d, s), (steps[0], steps[1] * d, steps[1], steps[-1] if len(steps) > 2 else 0), 0)
+
+
+def _whole(x: CudaArray) -> CudaArray:
+    """x itself where the elements of a channel lie evenly, else a C-ordered copy."""
+    return x if len(x.shape) > 3 and is_channels_last(x.shape, x.strides) else dense(x)
+
+
+def _like(x: CudaArray) -> CudaArray:
+    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
+
+
+def _of_group(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    """One number for each group, (batch, groups), beside (batch, groups, channels, elements)."""
+    return v.as_strided(shape, (shape[1], 1, 0, 0), 0)
+
+
+def _of_channel(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    """One number for each channel beside them."""
+    return v.as_strided(shape, (0, v.strides[0] * shape[2], v.strides[0], 0), 0)
+
+
+@triton.jit
+def _mean_and_variance(n, mean, m2, count):
+    return mean, maths.div(m2, count.to(m2.dtype))
+
+
+def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
+    kept = dtypes.accumulator(x.dtype)
+    shape = _split(x.shape, groups)
+    mean, var = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
+    y, whole = _like(x), _whole(x)
+    view = _grouped(whole, groups)
+    scalars = (np.float64(shape[2] * shape[3]),)
+    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
+    vectors = [_of_group(mean, shape), _of_group(var, shape), *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
+    spread(FORWARD[weight is not None, bias is not None], (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
+    return y, mean, var
+
+
+@triton.jit
+def _pair(a, b, index):
+    return a, b
+
+
+@triton.jit
+def _weighed_pair(a, b, w, index):
+    return a * w, b * w
+
+
+# dw = sum over the batch of sc / sqrt(var + eps), db = sum of s: sc and s of one instance's channel
+@triton.jit
+def _scaled_pair(s, sc, var, index):
+    return s, sc * var
+
+
+@triton.jit
+def _reciprocal_root(var, eps):
+    return maths.rsqrt(var + eps)
+
+
+def _backward(
+    g: CudaArray, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, groups: int, eps: float, needs: tuple[bool, ...]
+) -> Arrays:
+    kept, shape = dtypes.accumulator(x.dtype), _split(x.shape, groups)
+    dx, xs, gs = _like(x), _grouped(_whole(x), groups), _grouped(_whole(g), groups)
+    s, sc = allocate(shape[:3], kept, x), allocate(shape[:3], kept, x)  # of each instance's channel
+    fold(PRODUCTS, (xs, gs, _of_group(mean, shape)), (3,), (s, sc), (kept, kept))
+    channels = shape[:3]
+    w = None if weight is None else weight.as_strided(channels, (0, weight.strides[0] * shape[2], weight.strides[0]), 0)
+    if needs[0]:
+        su, suc = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
+        fold(
+            ReductionFunctions(_pair if w is None else _weighed_pair, add_two, None, zero),
+            (s, sc) if w is None else (s, sc, w),
+            (2,),
+            (su, suc),
+            (kept, kept),
+        )
+        vectors = [*[_of_group(v, shape) for v in (mean, var, su, suc)], *([] if weight is None else [_of_channel(weight, shape)])]
+        n = np.float64(shape[2] * shape[3])
+        spread(BACKWARD[weight is not None], (xs, gs, *vectors), (3,), (_grouped(dx, groups),), (n, np.float64(eps)))
+    if not (needs[1] or needs[2]):
+        return dx, None, None
+    rstd = allocate(var.shape, kept, x)
+    elementwise.run((_reciprocal_root,), ((0, 1),), (var, eps), (rstd,), kept)
+    beside = rstd.as_strided(channels, (shape[1], 1, 0), 0)
+    db, dw = (allocate((x.shape[1],), kept if v is None else v.dtype, x) for v in (bias, weight))
+    fold(ReductionFunctions(_scaled_pair, add_two, None, zero), (s, sc, beside), (0,), (db, dw), (kept, kept))
+    return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None
+
+
+def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs: tuple[bool, ...]) -> Arrays:
+    """The gradient in our own ops, from x alone, so that it can be differentiated again."""
+    given, whole = x.array.dtype, tuple(x.shape)
+    kept, shape = dtypes.accumulator(given), _split(whole, groups)
+    g, x = (reshaped(ops.cast(v, dtype=kept), shape) for v in (g, x))
+    centred = ops.sub(x, ops.mean(x, dim=(2, 3), keepdim=True))
+    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=(2, 3), keepdim=True), eps))
+    h = ops.mul(centred, rstd)
+    dx = dw = db = None
+    if needs[0]:
+        u = g if weight is None else ops.mul(g, ops.reshape(ops.cast(weight, dtype=kept), shape=(1, *shape[1:3], 1)))
+        along = ops.mul(h, ops.mean(ops.mul(u, h), dim=(2, 3), keepdim=True))
+        away = ops.sub(ops.sub(u, ops.mean(u, dim=(2, 3), keepdim=True)), along)
+        dx = ops.cast(ops.reshape(ops.mul(away, rstd), shape=whole), dtype=given)
+    if needs[1]:
+        dw = ops.cast(ops.reshape(ops.sum(ops.mul(g, h), dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=weight.array.dtype)
+    if needs[2]:
+        db = ops.cast(ops.reshape(ops.sum(g, dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=bias.array.dtype)
+    return dx, dw, db
+
+
+def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    """As layer_norm's: dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
+    x, weight = inputs[:2]
+    shape = _split(x.shape, attrs["groups"])
+    v, up = x.reshape(shape), np.abs(g).reshape(shape)
+    rstd = 1 / np.sqrt(v.var((2, 3), keepdims=True) + attrs["eps"])
+    h = (np.abs(v) + np.abs(v.mean((2, 3), keepdims=True))) * rstd
+    u = up if weight is None else up * np.abs(weight).reshape(1, *shape[1:3], 1)
+    dx = (u + u.mean((2, 3), keepdims=True) + h * (u * h).mean((2, 3), keepdims=True)) * rstd
+    return dx.reshape(x.shape), (up * h).sum((0, 3)).reshape(-1), up.sum((0, 3)).reshape(-1)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Of 2 to 5 dims, one group, as many as channels, with and without weight and bias."""
+    found = []
+    shapes = (((4, 6, 5), 2), ((3, 4), 2), ((2, 4, 3, 2), 4), ((2, 2, 2, 3, 2), 1))
+    for i, (shape, groups) in enumerate(shapes):
+        weight, bias = 1 + 0.3 * rng.normal(size=shape[1]), rng.normal(size=shape[1])
+        found.append(
+            Sample(
+                rng.normal(size=shape) + 0.5, weight if i != 1 else None, bias if i < 2 else None, groups=groups, eps=1e-5 if i else 1e-3
+            )
+        )
+    return found
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.standard_normal(s), rng.standard_normal(s[1]), rng.standard_normal(s[1]), groups=32, eps=1e-5)
+        for s in ((32, 128, 64, 64), (64, 512, 8, 8))
+    ]
+
+
+def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
+    return Work(8 * x.size, 3 * x.size * x.dtype.itemsize)
+
+
+def _reference(
+    x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5
+) -> Arrays:
+    """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance (of n) those of each instance's groups of channels; also those two."""
+    return groups_cpu.forward(x, weight, bias, groups, eps)
+
+
+op(
+    "group_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=groups_cpu.backward,
+    outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
+    condition=("measured", _gradient_scales),
+)  # fmt: skip

@@ -1,0 +1,102 @@
+"""Root mean square normalisation over the last dims: layer normalisation that takes no mean off (Zhang and Sennrich 2019)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.normalization import rows_cpu
+from tritensor.kernels.normalization.row_kernels import backward_rows, forward_rows, tile, weight_gradients
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+
+Arrays = tuple[Any, ...]
+
+
+def _shape(x: Any, weight: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, Spec]:
+    refuse_kind("rms_norm", x.dtype, ("float",))
+    if not 1 <= axes <= len(x.shape):
+        raise ShapeError(f"rms_norm: x {tuple(x.shape)} has {len(x.shape)} dims, normalising the last {axes} of them is not possible")
+    tail = tuple(x.shape[len(x.shape) - axes :])
+    if weight is not None and tuple(weight.shape) != tail:
+        raise ShapeError(f"rms_norm: x {tuple(x.shape)} with weight {tuple(weight.shape)}: weight must have the normalised shape {tail}")
+    return Spec(x.shape, x.dtype), Spec(tuple(x.shape[: len(x.shape) - axes]), dtypes.accumulator(x.dtype))
+
+
+def _forward(x: CudaArray, weight: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
+    y, _, rstd = forward_rows(x, weight, None, eps, axes, tile(x, axes), centred=False)
+    return y, rstd
+
+
+def _backward(g: CudaArray, x: CudaArray, weight: CudaArray | None, rstd: CudaArray, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    dx = backward_rows(g, x, weight, None, rstd, axes, tile(x, axes)) if needs[0] else None
+    if weight is None or not needs[1]:
+        return dx, None
+    return dx, weight_gradients(g, x, None, rstd, (weight.dtype, dtypes.accumulator(x.dtype)), axes)[0]
+
+
+def _reference(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
+    """x / sqrt(mean(x^2) + eps) * weight over the last `axes` dims; also 1 / sqrt(mean(x^2) + eps)."""
+    y, _, rstd = rows_cpu.forward(x, weight, None, eps, axes, False)
+    return y, rstd
+
+
+def _reference_backward(
+    g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]
+) -> Arrays:
+    dx, dw, _ = rows_cpu.backward(g, x, weight, None, None, rstd, axes, (*needs, False))
+    return dx, dw
+
+
+def _rule(g: Any, x: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    """The gradient in our own ops, from x alone, so that it can be differentiated again."""
+    ndim, given = len(x.shape), x.array.dtype
+    kept = dtypes.accumulator(given)
+    last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
+    x, g = ops.cast(x, dtype=kept), ops.cast(g, dtype=kept)
+    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(x, x), dim=last, keepdim=True), eps))
+    h = ops.mul(x, rstd)
+    dx = dw = None
+    if needs[0]:
+        u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=kept))
+        away = ops.sub(u, ops.mul(h, ops.mean(ops.mul(u, h), dim=last, keepdim=True)))
+        dx = ops.cast(ops.mul(away, rstd), dtype=given)
+    if needs[1]:
+        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
+    return dx, dw
+
+
+def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    """dx takes a projection from u, and keeps the roundings of both however much they cancel; dw is a sum."""
+    x, weight = inputs
+    last, lead = tuple(range(x.ndim - attrs["axes"], x.ndim)), tuple(range(x.ndim - attrs["axes"]))
+    rstd = 1 / np.sqrt((x * x).mean(last, keepdims=True) + attrs["eps"])
+    h, u = np.abs(x) * rstd, np.abs(g if weight is None else g * weight)
+    return (u + h * (u * h).mean(last, keepdims=True)) * rstd, (np.abs(g) * h).sum(lead)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """With and without weight, one and several dims."""
+    return [
+        Sample(rng.normal(size=(5, 7)) + 1, 1 + 0.3 * rng.normal(size=7), eps=1e-5, axes=1),
+        Sample(rng.normal(size=(4, 6)), None, eps=1e-3, axes=1),
+        Sample(rng.normal(size=(3, 2, 4, 5)), rng.normal(size=(4, 5)), eps=1e-5, axes=2),
+        Sample(rng.normal(size=(2, 6)), rng.normal(size=(2, 6)), eps=1e-5, axes=2),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(rng.standard_normal((r, n)), rng.standard_normal(n), eps=1e-5, axes=1) for r, n in ((8192, 768), (4096, 4096))]
+
+
+def _work(x: Any, weight: Any = None, **attrs: Any) -> Work:
+    return Work(5 * x.size, 2 * x.size * x.dtype.itemsize)
+
+
+op(
+    "rms_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+)  # fmt: skip

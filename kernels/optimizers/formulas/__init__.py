@@ -1,0 +1,1 @@
+"""What each optimizer does to a parameter, in a few lines."""

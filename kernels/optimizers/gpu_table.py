@@ -1,0 +1,208 @@
+"""Steps on the GPU: one launch over a table of the addresses of all parameters, their gradients and their states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.array import CudaArray, from_host
+from tritensor.cuda.current import here
+from tritensor.cuda.launch import launch
+from tritensor.kernels.optimizers.step_formula import StepFormula, prepared
+from tritensor.kernels.parts.allocation import allocate
+
+BLOCK = 1024  # elements of a program
+ROWS = 128  # parameters of a program of `_advance`
+ADDRESSES = (16, 256)  # that a launch of `_point` takes: 2 KB of the 4 KB of arguments
+_F64, _I64, _I32 = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.int32)
+
+
+@triton.jit
+def _part(
+    at, numbers, like, i, n,
+    FORMULA: tl.constexpr, ARRAYS: tl.constexpr, NUMBERS: tl.constexpr, FLAGS: tl.constexpr, ALIGNED: tl.constexpr, MASKED: tl.constexpr,
+):  # fmt: skip
+    kind = like.dtype.element_ty
+    compute_type = tl.float64 if kind == tl.float64 else tl.float32
+    mask = i < n
+    places = ()
+    values = ()
+    for k in tl.static_range(ARRAYS):
+        place = tl.load(at + 1 + k).to(tl.pointer_type(kind)) + i
+        if ALIGNED:
+            place = tl.multiple_of(place, (16,))
+        x = tl.load(place, mask=mask, other=1) if MASKED else tl.load(place)
+        places = places + (place,)  # type: ignore[assignment]
+        values = values + (x.to(compute_type),)  # type: ignore[assignment]
+    decay = tl.load(numbers).to(compute_type)
+    p, g = prepared(values[0], values[1], decay, FLAGS[0], FLAGS[1])  # type: ignore[misc]
+    args = (p, g)
+    for k in tl.static_range(ARRAYS - 2):
+        args = args + (values[2 + k],)  # type: ignore[assignment]
+    for k in tl.static_range(NUMBERS):
+        args = args + (tl.load(numbers + 1 + k).to(compute_type),)  # type: ignore[assignment]
+    for k in tl.static_range(len(FLAGS) - 2):
+        args = args + (FLAGS[2 + k],)  # type: ignore[assignment]
+    made = FORMULA(*args)
+    for k in tl.static_range(ARRAYS - 1):
+        y = made[k].to(kind)
+        place = places[0] if k == 0 else places[1 + k]  # type: ignore[misc]
+        if MASKED:
+            tl.store(place, y, mask=mask)
+        else:
+            tl.store(place, y)
+
+
+# (p, *states) = FORMULA(p, g, *states, *numbers) for the part of a parameter that `parts` gives this program, (row of the table, block); without it of row 0;
+# nothing where found_inf > 0
+@triton.jit
+def _step(
+    table, parts, numbers, like, found_inf,
+    FORMULA: tl.constexpr, ARRAYS: tl.constexpr, NUMBERS: tl.constexpr, FLAGS: tl.constexpr, ALIGNED: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    row = program * 0
+    start = program * BLOCK
+    if parts is not None:
+        row = tl.load(parts + 2 * program)
+        start = tl.load(parts + 2 * program + 1) * BLOCK
+    at = table + row * (1 + ARRAYS)
+    n = tl.load(at)
+    if found_inf is not None:
+        n = tl.where(tl.load(found_inf) > 0, 0, n)
+    i = start + tl.arange(0, BLOCK)  # (BLOCK,)
+    own = numbers + row * (1 + NUMBERS)
+    # A mask with a bound that does not divide by 16 makes every access scalar: only the last block pays for it.
+    if start + BLOCK <= n:
+        _part(at, own, like, i, n, FORMULA, ARRAYS, NUMBERS, FLAGS, ALIGNED, False)
+    else:
+        _part(at, own, like, i, n, FORMULA, ARRAYS, NUMBERS, FLAGS, ALIGNED, True)
+
+
+# table[first + k step] = values[k] for k < count: addresses, and numbers of elements
+@triton.jit
+def _note(table, values, first, step, count, N: tl.constexpr):
+    for k in tl.static_range(N):
+        if k < count:
+            tl.store(table + first + k * step, values[k].to(tl.int64))
+
+
+# step += 1; (*other scalars, *numbers) = FORMULA(step, *other scalars, lr, *settings), before the numbers the decay; nothing where found_inf > 0
+@triton.jit
+def _advance(
+    scalars, numbers, rate, settings, n, weight_decay, found_inf,
+    FORMULA: tl.constexpr, SCALARS: tl.constexpr, KEPT: tl.constexpr, NUMBERS: tl.constexpr, DECAY: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    i = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)  # (ROWS,)
+    if found_inf is not None:
+        n = tl.where(tl.load(found_inf) > 0, 0, n)
+    mask = i < n
+    zero = tl.zeros((ROWS,), tl.float64)
+    args = (zero,)
+    if SCALARS > 0:
+        args = (tl.load(scalars + i * SCALARS, mask=mask, other=0).to(tl.float64) + 1,)
+        tl.store(scalars + i * SCALARS, args[0].to(scalars.dtype.element_ty), mask=mask)
+    for k in tl.static_range(KEPT):
+        args = args + (tl.load(scalars + i * SCALARS + 1 + k, mask=mask, other=0).to(tl.float64),)  # type: ignore[assignment]
+    lr = zero + settings[0]
+    if rate is not None:
+        lr = zero + tl.load(rate).to(tl.float64)
+    args = args + (lr,)  # type: ignore[assignment]
+    for k in tl.static_range(len(settings) - 1):
+        args = args + (zero + settings[1 + k],)  # type: ignore[assignment]
+    made = FORMULA(*args)
+    for k in tl.static_range(KEPT):
+        tl.store(scalars + i * SCALARS + 1 + k, (zero + made[k]).to(scalars.dtype.element_ty), mask=mask)
+    kind = numbers.dtype.element_ty
+    decay = 1 - lr * weight_decay if DECAY == 2 else zero + weight_decay
+    tl.store(numbers + i * (1 + NUMBERS), decay.to(kind), mask=mask)
+    for k in tl.static_range(NUMBERS):
+        tl.store(numbers + i * (1 + NUMBERS) + 1 + k, (zero + made[KEPT + k]).to(kind), mask=mask)
+
+
+def advance(
+    made: StepFormula, numbers: CudaArray, scalars: CudaArray | None, rate: CudaArray | None, settings: Sequence[float], weight_decay: float, decay: int,
+    found_inf: CudaArray | None = None,
+) -> None:  # fmt: skip
+    """Move the scalars (n, c) of n parameters on by a step and write its numbers (n, 1 + count), in one launch; nothing where found_inf is above 0."""
+    _launch(
+        made, _advance, (triton.cdiv(numbers.shape[0], ROWS),), scalars, numbers, rate, tuple([np.float64(s) for s in settings]),
+        np.int64(numbers.shape[0]), np.float64(weight_decay), found_inf, FORMULA=made.numbers, SCALARS=len(made.scalars), KEPT=max(len(made.scalars) - 1, 0),
+        NUMBERS=made.count, DECAY=decay, ROWS=ROWS,
+    )  # fmt: skip
+
+
+def _launch(made: StepFormula, kernel: Any, grid: tuple[int, ...], *args: Any, **constexprs: Any) -> None:
+    """launch, which tells in an error whose step it is."""
+    before, here.doing = here.doing, here.doing or f"{made.name}_step forward"
+    try:
+        launch(kernel, grid, *args, **constexprs)
+    finally:
+        here.doing = before
+
+
+def _stepped(
+    made: StepFormula, grid: int, table: CudaArray, parts: CudaArray | None, numbers: CudaArray, like: CudaArray, variant: tuple[Any, ...], aligned: bool,
+    found_inf: CudaArray | None = None,
+) -> None:  # fmt: skip
+    maximize, decay, flags = variant
+    _launch(
+        made, _step, (grid,), table, parts, numbers, like, found_inf, FORMULA=made.formula, ARRAYS=2 + len(made.states), NUMBERS=made.count,
+        FLAGS=(maximize, decay, *flags), ALIGNED=aligned, BLOCK=BLOCK,
+    )  # fmt: skip
+
+
+def step_one(made: StepFormula, row: Sequence[CudaArray], numbers: CudaArray, variant: tuple[Any, ...]) -> None:
+    """Step one parameter, (p, g, *states) dense and laid out alike: two launches."""
+    n = row[0].size
+    table = allocate((1 + len(row),), _I64, row[0])
+    values = (np.int64(n), *row)
+    _launch(made, _note, (1,), table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
+    aligned = not any([x.pointer % 16 for x in row])
+    _stepped(made, triton.cdiv(n, BLOCK), table, None, numbers, row[0], variant, aligned)
+
+
+class GpuTable:
+    """The addresses of some parameters of one type, (p, g, *states) each, all dense and laid out alike, on the device.
+
+    What it points to must live as long as it does, but for the gradients, whose addresses each step may change: they are written there by a
+    launch, so that a CUDA graph can hold a step.
+    """
+
+    def __init__(self, made: StepFormula, rows: Sequence[Sequence[CudaArray]]) -> None:
+        first = rows[0][0]
+        on, width = first.device, 1 + len(rows[0])
+        self.made, self.like, self.width = made, first, width
+        host = np.array([[row[0].size, *[x.pointer for x in row]] for row in rows], _I64).reshape(-1, width)
+        self.gradients: list[int] = []  # what the table on the device holds
+        self.captured = False  # a graph writes its own addresses at each replay: once there is one, nobody knows what the table holds
+        self.aligned = not (host[:, [1, *range(3, width)]] % 16).any()
+        blocks = [-(-int(n) // BLOCK) for n in host[:, 0]]
+        parts = np.array([(row, part) for row, many in enumerate(blocks) for part in range(many)], _I64).reshape(-1, 2)
+        self.parts = from_host(parts, on)
+        self.table = from_host(host, on)
+        self.numbers = allocate((len(rows), 1 + made.count), _F64, first)
+
+    def point(self, addresses: list[int]) -> None:
+        """The gradients lie at these addresses now."""
+        self.captured |= here.capture is not None
+        if addresses == self.gradients and not self.captured:
+            return
+        self.gradients = addresses
+        for start in range(0, len(addresses), ADDRESSES[-1]):
+            some = addresses[start : start + ADDRESSES[-1]]
+            room = next(n for n in ADDRESSES if n >= len(some))
+            given = tuple([np.int64(a) for a in some]) + (np.int64(0),) * (room - len(some))
+            first = np.int64(start * self.width + 2)
+            _launch(self.made, _note, (1,), self.table, given, first, np.int64(self.width), np.int32(len(some)), N=room)
+
+    def run(self, gradients: Sequence[CudaArray], variant: tuple[Any, ...], found_inf: CudaArray | None = None) -> None:
+        """Step all parameters, with the numbers that `advance` wrote to self.numbers; none where found_inf, a number on the device, is above 0."""
+        addresses = [g.pointer for g in gradients]
+        self.point(addresses)
+        aligned = self.aligned and not any([a % 16 for a in addresses])
+        _stepped(self.made, self.parts.shape[0], self.table, self.parts, self.numbers, self.like, variant, aligned, found_inf)

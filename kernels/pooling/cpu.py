@@ -1,0 +1,203 @@
+"""Pooling on the CPU: whole planes at a time through strided views, in whichever dense layout the image lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.kernels.pooling.windows import Windows
+
+_COUNTED = 1 << 16  # cells whose sums are held at a time
+
+
+def _layouts(dims: int) -> tuple[tuple[int, ...], ...]:
+    """N, C, axes; batch innermost; channels innermost."""
+    axes = tuple(range(2, dims))
+    return (0, 1, *axes), (1, *axes, 0), (0, *axes, 1)
+
+
+def layout_of(x: np.ndarray) -> tuple[int, ...]:
+    """The order of x's axes (N, C, *size) in memory, as they are named where it is none of the three."""
+    layouts = _layouts(x.ndim)
+    for axes in layouts:
+        if x.transpose(axes).flags.c_contiguous:
+            return axes
+    return layouts[0]
+
+
+def planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """x (N, C, *size) as (P, *size, L), dense, axes in the given order: P outer planes, L inner elements that move together."""
+    dense = np.require(x.transpose(axes), requirements="C")
+    if axes == _layouts(x.ndim)[0]:
+        return dense.reshape(x.shape[0] * x.shape[1], *x.shape[2:], 1)
+    return dense
+
+
+def image(y: np.ndarray, axes: tuple[int, ...], batch: int, channels: int) -> np.ndarray:
+    """(P, *outs, L) back as (N, C, *outs), a view."""
+    if axes == _layouts(len(axes))[0]:
+        return y.reshape(batch, channels, *y.shape[1:-1])
+    return y.transpose(np.argsort(axes))
+
+
+def _span(size: int, out: int, k: int, stride: int, padding: int) -> tuple[int, int, int]:
+    """Outputs [low, high) whose tap at offset k lies inside the image, and the cell of the first."""
+    low = max(0, -((k - padding) // stride))
+    high = min(out, (size - 1 - k + padding) // stride + 1)
+    return low, high, low * stride + k - padding
+
+
+def _numbers(cells: list[np.ndarray], size: tuple[int, ...]) -> np.ndarray:
+    """Flat numbers of the cells of an image, given along each axis: (*lengths, 1)."""
+    total = np.zeros((1,) * len(size), np.int64)
+    for axis, at in enumerate(cells):
+        total = total * size[axis] + at.reshape(-1, *(1,) * (len(size) - 1 - axis))
+    return total[..., None]
+
+
+def numbered_taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], int]]:
+    """For each place in the window: which outputs have it inside the image, which cells those are, and the place's number."""
+    for number, tap in enumerate(np.ndindex(*s.kernel)):
+        axes = zip(s.size, s.outs, tap, s.stride, s.padding, s.dilation, strict=True)
+        spans = [_span(n, m, i * d, step, p) for n, m, i, step, p, d in axes]
+        if any(low >= high for low, high, _ in spans):
+            continue
+        outs = [slice(low, high) for low, high, _ in spans]
+        cells = [slice(at, at + (high - low - 1) * step + 1, step) for (low, high, at), step in zip(spans, s.stride, strict=True)]
+        yield (slice(None), *outs), (slice(None), *cells), number
+
+
+def taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], np.ndarray]]:
+    """The same with the cells' flat numbers."""
+    for outs, cells, _ in numbered_taps(s):
+        yield outs, cells, _numbers([np.arange(c.start, c.stop, c.step) for c in cells[1:]], s.size)
+
+
+def first_cells(s: Windows) -> np.ndarray:
+    """Flat number of each window's first cell inside the image, (*outs, 1)."""
+    cells = []
+    for m, step, p, d in zip(s.outs, s.stride, s.padding, s.dilation, strict=True):
+        at = np.arange(m) * step - p
+        cells.append(np.where(at < 0, at + -(at // d) * d, at))
+    return _numbers(cells, s.size)
+
+
+def max_quarters(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """2 x 2 maxima and where they stand, first of equals; NaN is not looked for."""
+    x = x[:, : 2 * s.outs[0], : 2 * s.outs[1]]
+    left, right = x[:, :, 0::2], x[:, :, 1::2]
+    pair = np.maximum(left, right)  # (P, 2 OH, OW, L)
+    is_right = np.greater(right, left)
+    above, below = pair[:, 0::2], pair[:, 1::2]
+    y = np.maximum(above, below)
+    is_below = np.greater(below, above)
+    beside = (is_below & is_right[:, 1::2]) | (is_right[:, 0::2] > is_below)
+    if s.size[1] > 255:
+        index = np.multiply(is_below.view(np.uint8), s.size[1], dtype=np.int64, casting="unsafe")
+    else:
+        index = (is_below.view(np.uint8) * np.uint8(s.size[1])).astype(np.int64)
+    index += first_cells(s)
+    index += beside
+    return y, index
+
+
+def _first_taps(s: Windows) -> np.ndarray:
+    """The number of each window's first tap inside the image, (*outs, 1)."""
+    firsts = []
+    for m, step, p, d in zip(s.outs, s.stride, s.padding, s.dilation, strict=True):
+        at = np.arange(m) * step - p
+        firsts.append(np.where(at < 0, -(at // d), 0))
+    return _numbers(firsts, s.kernel)
+
+
+def max_general(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """Maxima of any windows; the first of equals, NaN above all. Which tap was the largest is noted in as few bytes as it takes."""
+    shape = (x.shape[0], *s.outs, x.shape[-1])
+    y = np.full(shape, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
+    which = np.empty(shape, np.min_scalar_type(math.prod(s.kernel)))
+    which[...] = _first_taps(s)
+    with SILENT():
+        nan = x.dtype.kind == "f" and bool(np.isnan(x.sum()))
+    for out, cells, tap in numbered_taps(s):
+        value, best = x[cells], y[out]
+        take = value > best
+        if nan:
+            take |= value != value
+            np.copyto(best, value, where=take)
+        else:
+            np.maximum(best, value, out=best)
+        np.copyto(which[out], tap, where=take)
+    starts = _numbers([np.arange(m) * step - p for m, step, p in zip(s.outs, s.stride, s.padding, strict=True)], s.size)
+    steps = _numbers([np.arange(k) * d for k, d in zip(s.kernel, s.dilation, strict=True)], s.size).reshape(-1)
+    index = steps[which]
+    index += starts
+    return y, index
+
+
+def blind(s: Windows) -> np.ndarray | None:
+    """Which windows see no cell, (*outs, 1), whose index names none: those whose dilated taps pass the image by. None where all see some."""
+    if max(s.dilation) == 1:
+        return None
+    seen = np.zeros((*s.outs, 1), bool)
+    for out, _, _ in numbered_taps(s):
+        seen[out[1:]] = True
+    return None if seen.all() else ~seen
+
+
+def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
+    """dx (P, *size, L): each cell gets the gradients of the windows that chose it."""
+    count, inner, cells_of_one = g.shape[0], g.shape[-1], math.prod(s.size)
+    dx = np.zeros((count, *s.size, inner), g.dtype)
+    unseeing = blind(s)
+    if unseeing is not None:
+        g, index = (np.where(unseeing, v.dtype.type(0), v) for v in (g, index))
+    if s.apart and unseeing is None:  # no cell is chosen twice: each gradient is written to its place
+        at = index + np.arange(count).reshape(-1, *(1,) * (g.ndim - 1)) * cells_of_one
+        dx.reshape(-1)[at if inner == 1 else at * inner + np.arange(inner)] = g
+        return dx
+    if g.dtype.kind != "f":
+        for out, cells, number in taps(s):
+            np.add(dx[cells], np.where(index[out] == number, g[out], 0), out=dx[cells])
+        return dx
+    one = cells_of_one * inner
+    step = max(_COUNTED // one, 1)
+    for first in range(0, count, step):  # the sums of some planes at a time, in float64, stay in the cache
+        chosen, given, into = index[first : first + step], g[first : first + step], dx[first : first + step]
+        at = chosen * inner + np.arange(inner) + np.arange(len(chosen)).reshape(-1, *(1,) * (g.ndim - 1)) * one
+        into[...] = np.bincount(at.reshape(-1), weights=given.reshape(-1), minlength=into.size).reshape(into.shape)
+    return dx
+
+
+def divisors(s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
+    """What each window's sum is divided by, (*outs, 1): `divisor`, or the number of its cells, with the padding where that is asked for."""
+    if divisor is not None:
+        return np.full((1,) * (len(s.size) + 1), divisor)
+    total: Any = np.ones((1,) * (len(s.size) + 1), np.int64)
+    for axis, (m, n, k, step, p) in enumerate(zip(s.outs, s.size, s.kernel, s.stride, s.padding, strict=True)):
+        low = np.arange(m) * step - p
+        high = np.minimum(low + k, n + p)
+        extent = high - low if count_include_pad else np.minimum(high, n) - np.maximum(low, 0)
+        total = total * extent.reshape(-1, *(1,) * (len(s.size) - axis))
+    return total  # type: ignore[no-any-return]
+
+
+def average(x: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
+    """Means of the windows."""
+    y = np.zeros((x.shape[0], *s.outs, x.shape[-1]), x.dtype)
+    for out, cells, _ in numbered_taps(s):
+        np.add(y[out], x[cells], out=y[out])
+    y /= divisors(s, count_include_pad, divisor).astype(x.dtype)
+    return y
+
+
+def spread(g: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
+    """The gradient of `average`: every cell of a window gets an equal share."""
+    share = g / divisors(s, count_include_pad, divisor).astype(g.dtype)
+    dx = np.zeros((g.shape[0], *s.size, g.shape[-1]), g.dtype)
+    for out, cells, _ in numbered_taps(s):
+        np.add(dx[cells], share[out], out=dx[cells])
+    return dx

@@ -1,0 +1,155 @@
+"""Windows that slide over rows, images and volumes: their sizes, what is refused of them, and where kernels find their cells."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.table import refuse_kind
+
+Sizes = tuple[int, ...]
+BLOCK = 128  # one element a thread: two of them spill
+# What a kernel on one element a thread is not specialised on: no size and no stride decides how wide its accesses are.
+FREE = ["elements", "channels", "size", "outs", "kernel", "stride", "padding"]
+NAMES = {1: "W", 2: "H, W", 3: "D, H, W"}
+RESULTS = {2: "OH, OW", 3: "OD, OH, OW"}
+
+
+class Windows(NamedTuple):
+    """Windows of `kernel` cells over images of `size`: `outs` of them along each axis, their steps, padding and dilation."""
+
+    size: Sizes
+    outs: Sizes
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+
+    @property
+    def quarters(self) -> bool:
+        """Whether it is the common 2 x 2 windows side by side in an image."""
+        return (self.kernel, self.stride, self.padding, self.dilation) == ((2, 2), (2, 2), (0, 0), (1, 1)) and all(
+            2 * m <= n for n, m in zip(self.size, self.outs, strict=True)
+        )
+
+    @property
+    def apart(self) -> bool:
+        """Whether no two windows share a cell."""
+        return all(s > (k - 1) * d for s, k, d in zip(self.stride, self.kernel, self.dilation, strict=True))
+
+    def three(self) -> Windows:
+        """The same over three axes: an image is a volume of one plane."""
+        if len(self.size) == 3:
+            return self
+        return Windows(*[(0 if i == 4 else 1, *v) for i, v in enumerate(self)])
+
+
+def _out(size: int, k: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
+    span = size + 2 * padding - dilation * (k - 1) - 1
+    out = (cdiv(span, stride) if ceil_mode else span // stride) + 1
+    return out - 1 if ceil_mode and (out - 1) * stride >= size + padding else out  # no window starts in the right padding
+
+
+def windows(x: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes | None = None, ceil_mode: bool = False) -> Windows:
+    """All sizes of a pooling of x (N, C, *size); refuses nothing."""
+    size, dilation = tuple(x[2:]), (1,) * len(kernel_size) if dilation is None else dilation
+    outs = tuple([_out(*axis, ceil_mode) for axis in zip(size, kernel_size, stride, padding, dilation, strict=True)])
+    return Windows(size, outs, tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
+
+
+def checked(
+    name: str, axes: int, x: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool,
+    kinds: tuple[str, ...] = ("float",),
+) -> Windows:  # fmt: skip
+    """The windows, or a ShapeError that says what does not fit."""
+    given = f"{name}: x {tuple(x.shape)}, kernel_size {tuple(kernel_size)}"
+    if len(x.shape) != axes + 2:
+        raise ShapeError(f"{given}: x must be (N, C, {NAMES[axes]})")
+    if 0 in x.shape[1:]:
+        raise ShapeError(f"{given}: x has a size of 0, which only its batch may have")
+    refuse_kind(name, x.dtype, kinds)
+    if min(kernel_size) < 1 or min(stride) < 1 or min(dilation) < 1:
+        raise ShapeError(f"{given}: kernel_size, stride {stride} and dilation {dilation} must be at least 1")
+    if min(padding) < 0 or any(2 * p > k for p, k in zip(padding, kernel_size, strict=True)):
+        raise ShapeError(f"{given}: padding {padding} must be between 0 and half of kernel_size, or windows see nothing but padding")
+    s = windows(tuple(x.shape), kernel_size, stride, padding, dilation, ceil_mode)
+    if min(s.outs) < 1:
+        spans = " x ".join([str(d * (k - 1) + 1) for d, k in zip(dilation, s.kernel, strict=True)])
+        padded = " x ".join([str(n + 2 * p) for n, p in zip(s.size, s.padding, strict=True)])
+        raise ShapeError(f"{given}: the window spans {spans}, the padded image only {padded}; give more padding, or a smaller window")
+    return s
+
+
+# ---------------------------------------------------------------- what kernels share
+
+
+@triton.jit
+def place(at, channels, size, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr):
+    """Image, channel, plane, row and column of the element at a place in memory. DEEP: there are planes."""
+    if CHANNELS_LAST:
+        c = at % channels
+        rest = at // channels
+    else:
+        c = at // size[2] // size[1] // size[0] % channels
+        rest = at
+    w = rest % size[2]
+    h = rest // size[2] % size[1]
+    rest = rest // size[2] // size[1]
+    d = tl.zeros_like(w)
+    if DEEP:
+        d = rest % size[0]
+        rest = rest // size[0]
+    n = rest if CHANNELS_LAST else rest // channels
+    return n, c, d, h, w
+
+
+@triton.jit
+def memory_at(n, c, d, h, w, channels, size, CHANNELS_LAST: tl.constexpr):
+    """The inverse of place."""
+    if CHANNELS_LAST:
+        at = (((n * size[0] + d) * size[1] + h) * size[2] + w) * channels + c
+    else:
+        at = (((n * channels + c) * size[0] + d) * size[1] + h) * size[2] + w
+    return at
+
+
+@triton.jit
+def window_along(cell, tap, stride, padding, outs):
+    """The window whose tap, counted in cells, is `cell` along one axis, and whether there is one."""
+    start = cell + padding - tap
+    window = start // stride
+    return window, (start >= 0) & (start % stride == 0) & (window < outs)
+
+
+def window_type(dtype: np.dtype) -> tl.dtype:
+    """The type that a window is reduced in."""
+    if dtypes.of(dtype).kind in ("int", "uint"):
+        return (tl.uint64 if dtype.kind == "u" else tl.int64) if dtype.itemsize == 8 else tl.int32
+    return tl.float64 if dtype.itemsize == 8 else tl.float32
+
+
+def image_for(shape: Sizes, dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
+    """An empty image or volume of shape (N, C, *size) in the wanted layout: its memory in order, and its view of that shape."""
+    n, c, *size = shape
+    memory = allocate((n, *size, c) if last else shape, dtype, like)
+    return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1))) if last else memory
+
+
+def in_order(x: CudaArray, last: bool) -> CudaArray:
+    """x's elements in the wanted order of memory; a copy only where they are not."""
+    return dense(x.transpose((0, *range(2, len(x.shape)), 1)) if last else x)
+
+
+def volume_strides(x: CudaArray) -> Sizes:
+    """The five strides of images, taken as volumes of one plane."""
+    n, c, *rest = x.strides
+    return (n, c, *(0,) * (3 - len(rest)), *rest)

@@ -1,0 +1,193 @@
+"""gru_sequence: gated recurrent units over a whole sequence (Cho et al. 2014; the candidate as in cuDNN, with the reset gate behind the product)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.parts import maths
+from tritensor.kernels.recurrent.backends import Cell, Device, Host, Rows, columns
+from tritensor.kernels.recurrent.samples import lengths, timed
+from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed
+
+
+# r, z = sigmoid(x + v), v = h @ w^T + b; n = tanh(x + r v); y = n + z (h - n). Kept: r, z, n, and v of n.
+@triton.jit
+def _forward_cell(xr, xz, xn, vr, vz, vn, h):
+    r = maths.sigmoid(xr + vr)
+    z = maths.sigmoid(xz + vz)
+    n = maths.tanh(xn + r * vn)
+    y = n + z * (h - n)
+    return r, z, n, vn, y, y
+
+
+# With dy = gy + what comes through v and what comes past it: the gradients at the x of r, z, n, at the v of r, z, n, and of h past v
+@triton.jit
+def _backward_cell(r, z, n, vn, h, gy, through, past):
+    up = gy + through + past
+    dn = up * (1.0 - z) * maths.one_minus_square(n)
+    dz = up * (h - n) * (z * (1.0 - z))
+    dr = dn * vn * (r * (1.0 - r))
+    return dr, dz, dn, dr, dz, dn * r, up * z
+
+
+# The same of sizes, with 1 for what is small only because two numbers cancel: what the roundings of the gradients are measured against
+@triton.jit
+def _bound_cell(r, z, n, vn, h, gy, through, past):
+    up = gy + through + past
+    dz = up * (h + 1.0) * z
+    dr = up * (vn + 1.0) * r
+    return dr, dz, up, dr, dz, up * r, up * z
+
+
+_FORWARD, _BACKWARD, _BOUND = Cell(_forward_cell), Cell(_backward_cell), Cell(_bound_cell)
+
+
+def _shape(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Spec, ...]:
+    size = w.shape[0] // 3 if w.shape else 0
+    check("gru_sequence", 3, x, w, size, batch_sizes, h=h)
+    if h.shape[1] != size:
+        raise ShapeError(f"gru_sequence: h {tuple(h.shape)}, w {tuple(w.shape)}: h's last size must be a third of w's first, {size}")
+    if b is not None and tuple(b.shape) != (3 * size,):
+        raise ShapeError(f"gru_sequence: w {tuple(w.shape)}, b {tuple(b.shape)}: b must have w's first size, ({3 * size},)")
+    refuse_mixed("gru_sequence", ("x", x), ("b", b))
+    return Spec((x.shape[0], size), x.dtype), Spec(h.shape, x.dtype), Spec((x.shape[0], 4 * size), x.dtype)
+
+
+def _over_time(on: Any, x: Any, h: Any, w: Any, b: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
+    rows, (batch, size) = x.shape[0], h.shape
+    x, after, weights = on.lying(x), on.copy(h), on.swapped(w)
+    y, kept = (on.new((rows, k * size), x.dtype, x) for k in (1, 4))
+    product = on.new((batch, 3 * size), dtypes.accumulator(x.dtype), x)
+    step = on.over(
+        _FORWARD, [*columns(kept, 4, True), Rows(y, True), Rows(after, False)],
+        [*columns(x, 3, True), *columns(product, 3, False), Rows(after, False)],
+    )  # fmt: skip
+    for start, n in steps(batch_sizes, reverse):
+        on.product(after[:n], weights, product[:n], b)
+        step(start, n)
+    return y, after, kept
+
+
+def reference(
+    x: np.ndarray, h: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, *, batch_sizes: tuple[int, ...], reverse: bool = False
+) -> Any:
+    """Outputs (rows, size) and the last h (batch, size), of gates' inputs x (rows, 3 size), a first h, weights w (3 size, size) and their bias b (3 size).
+
+    Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py). In each the gates r, z, n stand side by side.
+    """
+    return _over_time(Host, x, h, w, b, batch_sizes, reverse)
+
+
+def _forward(
+    x: CudaArray, h: CudaArray, w: CudaArray, b: CudaArray | None = None, *, batch_sizes: tuple[int, ...], reverse: bool = False
+) -> Any:
+    return _over_time(Device, x, h, w, b, batch_sizes, reverse)
+
+
+def _back_in_time(
+    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, kept: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool],
+    cell: Cell = _BACKWARD,
+) -> tuple[Any, ...]:  # fmt: skip
+    gy, gh = g
+    (rows, size), batch, wide = y.shape, h.shape[0], dtypes.accumulator(y.dtype)
+    past = on.zeros((batch, size), wide, y) if gh is None else on.copy(gh, wide)
+    through, before = on.zeros((batch, size), wide, y), states_before(h, y, batch_sizes, reverse, on.cat)
+    dx, dv, weights = on.new((rows, 3 * size), y.dtype, y), on.new((rows, 3 * size), y.dtype, y), on.operand(w)
+    given = Rows(on.zeros((batch, size), y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
+    step = on.over(
+        cell, [*columns(dx, 3, True), *columns(dv, 3, True), Rows(past, False)],
+        [*columns(kept, 4, True), Rows(on.lying(before), True), given, Rows(through, False), Rows(past, False)],
+    )  # fmt: skip
+    for start, n in reversed(steps(batch_sizes, reverse)):
+        step(start, n)
+        on.product(dv[start : start + n], weights, through[:n])
+    dw = on.new(w.shape, w.dtype, w) if needs[2] else None
+    if dw is not None:
+        on.total(dv, before, dw)
+    dh = on.rounded(on.sum(through, past), y.dtype) if needs[1] else None
+    return dx, dh, dw, on.column_sums(dv) if needs[3:] == (True,) else None
+
+
+def _reference_backward(
+    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, kept: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
+) -> Any:
+    return _back_in_time(Host, g, h, w, y, kept, batch_sizes, reverse, needs)
+
+
+def _backward(
+    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, kept: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
+) -> Any:
+    return _back_in_time(Device, g, h, w, y, kept, batch_sizes, reverse, needs)
+
+
+def _rule(
+    g: Any, x: Any, h: Any, w: Any, b: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
+    """Back through time in our own ops, from the inputs and y alone."""
+    size = h.shape[1]
+    before = states_before(h, y, batch_sizes, reverse, stacked)
+    v = ops.matmul(before, ops.permute(w, dims=(1, 0))) if b is None else ops.linear(before, w, b)
+    r, z = (ops.sigmoid(x[:, k * size : (k + 1) * size] + v[:, k * size : (k + 1) * size]) for k in (0, 1))
+    vn = v[:, 2 * size :]
+    n = ops.tanh(x[:, 2 * size :] + r * vn)
+    slope = (1.0 - z) * ops.one_minus_square(n)
+    turn, reset = (before - n) * (z * (1.0 - z)), vn * (r * (1.0 - r))
+    gy, dh = arrived(g, (y, h))
+    at_x, at_v = [], []
+    for start, rows in reversed(steps(batch_sizes, reverse)):
+        at = slice(start, start + rows)
+        up = gy[at] + dh[:rows]
+        dn = up * slope[at]
+        dr, dz = dn * reset[at], up * turn[at]
+        at_x.append(ops.cat(dr, dz, dn, dim=1))
+        at_v.append(ops.cat(dr, dz, dn * r[at], dim=1))
+        dh = put_first(up * z[at] + ops.matmul(at_v[-1], w), dh)
+    dx, dv = (stacked(*(parts if reverse else parts[::-1])) for parts in (at_x, at_v))
+    return dx, dh, ops.matmul(ops.permute(dv, dims=(1, 0)), before), ops.sum(dv, dim=(0,), keepdim=False) if needs[3:] == (True,) else None
+
+
+def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """For each gradient the sum of its terms' sizes."""
+    y, _, kept = (np.abs(k) for k in reference(*inputs, **attrs))
+    sizes = tuple(None if k is None else np.abs(k) for k in g)
+    needs = (True, True, True, inputs[3] is not None)
+    return _back_in_time(Host, sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, kept, attrs["batch_sizes"], attrs["reverse"], needs, _BOUND)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=(sum(b), 3 * n)), rng.normal(size=(b[0], n)), rng.normal(size=(3 * n, n)) / n**0.5,
+               rng.normal(size=3 * n) if n != 2 else None, batch_sizes=b, reverse=reverse, in_c_order=n != 3)
+        for b, n, reverse in lengths()
+    ]  # fmt: skip
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(
+            rng.standard_normal((t * b, 3 * n)), rng.standard_normal((b, n)), rng.standard_normal((3 * n, n)) / n**0.5, rng.standard_normal(3 * n),
+            batch_sizes=(b,) * t, reverse=False,
+        )
+        for t, b, n in timed()
+    ]  # fmt: skip
+
+
+def _work(x: Any, h: Any, w: Any, b: Any = None, **attrs: Any) -> Work:
+    """Each row times the weights, and some 20 operations an element; weights are read for every step."""
+    rows, size = x.shape[0], h.shape[1]
+    return Work(2 * rows * w.size + 20 * rows * size, (rows * 8 * size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
+
+
+op(
+    "gru_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
+    condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
+)  # fmt: skip

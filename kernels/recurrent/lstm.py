@@ -1,0 +1,200 @@
+"""lstm_sequence: long short-term memory over a whole sequence (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
+
+A time step is one product of the state with all gates' weights and one pass over the gates; the inputs' product is one, and before this op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.kernels.parts import maths
+from tritensor.kernels.recurrent.backends import Cell, Device, Host, Rows, columns
+from tritensor.kernels.recurrent.samples import lengths, timed
+from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
+from tritensor.table import Sample, Spec, Work, op, ops
+
+
+# i, f, o = sigmoid, g = tanh of x + h @ w^T; c' = f c + i g; y = o tanh(c'). Kept: the gates, and the c of before.
+@triton.jit
+def _forward_cell(xi, xf, xg, xo, hi, hf, hg, ho, c):
+    i = maths.sigmoid(xi + hi)
+    f = maths.sigmoid(xf + hf)
+    g = maths.tanh(xg + hg)
+    o = maths.sigmoid(xo + ho)
+    after = f * c + i * g
+    y = o * maths.tanh(after)
+    return i, f, g, o, c, y, after, y
+
+
+# dc = dc' + dy o (1 - t^2) with t = tanh(c') and dy = gy + dh; the gradients at the gates' arguments, then of the c of before
+@triton.jit
+def _backward_cell(i, f, g, o, c, gy, dh, dc):
+    t = maths.tanh(f * c + i * g)
+    up = gy + dh
+    inner = dc + up * o * maths.one_minus_square(t)
+    return (
+        inner * g * (i * (1.0 - i)),
+        inner * c * (f * (1.0 - f)),
+        inner * i * maths.one_minus_square(g),
+        up * t * (o * (1.0 - o)),
+        inner * f,
+    )
+
+
+# The same of sizes, with 1 for what is small only because two numbers cancel: what the roundings of the gradients are measured against
+@triton.jit
+def _bound_cell(i, f, g, o, c, gy, dh, dc):
+    up = gy + dh
+    inner = dc + up * o
+    return inner * i, inner * (c + 1.0) * f, inner * i, up * o, inner * f
+
+
+_FORWARD, _BACKWARD, _BOUND = Cell(_forward_cell), Cell(_backward_cell), Cell(_bound_cell)
+
+
+def _shape(x: Any, h: Any, c: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Spec, ...]:
+    size = c.shape[-1] if c.shape else 0
+    check("lstm_sequence", 4, x, w, size, batch_sizes, h=h, c=c)
+    rows, state = x.shape[0], Spec((h.shape[0], size), x.dtype)
+    return Spec((rows, size), x.dtype), state, state, Spec((rows, 4 * size), x.dtype), Spec((rows, size), x.dtype)
+
+
+def _over_time(on: Any, x: Any, h: Any, c: Any, w: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
+    rows, (batch, size), wide = x.shape[0], c.shape, dtypes.accumulator(x.dtype)
+    x, first = on.lying(x), on.copy(h)
+    after_h = first if h.shape[1] == size else on.new((batch, size), x.dtype, x)
+    after_c, weights = on.copy(c, wide), on.swapped(w)
+    y, gates, cells = (on.new((rows, k * size), x.dtype, x) for k in (1, 4, 1))
+    product = on.new((batch, 4 * size), wide, x)
+    step = on.over(
+        _FORWARD, [*columns(gates, 4, True), Rows(cells, True), Rows(y, True), Rows(after_c, False), Rows(after_h, False)],
+        [*columns(x, 4, True), *columns(product, 4, False), Rows(after_c, False)],
+    )  # fmt: skip
+    for start, n in steps(batch_sizes, reverse):
+        on.product(first[:n], weights, product[:n])
+        step(start, n)
+    return y, after_h, on.rounded(after_c, x.dtype), gates, cells
+
+
+def reference(x: np.ndarray, h: np.ndarray, c: np.ndarray, w: np.ndarray, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> Any:
+    """Outputs (rows, size), the last h and c (batch, size), of gates' inputs x (rows, 4 size), first states h and c and weights w (4 size, size).
+
+    Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py). In each the gates i, f, g, o stand side by side.
+    """
+    return _over_time(Host, x, h, c, w, batch_sizes, reverse)
+
+
+def _forward(x: CudaArray, h: CudaArray, c: CudaArray, w: CudaArray, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> Any:
+    return _over_time(Device, x, h, c, w, batch_sizes, reverse)
+
+
+def _back_in_time(
+    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, gates: Any, cells: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool],
+    cell: Cell = _BACKWARD,
+) -> tuple[Any, ...]:  # fmt: skip
+    gy, gh, gc = g
+    (rows, size), batch, wide = y.shape, h.shape[0], dtypes.accumulator(y.dtype)
+    dc, dh = (on.zeros((batch, size), wide, y) if k is None else on.copy(k, wide) for k in (gc, gh))
+    before = dh if h.shape[1] == size else on.new(h.shape, wide, y)
+    dx, weights = on.new((rows, 4 * size), y.dtype, y), on.operand(w)
+    given = Rows(on.zeros((batch, size), y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
+    step = on.over(
+        cell, [*columns(dx, 4, True), Rows(dc, False)],
+        [*columns(gates, 4, True), Rows(cells, True), given, Rows(dh, False), Rows(dc, False)],
+    )  # fmt: skip
+    for start, n in reversed(steps(batch_sizes, reverse)):
+        step(start, n)
+        on.product(dx[start : start + n], weights, before[:n])
+    dw = on.new(w.shape, w.dtype, w) if needs[3] else None
+    if dw is not None:
+        on.total(dx, states_before(h, y, batch_sizes, reverse, on.cat), dw)
+    return dx, on.rounded(before, y.dtype), on.rounded(dc, y.dtype), dw
+
+
+def _reference_backward(
+    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, gates: np.ndarray, cells: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
+) -> Any:  # fmt: skip
+    return _back_in_time(Host, g, h, w, y, gates, cells, batch_sizes, reverse, needs)
+
+
+def _backward(
+    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, gates: CudaArray, cells: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
+) -> Any:  # fmt: skip
+    return _back_in_time(Device, g, h, w, y, gates, cells, batch_sizes, reverse, needs)
+
+
+def _rule(g: Any, x: Any, h: Any, c: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
+    """Back through time in our own ops, from the inputs and y alone."""
+    size = c.shape[1]
+    before = states_before(h, y, batch_sizes, reverse, stacked)
+    z = x + ops.matmul(before, ops.permute(w, dims=(1, 0)))
+    i, f, o = (ops.sigmoid(z[:, k * size : (k + 1) * size]) for k in (0, 1, 3))
+    a = ops.tanh(z[:, 2 * size : 3 * size])
+    kept, state = [], c
+    for start, n in steps(batch_sizes, reverse):
+        at, old = slice(start, start + n), state[:n]
+        new = f[at] * old + i[at] * a[at]
+        kept.append((at, n, old, ops.tanh(new)))
+        state = put_first(new, state)
+    gy, dh, dc = arrived(g, (y, c, c))
+    parts = []
+    for at, n, old, t in reversed(kept):
+        up = gy[at] + dh[:n]
+        inner = dc[:n] + up * o[at] * ops.one_minus_square(t)
+        dz = ops.cat(
+            inner * a[at] * (i[at] * (1.0 - i[at])), inner * old * (f[at] * (1.0 - f[at])), inner * i[at] * ops.one_minus_square(a[at]),
+            up * t * (o[at] * (1.0 - o[at])), dim=1,
+        )  # fmt: skip
+        dh, dc = put_first(ops.matmul(dz, w), dh), put_first(inner * f[at], dc)
+        parts.append(dz)
+    dx = stacked(*(parts if reverse else parts[::-1]))
+    return dx, dh, dc, ops.matmul(ops.permute(dx, dims=(1, 0)), before)
+
+
+def _gradient_scales(g: tuple[Any, ...], inputs: tuple[np.ndarray, ...], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
+    """For each gradient the sum of its terms' sizes."""
+    y, _, _, gates, cells = (np.abs(k) for k in reference(*inputs, **attrs))
+    sizes = tuple(None if k is None else np.abs(k) for k in g)
+    return _back_in_time(
+        Host, sizes, np.abs(inputs[1]), np.abs(inputs[3]), y, gates, cells, attrs["batch_sizes"], attrs["reverse"], (True,) * 4, _BOUND
+    )
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """As lengths says, and a state that is not as large as what comes out, for one step."""
+    found = [
+        Sample(rng.normal(size=(sum(b), 4 * n)), rng.normal(size=(b[0], n)), rng.normal(size=(b[0], n)), rng.normal(size=(4 * n, n)) / n**0.5,
+               batch_sizes=b, reverse=reverse, in_c_order=n != 3)
+        for b, n, reverse in lengths()
+    ]  # fmt: skip
+    narrow = rng.normal(size=(2, 12)), rng.normal(size=(2, 2)), rng.normal(size=(2, 3)), rng.normal(size=(12, 2))
+    return [*found, Sample(*narrow, batch_sizes=(2,), reverse=False, in_c_order=True)]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(
+            rng.standard_normal((t * b, 4 * n)), rng.standard_normal((b, n)), rng.standard_normal((b, n)), rng.standard_normal((4 * n, n)) / n**0.5,
+            batch_sizes=(b,) * t, reverse=False,
+        )
+        for t, b, n in timed()
+    ]  # fmt: skip
+
+
+def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
+    """Each row times the weights, and some 20 operations an element; weights are read for every step."""
+    rows, size = x.shape[0], c.shape[1]
+    return Work(2 * rows * w.size + 20 * rows * size, (rows * 10 * size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
+
+
+op(
+    "lstm_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
+    condition=("measured", _gradient_scales, "stored"), autocast="lower",
+)  # fmt: skip

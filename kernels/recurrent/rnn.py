@@ -1,0 +1,170 @@
+"""rnn_sequence: the simple recurrent net of Elman (1990) over a whole sequence, with tanh or relu."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import triton
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.kernels.parts import maths
+from tritensor.kernels.recurrent.backends import Cell, Device, Host, Rows
+from tritensor.kernels.recurrent.samples import lengths, timed
+from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
+from tritensor.table import Sample, Spec, Work, op, ops
+
+
+# y = tanh(x + v), v = h @ w^T; its gradient at x
+@triton.jit
+def _tanh_cell(x, v):
+    y = maths.tanh(x + v)
+    return y, y
+
+
+@triton.jit
+def _tanh_gradient(y, gy, dh):
+    return ((gy + dh) * maths.one_minus_square(y),)
+
+
+# y = max(x + v, 0); its gradient at x, 0 at 0
+@triton.jit
+def _relu_cell(x, v):
+    y = maths.where(x + v <= 0.0, maths.zeros(x), x + v)
+    return y, y
+
+
+@triton.jit
+def _relu_gradient(y, gy, dh):
+    return (maths.where(y <= 0.0, maths.zeros(gy), gy + dh),)
+
+
+# What the roundings of the gradients are measured against
+@triton.jit
+def _bound_cell(y, gy, dh):
+    return (gy + dh,)
+
+
+_CELLS = {"tanh": (Cell(_tanh_cell), Cell(_tanh_gradient)), "relu": (Cell(_relu_cell), Cell(_relu_gradient))}
+_BOUND = Cell(_bound_cell)
+
+
+def _shape(x: Any, h: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh") -> tuple[Spec, ...]:
+    if nonlinearity not in _CELLS:
+        raise ArgumentError(f"rnn_sequence: nonlinearity {nonlinearity!r} is none of {', '.join(_CELLS)}; give one of these")
+    size = w.shape[0] if w.shape else 0
+    check("rnn_sequence", 1, x, w, size, batch_sizes, h=h)
+    if h.shape[1] != size:
+        raise ShapeError(f"rnn_sequence: h {tuple(h.shape)}, w {tuple(w.shape)}: h's last size must be w's first, {size}")
+    return Spec((x.shape[0], size), x.dtype), Spec(h.shape, x.dtype)
+
+
+def _over_time(on: Any, x: Any, h: Any, w: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
+    (batch, size), x = h.shape, on.lying(x)
+    after, weights = on.copy(h), on.swapped(w)
+    y, product = on.new(x.shape, x.dtype, x), on.new((batch, size), dtypes.accumulator(x.dtype), x)
+    step = on.over(_CELLS[nonlinearity][0], [Rows(y, True), Rows(after, False)], [Rows(x, True), Rows(product, False)])
+    for start, n in steps(batch_sizes, reverse):
+        on.product(after[:n], weights, product[:n])
+        step(start, n)
+    return y, after
+
+
+def reference(
+    x: np.ndarray, h: np.ndarray, w: np.ndarray, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
+) -> Any:
+    """Outputs (rows, size) and the last h (batch, size), of inputs x (rows, size), a first h and weights w (size, size).
+
+    Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py).
+    """
+    return _over_time(Host, x, h, w, batch_sizes, reverse, nonlinearity)
+
+
+def _forward(
+    x: CudaArray, h: CudaArray, w: CudaArray, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
+) -> Any:
+    return _over_time(Device, x, h, w, batch_sizes, reverse, nonlinearity)
+
+
+def _back_in_time(
+    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool], cell: Cell
+) -> tuple[Any, ...]:
+    gy, gh = g
+    batch, wide = h.shape, dtypes.accumulator(y.dtype)
+    dh = on.zeros(batch, wide, y) if gh is None else on.copy(gh, wide)
+    dx, weights = on.new(y.shape, y.dtype, y), on.operand(w)
+    given = Rows(on.zeros(batch, y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
+    step = on.over(cell, [Rows(dx, True)], [Rows(on.lying(y), True), given, Rows(dh, False)])
+    for start, n in reversed(steps(batch_sizes, reverse)):
+        step(start, n)
+        on.product(dx[start : start + n], weights, dh[:n])
+    dw = on.new(w.shape, w.dtype, w) if needs[2] else None
+    if dw is not None:
+        on.total(dx, states_before(h, y, batch_sizes, reverse, on.cat), dw)
+    return dx, on.rounded(dh, y.dtype), dw
+
+
+def _reference_backward(
+    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Any
+) -> Any:
+    return _back_in_time(Host, g, h, w, y, batch_sizes, reverse, needs, _CELLS[nonlinearity][1])
+
+
+def _backward(
+    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Any
+) -> Any:
+    return _back_in_time(Device, g, h, w, y, batch_sizes, reverse, needs, _CELLS[nonlinearity][1])
+
+
+def _rule(g: Any, h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
+    """Back through time in our own ops, from y, whose own graph leads to x."""
+    before = states_before(h, y, batch_sizes, reverse, stacked)
+    slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y.array.dtype)
+    gy, dh = arrived(g, (y, h))
+    parts = []
+    for start, n in reversed(steps(batch_sizes, reverse)):
+        at = slice(start, start + n)
+        parts.append((gy[at] + dh[:n]) * slope[at])
+        dh = put_first(ops.matmul(parts[-1], w), dh)
+    dx = stacked(*(parts if reverse else parts[::-1]))
+    return dx, dh, ops.matmul(ops.permute(dx, dims=(1, 0)), before)
+
+
+def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """For each gradient the sum of its terms' sizes."""
+    y = np.abs(reference(*inputs, **attrs)[0])
+    sizes = tuple(None if k is None else np.abs(k) for k in g)
+    return _back_in_time(Host, sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, attrs["batch_sizes"], attrs["reverse"], (True,) * 3, _BOUND)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=(sum(b), n)), rng.normal(size=(b[0], n)), rng.normal(size=(n, n)) / n**0.5,
+               batch_sizes=b, reverse=reverse, nonlinearity=act, in_c_order=n != 3)
+        for act in _CELLS for b, n, reverse in lengths()
+    ]  # fmt: skip
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(
+            rng.standard_normal((t * b, n)), rng.standard_normal((b, n)), rng.standard_normal((n, n)) / n**0.5, batch_sizes=(b,) * t, reverse=False,
+            nonlinearity="tanh",
+        )
+        for t, b, n in timed()
+    ]  # fmt: skip
+
+
+def _work(x: Any, h: Any, w: Any, **attrs: Any) -> Work:
+    """Each row times the weights, which are read for every step."""
+    return Work(2 * x.shape[0] * w.size, (2 * x.size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
+
+
+op(
+    "rnn_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
+    condition=("measured", _gradient_scales, "stored"), autocast="lower",
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""Sequences that lie one time step after the other, the longest first: which rows belong to a step, and where the state before it stands.
+
+Of `batch_sizes` (b0, b1, ...) the first b0 rows are time step 0, the next b1 step 1, and so on; sizes never grow. A row of the state serves one
+sequence throughout, so a step of b rows reads and writes the first b rows of it: a sequence that has ended, or, backwards in time, has not begun,
+keeps its row as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tritensor.errors import ShapeError
+from tritensor.table import ops, refuse_kind, refuse_mixed
+
+
+def steps(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
+    """(first row, number of rows) of each time step, in the order in which they are computed."""
+    starts = itertools.accumulate(batch_sizes, initial=0)
+    found = list(zip(starts, batch_sizes, strict=False))
+    return found[::-1] if reverse else found
+
+
+def pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, int]]:
+    """Where the states before all rows stand, in the order of the rows: (of the first state, else of the results; from row, to row)."""
+    found: list[tuple[bool, int, int]] = []
+    before = [(0, 0), *zip(itertools.accumulate(batch_sizes, initial=0), batch_sizes, strict=False)]
+    after = [*before[2:], (0, 0)]
+    for i, size in enumerate(batch_sizes):
+        start, known = after[i] if reverse else before[i]
+        known = min(known, size)
+        for piece in ((False, start, start + known), (True, known, size)):
+            if piece[1] == piece[2]:
+                continue
+            if found and found[-1][0] == piece[0] and found[-1][2] == piece[1]:
+                found[-1] = (piece[0], found[-1][1], piece[2])
+            else:
+                found.append(piece)
+    return found
+
+
+def states_before(first: Any, results: Any, batch_sizes: Sequence[int], reverse: bool, cat: Callable[..., Any]) -> Any:
+    """The state before each row, (rows, size), out of the first state and the results; `cat` joins arrays along dim 0."""
+    parts = [(first if of_first else results)[a:b] for of_first, a, b in pieces(batch_sizes, reverse)]
+    return cat(*parts) if parts else first[:0]
+
+
+def check(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: Sequence[int], **states: Any) -> None:
+    """Refuse shapes and types that do not fit: x (rows, gates * size), w (gates * size, inner), states (batch, their size)."""
+    given = f"{name}: x {tuple(x.shape)}, w {tuple(w.shape)}, " + ", ".join(f"{k} {tuple(s.shape)}" for k, s in states.items())
+    for label, s in (("x", x), ("w", w), *states.items()):
+        if len(s.shape) != 2:
+            raise ShapeError(f"{given}: {label} must have two dimensions; reshape it")
+    if x.shape[1] != gates * size or w.shape[0] != gates * size:
+        raise ShapeError(f"{given}: x's last size and w's first must be {gates} times the state's {size}; give ({gates * size})")
+    h = states["h"]
+    if w.shape[1] != h.shape[1]:
+        raise ShapeError(f"{given}: w's last size {w.shape[1]} is not the last of h, {h.shape[1]}; transpose w, or give another h")
+    if h.shape[1] != size and len(batch_sizes) != 1:
+        raise ShapeError(f"{given}: a state h of {h.shape[1]} where {size} come out serves a single time step; call it step by step")
+    said = f"{given}, batch_sizes {tuple(batch_sizes)}"
+    if not batch_sizes or any(a < b for a, b in itertools.pairwise(batch_sizes)) or min(batch_sizes) < 0:
+        raise ShapeError(f"{said}: give the size of at least one time step, and none larger than the one before")
+    if sum(batch_sizes) != x.shape[0] or any(s.shape[0] != batch_sizes[0] for s in states.values()):
+        raise ShapeError(f"{said}: they must add up to x's rows, {x.shape[0]}, and the first is the number of rows of the states")
+    refuse_mixed(name, ("x", x), ("w", w), *states.items())
+    refuse_kind(name, x.dtype, ("float",))
+
+
+# For rules, on Tensors.
+def stacked(*xs: Any) -> Any:
+    """Rows of all, one after the other."""
+    return ops.cat(*xs, dim=0) if len(xs) > 1 else xs[0]
+
+
+def put_first(new: Any, state: Any) -> Any:
+    """The state with new first rows."""
+    n = new.shape[0]
+    return new if n == state.shape[0] else ops.cat(new, state[n:], dim=0)
+
+
+def arrived(g: tuple[Any, ...], likes: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients of several outputs, zeros for those that did not come."""
+    return tuple(
+        ops.full(shape=tuple(t.shape), value=0, dtype=t.array.dtype, device=t.device) if x is None else x
+        for x, t in zip(g, likes, strict=True)
+    )

@@ -1,0 +1,46 @@
+"""Which kernels attention may use: PyTorch's names, which are checked; the answers do not depend on the choice."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterator, Sequence
+
+from tritensor.nn.attention import bias as bias
+
+
+class SDPBackend(enum.IntEnum):
+    """Ways to compute scaled dot product attention, under PyTorch's names."""
+
+    ERROR = -1
+    MATH = 0
+    FLASH_ATTENTION = 1
+    EFFICIENT_ATTENTION = 2
+    CUDNN_ATTENTION = 3
+    OVERRIDEABLE = 4
+
+
+_allowed: tuple[SDPBackend, ...] = tuple(b for b in SDPBackend if b is not SDPBackend.ERROR)
+
+
+@contextlib.contextmanager
+def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
+    """Within the block attention may use these backends. Here one op serves all of them: names are checked, and nothing else changes."""
+    global _allowed
+    given = (backends,) if isinstance(backends, SDPBackend) else backends
+    if not isinstance(given, list | tuple | set) or not all(isinstance(b, SDPBackend) for b in given):
+        raise AssertionError(f"sdpa_kernel: backends is {backends!r}; give an SDPBackend, or a list of them")
+    before = _allowed
+    _allowed = tuple(given)
+    try:
+        yield
+    finally:
+        _allowed = before
+
+
+def _cur_sdpa_kernel_backends() -> list[SDPBackend]:
+    """The backends that are allowed now."""
+    return list(_allowed)
+
+
+WARN_FOR_UNFUSED_KERNELS = False

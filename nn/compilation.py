@@ -1,0 +1,21 @@
+"""Where PyTorch would compile: the one notice that nothing is compiled, however many functions and modules are asked to be."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+_given = False
+
+
+def nothing_is_compiled(name: str, stacklevel: int = 3) -> None:
+    """Warn, the first time that anything is to be compiled."""
+    global _given
+    if not _given:
+        _given = True
+        warnings.warn(f"{name}: nothing is compiled; functions and modules run as Python, with the same results", stacklevel=stacklevel)
+
+
+def compile(self: Any, *args: Any, **kwargs: Any) -> None:
+    """Nothing is compiled: calls run as they did, and one notice says so. Arguments are those of `tritensor.compile`, and change nothing."""
+    nothing_is_compiled("Module.compile")

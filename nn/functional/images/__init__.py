@@ -1,0 +1,1 @@
+"""Functions of images: patches as columns, other sizes, values between pixels."""

@@ -1,0 +1,127 @@
+"""Images at another size: interpolate and its older names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.dtypes import uint8
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.table import ops
+from tritensor.table.shape_rules import one_integer
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import checked
+
+# mode: (what each axis does, input dimensions that it takes)
+_MODES: dict[str, tuple[str, tuple[int, ...]]] = {
+    "nearest": ("nearest", (3, 4, 5)), "nearest-exact": ("nearest-exact", (3, 4, 5)), "area": ("area", (3, 4, 5)),
+    "linear": ("linear", (3,)), "bilinear": ("linear", (4,)), "bicubic": ("cubic", (4,)), "trilinear": ("linear", (5,)),
+}  # fmt: skip
+
+
+def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    """One number for each axis."""
+    found = tuple(map(one_integer, value)) if isinstance(value, Sequence) and not isinstance(value, str) else (one_integer(value),) * axes
+    for v in found:
+        if not isinstance(v, kinds) or isinstance(v, bool):
+            raise TypeError(
+                f"{name}: {what} is {value!r}; give {'an integer' if kinds == (int,) else 'a number'}, or one for each of {axes} axes"
+            )
+    if len(found) != axes:
+        raise ArgumentError(
+            f"{name}: {what} {value!r} has {len(found)} numbers, the input {axes} axes behind (batch, channels); give one for each"
+        )
+    return found
+
+
+def _sizes(name: str, input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+    """The size of the result, and the scales that positions are computed with, None where the two sizes say them."""
+    axes = input.ndim - 2
+    if (size is None) == (scale_factor is None):
+        raise ArgumentError(f"{name}: size is {size!r}, scale_factor {scale_factor!r}; give one of them")
+    if size is not None:
+        if recompute:
+            raise ArgumentError(f"{name}: recompute_scale_factor means nothing with size; leave it out")
+        return _each(name, "size", size, axes, (int,)), (None,) * axes
+    factors = _each(name, "scale_factor", scale_factor, axes, (int, float))
+    out = tuple(math.floor(float(n * f)) for n, f in zip(input.shape[2:], factors, strict=True))
+    return out, (None,) * axes if recompute else tuple(float(f) if f > 0 else None for f in factors)
+
+
+def _flag(name: str, what: str, value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name}: {what} is {value!r}; give True, False or None")
+    return bool(value)
+
+
+def _interpolated(
+    name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None, recompute: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    _flag(name, "align_corners", align_corners)
+    _flag(name, "recompute_scale_factor", recompute)
+    if mode not in _MODES:
+        raise NotImplementedError(f"{name}: mode {mode!r} is not known; give one of {', '.join(_MODES)}")
+    kind, dims = _MODES[mode]
+    if align_corners is not None and kind not in ("linear", "cubic"):
+        raise ArgumentError(f"{name}: align_corners is for the linear and cubic modes, not for {mode!r}; leave it out")
+    if antialias and not (mode in ("bilinear", "bicubic") and input.ndim == 4):
+        raise ArgumentError(f"{name}: antialias is for bilinear and bicubic, not for {mode!r} of {input.ndim} dimensions")
+    if input.ndim not in (3, 4, 5):
+        raise NotImplementedError(f"{name}: input {tuple(input.shape)}: it has (batch, channels) and one to three axes")
+    if input.ndim not in dims:
+        raise NotImplementedError(
+            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions, mode {mode!r} is for {dims[0]}; "
+            f"the linear modes are 'linear', 'bilinear' and 'trilinear' for 3, 4 and 5"
+        )
+    if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
+        raise NotImplementedError(f"{name}: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
+    out, factors = _sizes(name, input, size, scale_factor, bool(recompute))
+    if min(out) < 1 or 0 in input.shape[1:]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
+    if kind == "area":
+        input, factors = input.contiguous() if len(out) == 3 else input, (None,) * len(out)
+    return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
+
+
+@checked
+def interpolate(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    """The input (batch, channels, one to three axes) at another size, given as `size` or as a factor.
+
+    Args:
+        mode: "nearest", "nearest-exact", "area" (means, see adaptive_avg_pool2d); "linear", "bilinear", "trilinear" for one, two, three axes;
+            "bicubic" (Keys 1981, a = -0.75) for two.
+        align_corners: for the linear and cubic modes: first and last elements stay at the ends, instead of elements being cells with a width.
+        recompute_scale_factor: compute positions from the two sizes, and not from scale_factor as given.
+        antialias: bilinear and bicubic: widen the filter where the image shrinks (bicubic with a = -0.5 then).
+
+    Raises:
+        ValueError: arguments that do not go together. NotImplementedError: a mode for another number of axes.
+    """
+    return _interpolated("interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+
+
+@checked
+def upsample(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """interpolate under its older name."""
+    return _interpolated("upsample", input, size, scale_factor, mode, align_corners)
+
+
+@checked
+def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
+    """interpolate(mode="nearest") under its older name."""
+    return _interpolated("upsample_nearest", input, size, scale_factor, "nearest", None)
+
+
+@checked
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
+    """interpolate(mode="bilinear", align_corners=True) under its older name."""
+    return _interpolated("upsample_bilinear", input, size, scale_factor, "bilinear", True)

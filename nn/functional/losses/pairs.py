@@ -1,0 +1,111 @@
+"""Losses of pairs and triples: what belongs together shall be near, what does not shall be apart by a margin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.losses.together import alike, check_reduction
+from tritensor.nn.reduction import named, reduced
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.images.distances import pairwise_distance
+from tritensor.tensor.publishing.publish import checked
+
+
+@checked
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """x where the target is 1, max(0, margin - x) where it is -1."""
+    reduction = named(size_average, reduce, reduction)
+    check_reduction("hinge_embedding_loss", reduction)
+    input, target = alike("hinge_embedding_loss", ("input", input), ("target", target))
+    apart = ops.where(ops.ne(target, 1), ops.clamp(ops.sub(margin, input), 0, None), 0.0)
+    return reduced("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
+
+
+@checked
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """max(0, margin - t (x1 - x2)): t = 1 wants the first the larger, -1 the second."""
+    name = "margin_ranking_loss"
+    reduction = named(size_average, reduce, reduction)
+    check_reduction(name, reduction)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise ShapeError(
+            f"{name}: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)} and target {tuple(target.shape)} should have the same dimensions; "
+            "reshape them"
+        )
+    input1, input2, target = alike(name, ("input1", input1), ("input2", input2), ("target", target))
+    return reduced(name, ops.clamp(ops.sub(margin, ops.mul(target, ops.sub(input1, input2))), 0, None), reduction)
+
+
+@checked
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos(x1, x2) where the target is 1, max(0, cos - margin) where it is -1: inputs (batch, features) and target (batch,), or (features,) and ()."""
+    name = "cosine_embedding_loss"
+    reduction = named(size_average, reduce, reduction)
+    check_reduction(name, reduction)
+    if target.ndim not in (0, 1):
+        raise ShapeError(f"{name}: target {tuple(target.shape)} has {target.ndim} dimensions; give (batch,) or ()")
+    a, b = tuple(input1.shape), tuple(input2.shape)
+    if len(a) != target.ndim + 1 or len(b) != target.ndim + 1 or (a != b and 1 not in (*a, *b)):
+        raise ShapeError(
+            f"{name}: input1 {a}, input2 {b} and target {tuple(target.shape)}: give (batch, features) twice with (batch,), or (features,) with ()"
+        )
+    tiny = 1e-12
+    dot = ops.mul(input1, input2).sum(-1)
+    lengths = ops.mul(ops.add(ops.mul(input1, input1).sum(-1), tiny), ops.add(ops.mul(input2, input2).sum(-1), tiny))
+    cosine, target = alike(name, ("the inputs' rows", ops.div(dot, ops.sqrt(lengths))), ("target", target))
+    near = ops.where(ops.eq(target, 1), ops.sub(1, cosine), 0.0)
+    return reduced(name, ops.add(near, ops.where(ops.eq(target, -1), ops.clamp(ops.sub(cosine, margin), 0, None), 0.0)), reduction)
+
+
+@checked
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """max(0, margin + d(anchor, positive) - d(anchor, negative)), d = |a - b + eps|_p over the last dimension. swap: the positive stands for the anchor
+    where it is nearer to the negative (Balntas et al. 2016)."""
+    reduction = named(size_average, reduce, reduction)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
+        raise ShapeError(f"triplet_margin_loss: {shapes} should have the same dimensions; reshape them")
+    return _triplet(
+        "triplet_margin_loss", anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction
+    )
+
+
+@checked
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """triplet_margin_loss by any distance function of two tensors; pairwise_distance where none is given."""
+    if distance_function is not None and not callable(distance_function):
+        raise TypeError(
+            f"triplet_margin_with_distance_loss: distance_function is a {type(distance_function).__name__}; give a function of two tensors"
+        )
+    distance = pairwise_distance if distance_function is None else distance_function
+    if distance_function is None and not anchor.ndim == positive.ndim == negative.ndim:
+        shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
+        raise ShapeError(f"triplet_margin_with_distance_loss: {shapes} should have the same dimensions; reshape them")
+    return _triplet("triplet_margin_with_distance_loss", anchor, positive, negative, distance, margin, swap, reduction)
+
+
+def _triplet(
+    name: str, anchor: Tensor, positive: Tensor, negative: Tensor, distance: Any, margin: float, swap: bool, reduction: str
+) -> Tensor:
+    check_reduction(name, reduction)
+    if margin <= 0:
+        raise ArgumentError(f"{name}: margin is {margin}; it must be above 0")
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = ops.minimum(far, distance(positive, negative))
+    return reduced(name, ops.clamp(ops.sub(ops.add(near, margin), far), 0, None), reduction)

@@ -1,0 +1,1 @@
+"""Functions that reduce windows of rows, images and volumes."""

@@ -1,0 +1,128 @@
+"""Pooling to a given size: windows that divide every axis evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.errors import DTypeError, ShapeError
+from tritensor.table import ops
+from tritensor.table.shape_rules import one_integer
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.publishing.publish import checked
+
+Sizes = int | Sequence[int | None] | None
+
+
+def _sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tensor, tuple[int, ...], bool]:
+    """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added."""
+    if input.ndim not in (axes + 1, axes + 2):
+        raise ShapeError(
+            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes"
+        )
+    if 0 in input.shape[-axes - 1 :]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
+    given = tuple(output_size) if isinstance(output_size, Sequence) and not isinstance(output_size, str) else (output_size,) * axes
+    if len(given) == 1:
+        given *= axes
+    if len(given) != axes:
+        raise ShapeError(f"{name}: output_size {output_size!r} has {len(given)} sizes; give one, or {axes}")
+    size = tuple(n if s is None else one_integer(s) for s, n in zip(given, input.shape[-axes:], strict=True))
+    if not all(isinstance(s, int) and not isinstance(s, bool) for s in size):
+        raise TypeError(f"{name}: output_size is {output_size!r}; give an integer, or one for each of {axes} axes")
+    if min(size) < 0:
+        raise ShapeError(f"{name}: output_size {output_size!r}: sizes cannot be negative; give 1 or more")
+    if input.dtype.kind != "float":
+        raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
+    single = input.ndim == axes + 1
+    return _batch(input, single, axes), size, single
+
+
+def _batch(input: Tensor, single: bool, axes: int) -> Tensor:
+    """The input with a batch. PyTorch keeps the layout of batches of images only."""
+    x = input.contiguous() if single or axes == 3 else input
+    return x.unsqueeze(0) if single else x
+
+
+def _of_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
+    """No windows: a result without elements, whose gradient to the input is 0."""
+    one = ops.sum(input, dim=tuple(range(input.ndim - axes, input.ndim)), keepdim=True)
+    return ops.expand(one[(..., *[slice(min(n, 1)) for n in size])], shape=(*input.shape[:-axes], *size))
+
+
+def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
+    x, size, single = _sizes(name, input, output_size, axes)
+    if 0 in size:
+        return _of_nothing(input, size, axes)
+    y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
+    return no_view(y.squeeze(0)) if single else y
+
+
+def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
+    x, size, single = _sizes(name, input, output_size, axes)
+    if 0 in size:
+        y = _of_nothing(input, size, axes)
+        indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
+    else:
+        y, indices = ops.adaptive_max_pool(x, size=size)
+        if single:
+            y, indices = no_view(y.squeeze(0)), no_view(indices.squeeze(0))
+    return (y, indices) if return_indices else y
+
+
+@checked
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
+    """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
+    return _averaged("adaptive_avg_pool1d", input, output_size, 1)
+
+
+@checked
+def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, h, w) -> (batch, c, *output_size)."""
+    return _averaged("adaptive_avg_pool2d", input, output_size, 2)
+
+
+@checked
+def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Means over windows that divide each axis evenly; None keeps a size: (batch, c, d, h, w) -> (batch, c, *output_size)."""
+    return _averaged("adaptive_avg_pool3d", input, output_size, 3)
+
+
+@checked
+def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, and their flat places if return_indices: (batch, c, w) -> (batch, c, n)."""
+    return _largest("adaptive_max_pool1d", input, output_size, 1, return_indices)
+
+
+@checked
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
+    """adaptive_max_pool1d with return_indices=True."""
+    return _largest("adaptive_max_pool1d_with_indices", input, output_size, 1, True)
+
+
+@checked
+def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
+    (batch, c, h, w) -> (batch, c, *output_size)."""
+    return _largest("adaptive_max_pool2d", input, output_size, 2, return_indices)
+
+
+@checked
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+    """adaptive_max_pool2d with return_indices=True."""
+    return _largest("adaptive_max_pool2d_with_indices", input, output_size, 2, True)
+
+
+@checked
+def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+    """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
+    (batch, c, d, h, w) -> (batch, c, *output_size)."""
+    return _largest("adaptive_max_pool3d", input, output_size, 3, return_indices)
+
+
+@checked
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+    """adaptive_max_pool3d with return_indices=True."""
+    return _largest("adaptive_max_pool3d_with_indices", input, output_size, 3, True)

@@ -1,0 +1,289 @@
+"""Transformer: encoder and decoder layers, stacks of them, and both together (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+import copy
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.autograd.modes import is_grad_enabled
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.nn import functional as F
+from tritensor.nn import init
+from tritensor.nn.container import ModuleList
+from tritensor.nn.functional.attention import canonical_mask
+from tritensor.nn.layers.activation import GELU, ReLU
+from tritensor.nn.layers.attention.multihead import MultiheadAttention
+from tritensor.nn.layers.dropout import Dropout
+from tritensor.nn.layers.linear import Linear
+from tritensor.nn.layers.normalization.layernorm import LayerNorm
+from tritensor.nn.module import Module
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+
+Activation = str | Callable[[Tensor], Tensor]
+
+
+def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
+    """(size, size): -inf above the diagonal, 0 elsewhere."""
+    kind = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
+    from tritensor.device import as_device
+
+    full = ops.full(shape=(size, size), value=-math.inf, dtype=kind.numpy, device=as_device(device))
+    return ops.triu(full, diagonal=1)
+
+
+def _activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]:
+    if not isinstance(activation, str):
+        return activation
+    if activation not in ("relu", "gelu"):
+        raise ArgumentError(f"{name}: activation should be relu/gelu, not {activation}; give one of these, or a function")
+    return F.relu if activation == "relu" else F.gelu  # type: ignore[no-any-return]
+
+
+def _is_causal(mask: Tensor | None, said: bool | None, x: Tensor, batch_first: bool) -> bool:
+    """What was said of the mask, or, where nothing was, whether it is the causal one."""
+    if said is not None or mask is None:
+        return said is True
+    size = x.shape[0] if x.dim() == 2 else x.shape[1 if batch_first else 0]
+    if tuple(mask.shape) != (size, size) or mask.dtype.kind != "float":
+        return False
+    return bool((mask == square_subsequent_mask(size, mask.device, mask.dtype)).all())
+
+
+class _Layer(Module):
+    """What encoder and decoder layers share: the net behind the attention, linear1, dropout, linear2."""
+
+    def _feed(self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, device=device, dtype=dtype)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, device=device, dtype=dtype)
+
+    def _norms(self, count: int, d_model: int, eps: float, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
+        for k in range(1, count + 1):
+            setattr(self, f"norm{k}", LayerNorm(d_model, eps=eps, bias=bias, device=device, dtype=dtype))
+        for k in range(1, count + 1):
+            setattr(self, f"dropout{k}", Dropout(dropout))
+
+    def _self_attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        y = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[0]
+        return self.dropout1(y)  # type: ignore[no-any-return]
+
+    def _fed(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))  # type: ignore[no-any-return]
+
+
+class TransformerEncoderLayer(_Layer):
+    """x + attention, x + linear2(act(linear1)), each with a LayerNorm behind it, or before it where norm_first."""
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, device=device, dtype=dtype)
+        self._feed(d_model, dim_feedforward, dropout, bias, device, dtype)
+        self.norm_first = norm_first
+        self._norms(2, d_model, layer_norm_eps, dropout, bias, device, dtype)
+        act = _activation("TransformerEncoderLayer", activation)
+        self.activation_relu_or_gelu = 1 if act is F.relu or isinstance(act, ReLU) else 2 if act is F.gelu or isinstance(act, GELU) else 0
+        self.activation = act
+
+    def forward(
+        self, src: Tensor, src_mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool = False
+    ) -> Tensor:
+        """src (length, batch, d_model), or (batch, length, d_model) where batch_first, or (length, d_model)."""
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", src_mask, "src_mask", src.dtype)
+        mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
+        x = src
+        if self.norm_first:
+            x = x + self._self_attended(self.norm1(x), mask, padding, is_causal)
+            return x + self.dropout2(self._fed(self.norm2(x)))
+        x = self.norm1(x + self._self_attended(x, mask, padding, is_causal))
+        return self.norm2(x + self.dropout2(self._fed(x)))  # type: ignore[no-any-return]
+
+
+class TransformerDecoderLayer(_Layer):
+    """As the encoder's, with attention to the encoder's outputs between: self_attn, multihead_attn, linear1 and linear2."""
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        for name in ("self_attn", "multihead_attn"):
+            made = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, device=device, dtype=dtype)
+            setattr(self, name, made)
+        self._feed(d_model, dim_feedforward, dropout, bias, device, dtype)
+        self.norm_first = norm_first
+        self._norms(3, d_model, layer_norm_eps, dropout, bias, device, dtype)
+        self.activation = _activation("TransformerDecoderLayer", activation)
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """tgt as the encoder layer's src; memory, the encoder's outputs, alike."""
+        x, first = tgt, self.norm_first
+        y = self._self_attended(self.norm1(x) if first else x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        x = x + y if first else self.norm1(x + y)
+        y = self.multihead_attn(
+            self.norm2(x) if first else x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
+            is_causal=memory_is_causal, need_weights=False,
+        )[0]  # fmt: skip
+        x = x + self.dropout2(y) if first else self.norm2(x + self.dropout2(y))
+        y = self.dropout3(self._fed(self.norm3(x) if first else x))
+        return x + y if first else self.norm3(x + y)
+
+
+def _clones(layer: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+class TransformerEncoder(Module):
+    """A stack of num_layers copies of an encoder layer, and a norm behind them.
+
+    There are no nested tensors here: enable_nested_tensor changes no layer. As in PyTorch, where it could have, in evaluation without gradients, the
+    outputs of padding at the end of sequences are 0.
+    """
+
+    def __init__(
+        self, encoder_layer: Any, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True, mask_check: bool = True
+    ) -> None:
+        super().__init__()
+        self.layers = _clones(encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+        self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
+        self.mask_check = mask_check
+        why = _no_nesting(encoder_layer)
+        if enable_nested_tensor and why:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}; give enable_nested_tensor=False",
+                stacklevel=2,
+            )
+            self.use_nested_tensor = False
+
+    def forward(
+        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None, is_causal: bool | None = None
+    ) -> Tensor:
+        """src through all layers; masks and sizes as TransformerEncoderLayer's. is_causal None: the mask is looked at."""
+        padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
+        mask = canonical_mask(mask, "mask", None, "", src.dtype)
+        output, first = src, self.layers[0]
+        causal = _is_causal(mask, is_causal, src, getattr(getattr(first, "self_attn", None), "batch_first", False))
+        for layer in self.layers:
+            output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
+        if self.use_nested_tensor and not first.training and src.dim() == 3 and padding is not None and mask is None:
+            output = self._without_padding(output, padding, src)
+        return output if self.norm is None else self.norm(output)
+
+    def _without_padding(self, output: Tensor, padding: Tensor, src: Tensor) -> Tensor:
+        """0 where PyTorch's nested tensors have nothing: behind the ends of sequences, where nothing needs a gradient."""
+        if is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
+            return output
+        hidden = ops.ne(padding, 0.0)
+        if hidden.shape[1] > 1 and bool((hidden[:, :-1] & ~hidden[:, 1:]).any()):
+            return output  # padding in other places
+        return output.masked_fill(hidden.unsqueeze(-1), 0.0)
+
+
+def _no_nesting(layer: Any) -> str:
+    """Why PyTorch would make no nested tensors for an encoder of such layers; "" where it would."""
+    name = "encoder_layer"
+    if not isinstance(layer, TransformerEncoderLayer):
+        return f"{name} was not TransformerEncoderLayer"
+    if layer.norm_first:
+        return f"{name}.norm_first was True"
+    if not layer.self_attn.batch_first:
+        return f"{name}.self_attn.batch_first was not True(use batch_first for better inference performance)"
+    if layer.self_attn.in_proj_bias is None:
+        return f"{name}.self_attn was passed bias=False"
+    if not layer.activation_relu_or_gelu:
+        return f"{name}.activation_relu_or_gelu was not True"
+    if layer.norm1.eps != layer.norm2.eps:
+        return f"{name}.norm1.eps was not equal to {name}.norm2.eps"
+    return f"{name}.self_attn.num_heads is odd" if layer.self_attn.num_heads % 2 else ""
+
+
+class TransformerDecoder(Module):
+    """A stack of num_layers copies of a decoder layer, and a norm behind them."""
+
+    def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _clones(decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """tgt through all layers, each with the encoder's memory. tgt_is_causal None: the mask is looked at."""
+        output, first = tgt, self.layers[0]
+        causal = _is_causal(tgt_mask, tgt_is_causal, tgt, getattr(getattr(first, "self_attn", None), "batch_first", False))
+        for layer in self.layers:
+            output = layer(
+                output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+                memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=causal, memory_is_causal=memory_is_causal,
+            )  # fmt: skip
+        return output if self.norm is None else self.norm(output)
+
+
+class Transformer(Module):
+    """An encoder and a decoder: outputs (length, batch, d_model) for tgt, given src. Weights of more than one dimension start xavier_uniform_."""
+
+    def __init__(
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,
+        dropout: float = 0.1, activation: Activation = F.relu, custom_encoder: Any = None, custom_decoder: Any = None,
+        layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        args = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, device=device, dtype=dtype)
+
+        if custom_encoder is None:
+            custom_encoder = TransformerEncoder(TransformerEncoderLayer(*args), num_encoder_layers, norm())
+        if custom_decoder is None:
+            custom_decoder = TransformerDecoder(TransformerDecoderLayer(*args), num_decoder_layers, norm())
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        self._reset_parameters()
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def _reset_parameters(self) -> None:
+        for p in self.parameters():
+            if p.dim() > 1:
+                init.xavier_uniform_(p)
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """The causal mask (sz, sz): -inf above the diagonal, 0 elsewhere."""
+        return square_subsequent_mask(sz, device, dtype)
+
+    def forward(
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None, memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """The decoder's outputs for tgt; masks as the layers'."""
+        dim = 0 if self.batch_first else 1
+        if src.dim() == 3 and src.shape[dim] != tgt.shape[dim]:
+            raise ShapeError(
+                f"Transformer: src {tuple(src.shape)}, tgt {tuple(tgt.shape)}: the batch number of src and tgt must be equal; "
+                f"batch_first={self.batch_first} has the batch in dimension {dim}"
+            )
+        if src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise ShapeError(
+                f"Transformer: src {tuple(src.shape)}, tgt {tuple(tgt.shape)}: the feature number of src and tgt must be equal to d_model {self.d_model}; "
+                "project them to it"
+            )
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(  # type: ignore[no-any-return]
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
+            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Layers that convolve rows, images and volumes."""

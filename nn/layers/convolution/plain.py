@@ -1,0 +1,64 @@
+"""Conv1d, Conv2d and Conv3d."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.nn.functional.windows import Sizes
+from tritensor.nn.layers.convolution.base import _ConvNd
+from tritensor.tensor.core import Tensor
+
+
+class _Plain(_ConvNd):
+    """What Conv1d, Conv2d and Conv3d take and do."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Sizes, stride: Sizes = 1, padding: int | str | Sequence[int] = 0,
+        dilation: Sizes = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            False,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Plain):
+    """Cross-correlation over rows: (batch, in_channels, w) -> (batch, out_channels, w'). weight (out, in / groups, kw), bias (out).
+
+    `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    axes = 1
+
+
+class Conv2d(_Plain):
+    """Cross-correlation over images: (batch, in_channels, h, w) -> (batch, out_channels, h', w'). weight (out, in / groups, kh, kw), bias (out).
+
+    `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    axes = 2
+
+
+class Conv3d(_Plain):
+    """Cross-correlation over volumes: (batch, in_channels, d, h, w) -> (batch, out_channels, d', h', w'). weight (out, in / groups, kd, kh, kw), bias (out).
+
+    `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
+    """
+
+    axes = 3

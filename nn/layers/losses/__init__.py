@@ -1,0 +1,1 @@
+"""Losses as modules: a class for each function."""

@@ -1,0 +1,1 @@
+"""Layers that normalise: over batches, instances, groups, the last dimensions, neighbouring channels."""

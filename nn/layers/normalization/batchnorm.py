@@ -1,0 +1,90 @@
+"""Batch normalisation: layers of 1 to 3 dimensions, and the one that shares its statistics among processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.autograd.modes import no_grad
+from tritensor.errors import ShapeError
+from tritensor.nn import functional as F
+from tritensor.nn.functional.normalization import one_more
+from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
+from tritensor.nn.module import Module
+from tritensor.tensor.core import Tensor
+
+
+class _BatchNorm(_NormBase):
+    """(x - mean) / sqrt(var + eps) * weight + bias for each channel, dimension 1.
+
+    In training, and without running statistics, by the batch's mean and variance; in evaluation by the running ones, which in training move by
+    `momentum` towards each batch's. momentum=None: they are the mean over all batches seen.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        tracks = self.training and self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if tracks and self.num_batches_tracked is not None:
+            one_more(self.num_batches_tracked)
+            if self.momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.item()
+        mean, var = (self.running_mean, self.running_var) if tracks or not self.training else (None, None)
+        by_batch = self.training or (self.running_mean is None and self.running_var is None)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (batch, channels) or (batch, channels, length) (Ioffe and Szegedy 2015)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        refuse_dims(self, input, 2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images (batch, channels, h, w) (Ioffe and Szegedy 2015)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        refuse_dims(self, input, 4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes (batch, channels, d, h, w) (Ioffe and Szegedy 2015)."""
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        refuse_dims(self, input, 5)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation whose statistics are those of the batches of all processes of a group. A group has one process here, so that they are
+    the batch's own."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
+        process_group: Any = None, device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ShapeError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input); give (batch, channels, ...)")
+        if input.shape[1] == 0:
+            raise ShapeError("SyncBatchNorm: number of input channels should be non-zero; give (batch, channels, ...)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with a SyncBatchNorm, of the same parameters and buffers, in place of each BatchNorm layer; itself one, a new layer."""
+        found = module
+        if isinstance(module, _BatchNorm):
+            found = SyncBatchNorm(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats, process_group,
+                bias=module.bias is not None,
+            )  # fmt: skip
+            with no_grad():
+                found.weight, found.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                found._buffers[name] = module._buffers[name]
+            found.training = module.training
+        for name, child in module.named_children():
+            found.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return found

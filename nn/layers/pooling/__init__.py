@@ -1,0 +1,1 @@
+"""Layers that reduce windows of rows, images and volumes."""

@@ -1,0 +1,27 @@
+"""Convolutions whose weights lie channels last, as images that do want them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.nn.module import Module
+
+Kinds = tuple[str, ...]
+
+
+def _convert(module: Module, memory_format: Any, kinds: Kinds) -> Module:
+    for part in module.modules():
+        if any(c.__name__ in kinds for c in type(part).__mro__):
+            weight: Any = part.weight
+            weight.data = weight.detach().clone(memory_format=memory_format)
+    return module
+
+
+def convert_conv2d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Lay the weights of all Conv2d and ConvTranspose2d layers below in a memory format, in place."""
+    return _convert(module, memory_format, ("Conv2d", "ConvTranspose2d"))
+
+
+def convert_conv3d_weight_memory_format(module: Module, memory_format: Any) -> Module:
+    """Lay the weights of all Conv3d and ConvTranspose3d layers below in a memory format, in place."""
+    return _convert(module, memory_format, ("Conv3d", "ConvTranspose3d"))

@@ -1,0 +1,133 @@
+"""A batch: parameters of one type and device that step together, with the tables of where they and their states are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray, from_host, is_contiguous
+from tritensor.autograd.node import version_of
+from tritensor.errors import ShapeError
+from tritensor.kernels.optimizers import gpu_table
+from tritensor.kernels.optimizers.cpu_table import CpuTable
+from tritensor.kernels.optimizers.gpu_table import GpuTable
+from tritensor.kernels.optimizers.step_formula import StepFormula
+from tritensor.kernels.parts.copying import dense, write
+from tritensor.optim.plan import Plan
+from tritensor.optim.state import number_of, on_device, refuse_in_capture
+from tritensor.tensor.core import Tensor, new_tensor
+
+_F32 = np.dtype(np.float32)
+
+
+class Batch:
+    """`scalars` (n, c) float32 holds the numbers of all states, "step" first: each state has views of one element."""
+
+    __slots__ = (
+        "arrays", "checked", "device", "dtypes", "entries", "formula", "params", "scalars", "shapes", "states", "strided", "table", "tensors",
+    )  # fmt: skip
+
+    def __init__(self, formula: StepFormula, params: list[Tensor], entries: list[dict[str, Any]]) -> None:
+        self.formula, self.params, self.entries = formula, params, entries
+        self.device = params[0].device
+        self.scalars = _gathered(formula.scalars, entries, params[0]) if formula.scalars else None
+        self.arrays = [p.array for p in params]
+        self.tensors = [[e[name] for name in formula.states] for e in entries]
+        names = (*formula.scalars, *formula.states)
+        self.checked = [[(name, e[name], e[name].array) for name in names] for e in entries]
+        rows = [[a, a, *[t.array for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
+        self.dtypes, self.shapes = [a.dtype for a in self.arrays], [a.shape for a in self.arrays]
+        self.states = [t for states in self.tensors for t in states]
+        self.strided = False
+        self.table: Any = None
+        if isinstance(rows[0][0], CudaArray):
+            self.strided = not all(is_contiguous(x) for row in rows for x in row)
+            if not self.strided:
+                refuse_in_capture(params[0])
+                self.table = GpuTable(formula, rows)
+        else:
+            self.table = CpuTable(formula, rows)
+
+    def holds(self, state: Any) -> bool:
+        """Whether parameters and states are still what they were when the tables were made."""
+        for p, a, entry, checked in zip(self.params, self.arrays, self.entries, self.checked, strict=True):
+            if p.array is not a or (checked and state.get(p) is not entry):
+                return False
+            for name, t, x in checked:
+                if entry.get(name) is not t or t.array is not x:  # type: ignore[union-attr]
+                    return False
+        return True
+
+    def step(self, plan: Plan, name: str, found_inf: Tensor | None = None) -> None:
+        """One step of all parameters, whose gradients are there; none where found_inf is above 0, which on a GPU is only known there."""
+        gradients: list[Any] = [p.grad.array for p in self.params]  # type: ignore[union-attr]
+        if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
+            self._refuse(gradients, name)
+        if isinstance(self.arrays[0], CudaArray):
+            self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
+        elif found_inf is None or not found_inf.item():
+            self.table.run(gradients, self._numbers(plan), plan.variant)
+        for p in self.params:
+            version_of(p).bump(name)
+        for t in self.states:
+            if t.version is not None:  # else nobody has looked at it
+                t.version.bump(name)
+
+    def _refuse(self, gradients: list[Any], name: str) -> None:
+        for g, a in zip(gradients, self.arrays, strict=True):
+            if g.dtype != a.dtype or g.shape != a.shape:
+                raise ShapeError(
+                    f"{name}: a gradient of {g.dtype} {tuple(g.shape)} for a parameter of {a.dtype} {tuple(a.shape)}; "
+                    "call zero_grad() where a parameter's data becomes another"
+                )
+
+    def _numbers(self, plan: Plan) -> np.ndarray:
+        """The rows of numbers, one where all parameters have taken as many steps; the scalars are moved on."""
+        settings = [number_of(s) for s in plan.settings]
+        given = settings, float(plan.weight_decay), plan.decay
+        if self.scalars is None:
+            return np.array([self.formula.row([], *given)[1]])
+        columns: np.ndarray = self.scalars.array  # type: ignore[assignment]
+        if (columns == columns[0]).all():
+            columns[:], row = self.formula.row(columns[0].tolist(), *given)
+            return np.array([row])
+        made = [self.formula.row(line, *given) for line in columns.tolist()]
+        columns[:] = [new for new, _ in made]
+        return np.array([row for _, row in made])
+
+    def _step_on_gpu(self, gradients: list[CudaArray], plan: Plan, found_inf: CudaArray | None) -> None:
+        lr, *others = plan.settings
+        rate = lr.detach().array if on_device(lr) else None
+        settings = [0.0 if rate is not None else number_of(lr), *[number_of(s) for s in others]]
+        table = self.table
+        rows: list[list[CudaArray]] = []
+        if self.strided:
+            rows = [[dense(a), dense(a), *[dense(t.array) for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
+            table = GpuTable(self.formula, rows)
+        scalars = None if self.scalars is None else self.scalars.array
+        gpu_table.advance(self.formula, table.numbers, scalars, rate, settings, float(plan.weight_decay), plan.decay, found_inf)
+        given = [dense(g) for g in gradients]
+        table.run(given, plan.variant, found_inf)
+        for row, a, states in zip(rows, self.arrays, self.tensors, strict=False):
+            for x, y in zip((a, *[t.array for t in states]), (row[0], *row[2:]), strict=True):
+                if x is not y:
+                    write(x, y)
+
+
+def _gathered(names: Sequence[str], entries: list[dict[str, Any]], p: Tensor) -> Tensor:
+    """(n, c) float32 of the scalars of all states, which get views of its elements."""
+    refuse_in_capture(p)
+    given = [[e[name] for name in names] for e in entries]
+    if any(on_device(x) for line in given for x in line):
+        from tritensor.table import ops
+
+        held = [x if isinstance(x, Tensor) else new_tensor(from_host(np.array(x, _F32), p.device)) for line in given for x in line]
+        made = ops.stack(*[x.detach().to(device=p.device, dtype=_F32) for x in held], dim=0).reshape(len(entries), len(names))
+    else:
+        made = new_tensor(from_host(np.array([[number_of(x) for x in line] for line in given], _F32).reshape(len(entries), -1), p.device))
+    for i, entry in enumerate(entries):
+        for k, name in enumerate(names):
+            entry[name] = made[i, k]
+    return made

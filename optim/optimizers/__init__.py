@@ -1,0 +1,1 @@
+"""The optimizers, a file each."""

@@ -1,0 +1,78 @@
+"""Adam and AdamW: steps scaled by running moments of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritensor.optim.formula_optimizer import FormulaOptimizer
+from tritensor.optim.optimizer import refuse_together
+from tritensor.optim.plan import Plan
+from tritensor.tensor.core import Tensor
+
+
+class Adam(FormulaOptimizer):
+    """m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) (Kingma and Ba 2015).
+
+    weight_decay is added to the gradient as weight_decay * p; decoupled_weight_decay=True shrinks p by lr * weight_decay instead (AdamW).
+    amsgrad divides by the largest v so far (Reddi et al. 2018). `foreach` and `fused` are accepted and change nothing: a step is always one of
+    all parameters. `capturable` neither: on a GPU the step counts are always kept there, as float32 tensors, and a step can be
+    captured in a CUDA graph. lr may be a tensor of one value; in a graph, where numbers are frozen, it must be one on the GPU to be
+    changed between replays. With differentiable=True a step can be differentiated.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+        CaptureError: a first step in the capture of a CUDA graph; take one before.
+    """
+
+    _decoupled = False
+    _formulas = ("adam.ADAM", "adam.AMSGRAD")
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+        fused: bool | None = None, decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        name = type(self).__name__
+        if foreach and not capturable:
+            for what, given in (("lr", lr), ("betas[0]", betas[0]), ("betas[1]", betas[-1])):
+                if isinstance(given, Tensor):
+                    raise ValueError(
+                        f"{name}: {what} as a Tensor is not supported for capturable=False and foreach=True; leave foreach out"
+                    )
+        if len({isinstance(b, Tensor) for b in betas}) > 1:
+            raise ValueError(f"{name}: betas must be either both floats or both Tensors, not {betas}")
+        for i, b in enumerate(betas):
+            if isinstance(b, Tensor) and b.numel() != 1:
+                raise ValueError(f"{name}: Tensor betas[{i}] must be 1-element, not of shape {tuple(b.shape)}; give one number")
+        refuse_together(name, foreach=foreach, fused=fused, differentiable=differentiable)
+        betas = tuple([b.item() if isinstance(b, Tensor) else b for b in betas])  # type: ignore[assignment]
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled,
+        })  # fmt: skip
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        self._refuse_below(group, eps="epsilon value")
+        self._check_betas(group)
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        formula = "adam.AMSGRAD" if group["amsgrad"] else "adam.ADAM"
+        return Plan(formula, (group["lr"], *group["betas"], group["eps"]), **self._decay(group, group["decoupled_weight_decay"]))
+
+
+class AdamW(Adam):
+    """Adam whose weight decay does not pass through the moments: p shrinks by lr * weight_decay first (Loshchilov and Hutter 2019)."""
+
+    _decoupled = True
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 1e-2,
+        amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None, capturable: bool = False, differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused,
+        )  # fmt: skip

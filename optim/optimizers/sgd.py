@@ -1,0 +1,63 @@
+"""SGD: stochastic gradient descent with momentum, Nesterov's form and weight decay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritensor.optim.formula_optimizer import FormulaOptimizer
+from tritensor.optim.optimizer import refuse_together
+from tritensor.optim.plan import Plan
+
+
+class SGD(FormulaOptimizer):
+    """p -= lr * d, where g' = g + weight_decay * p, buf = momentum * buf + (1 - dampening) * g' (g' at first), and d is
+    buf, or g' + momentum * buf with nesterov, or g' without momentum (Sutskever et al. 2013, in PyTorch's form).
+
+    `foreach` and `fused` are accepted and change nothing: a step is always one of all parameters. With differentiable=True it can be
+    differentiated.
+
+    Args:
+        params: parameters or dicts of groups.
+        lr, momentum, dampening, weight_decay: numbers, 0 or more. lr may be a tensor of one value; in a CUDA graph, where numbers are
+            frozen, it must be one on the GPU to be changed between replays.
+        nesterov: needs momentum > 0 and dampening 0.
+        maximize: go up the gradient instead of down.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+        CaptureError: a first step in the capture of a CUDA graph; take one before.
+    """
+
+    _formulas = ("sgd.SGD", "sgd.MOMENTUM")
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov: bool = False,
+        *, maximize: bool = False, foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        refuse_together("SGD", foreach=foreach, fused=fused, differentiable=differentiable)
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov, "maximize": maximize,
+            "foreach": foreach, "differentiable": differentiable, "fused": fused,
+        })  # fmt: skip
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        self._refuse_below(group, momentum="momentum value")
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ValueError(
+                f"{type(self).__name__}: "
+                f"Nesterov momentum requires a momentum and zero dampening, not {group['momentum']} and {group['dampening']}; give such ones"
+            )
+
+    def _update(self, group: dict[str, Any]) -> None:
+        params = [p for p in group["params"] if p.grad is not None]
+        if not group["momentum"]:
+            if params:
+                self._step(params, Plan("sgd.SGD", (group["lr"],), **self._decay(group)), group)
+            return
+        state, settings = self.state, (group["lr"], group["momentum"], group["dampening"])
+        begun = [state.get(p, {}).get("momentum_buffer") is not None for p in params]
+        for first in {not b for b in begun}:
+            some = [p for p, b in zip(params, begun, strict=True) if b is not first]
+            self._step(some, Plan("sgd.MOMENTUM", settings, flags=(bool(group["nesterov"]), first), **self._decay(group)), group)

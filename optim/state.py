@@ -1,0 +1,85 @@
+"""What optimizers keep for a parameter: new tensors of its shape, numbers that may be tensors, and what a loaded state becomes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.autograd.modes import no_grad
+from tritensor.cuda.streams.capture import capturing, refusal
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+
+_F32 = np.dtype(np.float32)
+
+
+def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
+    """Fresh state of a parameter's shape, type, strides and place; of complex ones both parts. Raises CaptureError in the capture of a CUDA graph."""
+    refuse_in_capture(p)
+    a = p.array
+    if isinstance(a, CudaArray):
+        return ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device)
+    return new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K"))
+
+
+def zeros_like(p: Tensor) -> Tensor:
+    """Zeros of a parameter's shape, type and place."""
+    return filled_like(p)
+
+
+def refuse_in_capture(p: Tensor) -> None:
+    """State that came to exist in the capture of a CUDA graph would be made anew, as zeros, by every replay."""
+    if p.device.type == "cuda" and capturing(p.device.index or 0) is not None:
+        raise refusal(
+            "makes the optimizer's state, which every replay would make anew and so forget",
+            "take one step before the capture (forward, backward, step), so that moments and step counts exist",
+        )
+
+
+def on_device(x: Any) -> bool:
+    """Whether a number is a tensor on a GPU, which kernels read there, so that a CUDA graph sees it change."""
+    return isinstance(x, Tensor) and isinstance(x.array, CudaArray)
+
+
+def number_of(x: Any) -> float:
+    """A number, or the one a tensor holds."""
+    return float(x.item()) if isinstance(x, Tensor) else float(x)
+
+
+def read_rate(group: dict[str, Any]) -> Any:
+    """A group's learning rate as a number."""
+    lr = group["lr"]
+    return lr.item() if isinstance(lr, Tensor) else lr
+
+
+def write_rate(group: dict[str, Any], lr: float) -> None:
+    """Set a group's learning rate. A tensor stays the tensor it is, so that a CUDA graph that reads it sees the new value."""
+    if isinstance(group["lr"], Tensor):
+        with no_grad():
+            group["lr"].fill_(lr)
+    else:
+        group["lr"] = lr
+
+
+def step_count(value: Any = 0.0) -> Tensor:
+    """A step count as PyTorch keeps it: a float32 tensor without dimensions, on the CPU."""
+    return new_tensor(np.array(value, _F32))
+
+
+def adopted(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:
+    """A copy of loaded state: floating tensors in the parameter's type and place, also inside dicts and lists; numbers of the state stay
+    float32, and become tensors where they were none."""
+    if name in scalars:
+        return step_count(number_of(value)) if not on_device(value) else value.detach().clone()
+    if isinstance(value, dict):
+        return {k: adopted(v, p, k, scalars) for k, v in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(adopted(v, p, "", scalars) for v in value)
+    if not isinstance(value, Tensor):
+        return deepcopy(value)
+    value = value.detach()
+    floating = (value.is_floating_point() or value.is_complex()) and (p.is_floating_point() or p.is_complex())
+    return value.to(device=p.device, dtype=p.dtype if floating else value.dtype, copy=True)

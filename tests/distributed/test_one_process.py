@@ -1,0 +1,160 @@
+"""Groups, collectives and DistributedDataParallel among one process."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+
+import pytest
+
+import tritensor as tt
+import tritensor.distributed as dist
+from tritensor import nn
+
+
+@pytest.fixture
+def world() -> Iterator[None]:
+    dist.init_process_group("gloo", rank=0, world_size=1)
+    yield
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def test_the_life_of_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dist.is_available()
+    assert not dist.is_initialized()
+    assert dist.group.WORLD is None
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
+        monkeypatch.setenv(name, value)
+    dist.init_process_group(backend="cpu:gloo,cuda:nccl", timeout=datetime.timedelta(minutes=1))
+    assert (dist.get_rank(), dist.get_world_size(), dist.get_backend()) == (0, 1, "cpu:gloo,cuda:nccl")
+    assert dist.group.WORLD is dist.GroupMember.WORLD is not None
+    with pytest.raises(ValueError, match="initialize the default process group twice"):
+        dist.init_process_group("gloo")
+    part = dist.new_group([0])
+    outside = dist.new_group([])
+    assert (dist.get_rank(part), dist.get_world_size(outside), dist.get_process_group_ranks(part)) == (0, -1, [0])
+    assert dist.all_reduce(tt.ones(1), group=outside) is None
+    assert (dist.get_global_rank(part, 0), dist.get_group_rank(part, 0)) == (0, 0)
+    dist.destroy_process_group(part)
+    assert dist.is_initialized()
+    dist.destroy_process_group()
+    assert not dist.is_initialized()
+    dist.init_process_group("gloo", init_method="tcp://localhost:29500?rank=0&world_size=1")
+    dist.destroy_process_group()
+
+
+def test_every_collective_among_one(world: None) -> None:
+    x = tt.arange(4.0)
+    for op in (op for op in dist.ReduceOp if not op.name.startswith("B")):
+        y = x.clone()
+        assert dist.all_reduce(y, op) is None
+        assert tt.equal(y, x)
+    work = dist.all_reduce(x, async_op=True)
+    assert work is not None
+    assert work.wait()
+    assert work.is_completed()
+    dist.broadcast(x, src=0)
+    dist.reduce(x, dst=0)
+    got = [tt.zeros(4)]
+    dist.all_gather(got, x)
+    assert tt.equal(got[0], x)
+    got = [tt.zeros(4)]
+    dist.gather(x, got)
+    assert tt.equal(got[0], x)
+    for call in (dist.all_gather_into_tensor, dist.reduce_scatter_tensor, dist.all_to_all_single):
+        out = tt.zeros(2, 2)
+        call(out, x)  # type: ignore[operator]
+        assert tt.equal(out, x.reshape(2, 2))
+    out = tt.zeros(4)
+    dist.scatter(out, [x])
+    assert tt.equal(out, x)
+    out = tt.zeros(4)
+    dist.reduce_scatter(out, [x])
+    assert tt.equal(out, x)
+    got = [tt.zeros(4)]
+    dist.all_to_all(got, [x])
+    assert tt.equal(got[0], x)
+    dist.barrier()
+    dist.monitored_barrier()
+
+
+def test_objects_arrive_as_copies(world: None) -> None:
+    given = {"loss": [1, 2]}
+    got = [None]
+    dist.all_gather_object(got, given)
+    assert got[0] == given
+    assert got[0] is not given
+    dist.gather_object(given, got)
+    assert got[0] == given
+    dist.scatter_object_list(got, [7])
+    assert got == [7]
+    dist.broadcast_object_list(got, src=0)
+    assert got == [7]
+
+
+def test_a_wrapped_module_trains_as_it_does_bare(world: None) -> None:
+    bare = nn.Linear(3, 2)
+    model = nn.parallel.DistributedDataParallel(bare, find_unused_parameters=True)
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    x = tt.ones(4, 3)
+    assert tt.equal(model(x), bare(x))
+    with model.no_sync():
+        model(x).sum().backward()
+        assert not model.require_backward_grad_sync
+    model(x).sum().backward()
+    assert tt.equal(bare.weight.grad, tt.full((2, 3), 8.0))
+    assert list(tt.data.DistributedSampler(range(3), shuffle=False)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda: dist.all_reduce(tt.ones(1), "sum"), TypeError, "all_reduce: op is 'sum'; give a ReduceOp"),
+        (lambda: dist.broadcast(tt.ones(1), src=1), ValueError, "broadcast: src 1 is not part of"),
+        (lambda: dist.all_gather([tt.ones(2)], tt.ones(3)), RuntimeError, r"tensor_list is float32 \(2,\), the tensor float32 \(3,\)"),
+        (lambda: dist.all_gather([], tt.ones(3)), ValueError, "tensor_list holds 0 tensors for 1 process"),
+        (lambda: dist.send(tt.ones(1), dst=0), ValueError, "no other process"),
+        (lambda: dist.recv(tt.ones(1)), ValueError, "no other process"),
+        (lambda: dist.all_reduce([1.0]), TypeError, "all_reduce: Invalid function argument: expected parameter `tensor` of type Tensor"),
+        (lambda: dist.new_group([1]), ValueError, "this world has 1 process"),
+        (lambda: dist.all_gather_object([None], lambda: 0), TypeError, "cannot be pickled"),
+        (lambda: nn.parallel.DistributedDataParallel(nn.ReLU()), RuntimeError, "doesn't have any parameter"),
+        (lambda: nn.parallel.DistributedDataParallel(nn.Linear(1, 1), device_ids=[0]), ValueError, "device_ids"),
+        (lambda: dist.all_reduce(tt.ones(1), dist.ReduceOp.BAND), TypeError, "BAND is of the bits of integers, and the tensor is float32"),
+        (lambda: dist.reduce_scatter_tensor(tt.ones(1), tt.ones(1), dist.ReduceOp.BXOR), TypeError, "BXOR is of the bits of integers"),
+    ],
+)
+def test_what_is_wrong_is_told(world: None, call: object, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        call()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"rank": 0, "world_size": 2}, NotImplementedError, "world_size 2: several processes cannot communicate in tritensor yet"),
+        ({"rank": 1, "world_size": 1}, ValueError, "rank 1 in a world of 1 process"),
+        ({"rank": 0, "world_size": 1, "backend": "fast"}, ValueError, "backend 'fast' is not known"),
+        ({}, ValueError, "expects the environment variable RANK"),
+        ({"init_method": "tcp://localhost:1"}, ValueError, "does not say the world_size"),
+        ({"init_method": "magic://"}, ValueError, "give 'env://', 'tcp://host:port' or 'file:///path'"),
+        ({"init_method": "magic://", "rank": 0, "world_size": 1}, ValueError, "give 'env://', 'tcp://host:port' or 'file:///path'"),
+    ],
+)
+def test_a_group_that_cannot_be(given: dict[str, object], error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(error, match=said):
+        dist.init_process_group(**given)  # type: ignore[arg-type]
+    assert not dist.is_initialized()
+
+
+def test_without_a_group() -> None:
+    for call in (dist.get_rank, dist.get_world_size, dist.barrier, dist.destroy_process_group, lambda: dist.all_reduce(tt.ones(1))):
+        with pytest.raises(ValueError, match="no process group has been initialised"):
+            call()  # type: ignore[operator]
+    with pytest.raises(ValueError, match="init_process_group first"):
+        nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
+    with pytest.raises(NotImplementedError, match=r"distributed.TCPStore: not in tritensor"):
+        dist.TCPStore("localhost", 1)

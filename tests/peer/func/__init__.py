@@ -1,0 +1,1 @@
+"""Programs of torch.func that torch and tritensor are given alike."""

@@ -1,0 +1,1 @@
+"""Distributions made of others: independent together, transformed."""

@@ -1,0 +1,118 @@
+"""biject_to and transform_to: a transform from real numbers onto the set that a constraint describes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.distributions import constraints, transforms
+
+
+class ConstraintRegistry:
+    """Transforms by the class of the constraint that they lead to: `registry(constraint)` makes one."""
+
+    def __init__(self) -> None:
+        self._registry: dict[type, Callable[[Any], Any]] = {}
+        super().__init__()
+
+    def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
+        """Make `factory(constraint)` answer for a class of constraints (or an instance's class). Without a factory it is a decorator."""
+        if factory is None:
+            return lambda f: self.register(constraint, f)
+        kind = type(constraint) if isinstance(constraint, constraints.Constraint) else constraint
+        if not isinstance(kind, type) or not issubclass(kind, constraints.Constraint):
+            raise TypeError(f"register: {constraint!r} is neither a constraint nor a class of constraints; give one of these")
+        self._registry[kind] = factory
+        return factory
+
+    def __call__(self, constraint: Any) -> Any:
+        """The transform for a constraint. Raises NotImplementedError for a class that none is registered for."""
+        factory = self._registry.get(type(constraint))
+        if factory is None:
+            raise NotImplementedError(f"no transform is registered for {constraint!r}; register one for {type(constraint).__name__}")
+        return factory(constraint)
+
+
+biject_to = ConstraintRegistry()  # bijections: the log density carries over exactly
+transform_to = ConstraintRegistry()  # any transform onto the set, fast and stable ones first: for optimizers
+
+
+def _both(*kinds: Any) -> Callable[[Any], Any]:
+    """Register a factory for some constraints in both registries."""
+
+    def decorate(factory: Any) -> Any:
+        for kind in kinds:
+            biject_to.register(kind, factory)
+            transform_to.register(kind, factory)
+        return factory
+
+    return decorate
+
+
+@_both(constraints.real)
+def _to_real(constraint: Any) -> Any:
+    return transforms.identity_transform
+
+
+@_both(constraints.positive, constraints.nonnegative)
+def _to_above(constraint: Any) -> Any:
+    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
+
+
+@_both(constraints.less_than)
+def _to_below(constraint: Any) -> Any:
+    return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
+
+
+@_both(constraints.interval, constraints.half_open_interval)
+def _to_interval(constraint: Any) -> Any:
+    lower, upper = constraint.lower_bound, constraint.upper_bound
+    if isinstance(lower, int | float) and isinstance(upper, int | float) and (lower, upper) == (0, 1):
+        return transforms.SigmoidTransform()
+    return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)])
+
+
+@_both(constraints.corr_cholesky)
+def _to_corr_cholesky(constraint: Any) -> Any:
+    return transforms.CorrCholeskyTransform()
+
+
+@biject_to.register(constraints.simplex)
+def _bijection_to_simplex(constraint: Any) -> Any:
+    return transforms.StickBreakingTransform()
+
+
+@transform_to.register(constraints.simplex)
+def _to_simplex(constraint: Any) -> Any:
+    return transforms.SoftmaxTransform()
+
+
+@transform_to.register(constraints.lower_cholesky)
+def _to_lower_cholesky(constraint: Any) -> Any:
+    return transforms.LowerCholeskyTransform()
+
+
+@transform_to.register(constraints.positive_definite)
+@transform_to.register(constraints.positive_semidefinite)
+def _to_positive_definite(constraint: Any) -> Any:
+    return transforms.PositiveDefiniteTransform()
+
+
+def _register_parts(registry: ConstraintRegistry) -> None:
+    """Constraints made of others: each by its own transform out of the same registry."""
+
+    def independent(constraint: Any) -> Any:
+        return transforms.IndependentTransform(registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
+
+    def cat(constraint: Any) -> Any:
+        return transforms.CatTransform([registry(c) for c in constraint.cseq], constraint.dim, constraint.lengths)
+
+    def stack(constraint: Any) -> Any:
+        return transforms.StackTransform([registry(c) for c in constraint.cseq], constraint.dim)
+
+    for kind, factory in ((constraints.independent, independent), (constraints.cat, cat), (constraints.stack, stack)):
+        registry.register(kind, factory)
+
+
+_register_parts(biject_to)
+_register_parts(transform_to)

@@ -1,0 +1,101 @@
+"""The Cauchy distribution, and that of its absolute value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.combined.transformed import TransformedDistribution
+from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.parameters import broadcast_all, constant, uniform_above_zero
+from tritensor.distributions.transforms import AbsTransform
+from tritensor.tensor.core import Tensor
+
+
+class Cauchy(Distribution):
+    """1 / (pi scale (1 + ((x - loc) / scale)^2)): the quotient of two normal numbers. It has no mean."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {"loc": 0, "scale": 0}
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.shape, validate_args=validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return constant(math.nan, self.loc, self._extended_shape())
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return constant(math.inf, self.loc, self._extended_shape())
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.icdf(uniform_above_zero(self._extended_shape(sample_shape), self.loc))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return -math.log(math.pi) - self.scale.log() - ((value - self.loc) / self.scale).square().log1p()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+
+    def entropy(self) -> Tensor:
+        return math.log(4 * math.pi) + self.scale.log()
+
+
+class HalfCauchy(TransformedDistribution):
+    """|x| of a Cauchy number x around 0."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive}
+    support = constraints.nonnegative
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {}
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
+    @property
+    def scale(self) -> Tensor:
+        """The median."""
+        return self.base_dist.scale  # type: ignore[no-any-return]
+
+    @property
+    def mean(self) -> Tensor:
+        return constant(math.inf, self.scale, self._extended_shape())
+
+    @property
+    def mode(self) -> Tensor:
+        return T.zeros_like(self.scale)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.base_dist.variance  # type: ignore[no-any-return]
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        inside = math.log(2 / math.pi) - self.scale.log() - (value / self.scale).square().log1p()
+        return T.where(value >= 0, inside, -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return (value / self.scale).atan() * (2 / math.pi)
+
+    def icdf(self, prob: Tensor) -> Tensor:
+        return self.scale * (prob * (math.pi / 2)).tan()
+
+    def entropy(self) -> Tensor:
+        return self.base_dist.entropy() - math.log(2)  # type: ignore[no-any-return]

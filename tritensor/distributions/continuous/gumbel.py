@@ -1,0 +1,62 @@
+"""The Gumbel distribution, of the largest of many."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from tritensor.distributions import constraints
+from tritensor.distributions.combined.transformed import TransformedDistribution
+from tritensor.distributions.continuous.uniform import Uniform
+from tritensor.distributions.parameters import broadcast_all, constant, limits
+from tritensor.distributions.transforms import AffineTransform, ExpTransform
+from tritensor.tensor.core import Tensor
+
+EULER = 0.57721566490153286060
+
+
+class Gumbel(TransformedDistribution):
+    """loc - scale log(-log u), u uniform."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    _fields: ClassVar[dict[str, int] | None] = {"loc": 0, "scale": 0}
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        most = limits(self.loc.dtype)
+        low, high = (constant(v, self.loc, self.loc.shape) for v in (most.tiny, 1 - most.eps))
+        negated = AffineTransform(0, -1)
+        super().__init__(
+            Uniform(low, high, validate_args=validate_args), [ExpTransform().inv, negated, ExpTransform().inv, AffineTransform(self.loc, -self.scale)],
+            validate_args=validate_args,
+        )  # fmt: skip
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new.transforms = [*self.transforms[:-1], AffineTransform(new.loc, -new.scale)]
+        return new
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        z = (self.loc - value) / self.scale
+        return z - z.exp() - self.scale.log()
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc + self.scale * EULER
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def stddev(self) -> Tensor:
+        return math.pi / math.sqrt(6) * self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        return self.stddev.square()
+
+    def entropy(self) -> Tensor:
+        return self.scale.log() + (1 + EULER)

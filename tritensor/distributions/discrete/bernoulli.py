@@ -1,0 +1,122 @@
+"""The Bernoulli distribution, and the geometric one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tritensor.autograd.modes import no_grad
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.exp_family import ExponentialFamily
+from tritensor.distributions.lazy import ProbsAndLogits
+from tritensor.distributions.parameters import broadcast_all, log1p_exp, one_of, uniform_above_zero
+from tritensor.errors import ArgumentError
+from tritensor.nn import functional as F
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+
+class Bernoulli(ProbsAndLogits, ExponentialFamily):
+    """1 with probability `probs`, else 0. Give probs or logits, log(p / (1 - p))."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0
+    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        given = one_of("Bernoulli", probs=probs, logits=logits)
+        if given == "probs":
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
+
+    @property
+    def param_shape(self) -> Size:
+        """The parameter's shape."""
+        return Size(self._batch_shape)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        return T.where(self.probs == 0.5, math.nan, (self.probs >= 0.5).to(self.probs.dtype))
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1 - self.probs)
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            return T.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        logits, value = broadcast_all(self.logits, value)
+        return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
+
+    def entropy(self) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        like = self.probs if "probs" in self.__dict__ else self.logits
+        values = T.arange(2, dtype=like.dtype, device=like.device).reshape((-1, *[1] * len(self._batch_shape)))
+        return values.expand((-1, *self._batch_shape)) if expand else values
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.probs.logit(),)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+        return log1p_exp(x)
+
+
+class Geometric(ProbsAndLogits, Distribution):
+    """How many trials of probability `probs` fail before the first that succeeds: p (1 - p)^k of k = 0, 1, ..."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.nonnegative_integer
+    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        given = one_of("Geometric", probs=probs, logits=logits)
+        if given == "probs":
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
+        if self._validate_args and given == "probs" and not (self.probs > 0).all():
+            raise ArgumentError("Geometric: probs has a 0, and no trial would ever succeed; give probabilities above 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return T.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        return (1.0 / self.probs - 1.0) / self.probs
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            u = uniform_above_zero(self._extended_shape(sample_shape), self.probs)
+            return (u.log() / (-self.probs).log1p()).floor()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        value, probs = broadcast_all(value, self.probs)
+        failing = T.where((probs == 1) & (value == 0), 0.0, probs)  # 0 failures of probability 0 are certain: 0 log 0 is 0
+        return value * (-failing).log1p() + self.probs.log()
+
+    def entropy(self) -> Tensor:
+        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs

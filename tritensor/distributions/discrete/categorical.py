@@ -1,0 +1,99 @@
+"""The categorical distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tritensor import dtypes
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.parameters import constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+
+class Categorical(Distribution):
+    """A number of 0 to n - 1, by probabilities (..., n), which need not sum to 1, or by their logarithms, logits."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
+    has_enumerate_support = True
+    _fields: ClassVar[dict[str, int] | None] = {"probs": 1, "logits": 1}
+
+    def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
+        given = one_of("Categorical", probs=probs, logits=logits)
+        param: Any = probs if probs is not None else logits
+        need_dims("Categorical", given, param, 1)
+        if probs is not None:
+            self.probs = param / param.sum(-1, keepdim=True)
+        else:
+            self.logits = param.log_softmax(-1)
+        shape = param.shape
+        self._num_events = shape[-1]
+        super().__init__(shape[:-1], validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new._num_events = self._num_events
+        return new
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """0 to n - 1."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Logarithms of the probabilities."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """The probabilities, which sum to 1."""
+        return logits_to_probs(self.logits)
+
+    @property
+    def _param(self) -> Tensor:
+        return self.probs if "probs" in self.__dict__ else self.logits
+
+    @property
+    def param_shape(self) -> Size:
+        """The parameter's shape."""
+        return self._param.size()
+
+    @property
+    def mean(self) -> Tensor:
+        return constant(math.nan, self.probs, self._extended_shape())
+
+    @property
+    def mode(self) -> Tensor:
+        return self.probs.argmax(dim=-1)
+
+    @property
+    def variance(self) -> Tensor:
+        return constant(math.nan, self.probs, self._extended_shape())
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        sample_shape = Size(sample_shape)
+        rows = self.probs.detach().reshape((-1, self._num_events))
+        drawn = T.multinomial(rows, sample_shape.numel(), True)  # (batch, samples)
+        return (drawn.T if sample_shape else drawn).reshape(self._extended_shape(sample_shape))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        logits, value = self.logits, value.to(dtypes.int64)
+        if value.shape != self._batch_shape:
+            batch = T.broadcast_shapes(tuple(value.shape), tuple(self._batch_shape))
+            logits, value = logits.expand((*batch, -1)), value.expand(batch)
+        return logits.gather(-1, value.unsqueeze(-1)).squeeze(-1)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits.clamp(min=limits(self.logits.dtype).least)
+        return -(logits * self.probs).sum(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        values = T.arange(self._num_events, device=self._param.device).reshape((-1, *[1] * len(self._batch_shape)))
+        return values.expand((-1, *self._batch_shape)) if expand else values

@@ -1,0 +1,1 @@
+"""Distributions made of gamma numbers: gamma, chi-squared, beta, Dirichlet, Fisher-Snedecor."""

@@ -1,0 +1,55 @@
+"""The inverse gamma distribution."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.combined.transformed import TransformedDistribution
+from tritensor.distributions.gamma_family.gamma import Gamma
+from tritensor.distributions.parameters import constant
+from tritensor.distributions.transforms import PowerTransform
+from tritensor.tensor.core import Tensor
+
+
+class InverseGamma(TransformedDistribution):
+    """1 / x of a gamma number x."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive, "rate": constraints.positive}
+    support = constraints.positive
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {}
+
+    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+        base = Gamma(concentration, rate, validate_args=validate_args)
+        super().__init__(base, PowerTransform(constant(-1.0, base.rate, ())), validate_args=validate_args)
+
+    @property
+    def concentration(self) -> Tensor:
+        """The gamma number's concentration."""
+        return self.base_dist.concentration  # type: ignore[no-any-return]
+
+    @property
+    def rate(self) -> Tensor:
+        """The gamma number's rate."""
+        return self.base_dist.rate  # type: ignore[no-any-return]
+
+    @property
+    def mean(self) -> Tensor:
+        a = self.concentration
+        return T.where(a > 1, self.rate / (a - 1), math.inf)
+
+    @property
+    def mode(self) -> Tensor:
+        return self.rate / (self.concentration + 1)
+
+    @property
+    def variance(self) -> Tensor:
+        a = self.concentration
+        return T.where(a > 2, self.rate.square() / ((a - 1).square() * (a - 2)), math.inf)
+
+    def entropy(self) -> Tensor:
+        a = self.concentration
+        return a + self.rate.log() + a.lgamma() - (1 + a) * a.digamma()

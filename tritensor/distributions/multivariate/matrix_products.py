@@ -1,0 +1,42 @@
+"""Products and solutions with batches of triangular matrices that are smaller than the vectors' batches."""
+
+from __future__ import annotations
+
+from tritensor.distributions import functions as T
+from tritensor.tensor.core import Tensor
+
+
+def matrix_vector(matrix: Tensor, vector: Tensor) -> Tensor:
+    """matrix (..., n, m) times vector (..., m), batches broadcast."""
+    if matrix.dim() == 2:
+        return vector @ matrix.mT
+    return T.matmul(matrix, vector.unsqueeze(-1)).squeeze(-1)
+
+
+def mahalanobis(factor: Tensor, x: Tensor) -> Tensor:
+    """|L^-1 x|^2 for lower triangular L (..., n, n) and vectors x (..., n): each factor is solved once for all vectors that share it."""
+    n, batch = x.shape[-1], tuple(factor.shape[:-2])
+    lead = x.dim() - 1 - len(batch)
+    if lead >= 0 and tuple(x.shape[lead:-1]) == batch:
+        columns = x.reshape((-1, *batch, n)).permute((*range(1, len(batch) + 2), 0))  # (batch, n, vectors)
+        squares = T.solve_triangular(factor, columns, upper=False).square().sum(-2)  # (batch, vectors)
+        return squares.permute((len(batch), *range(len(batch)))).reshape(tuple(x.shape[:-1]))
+    shape = T.broadcast_shapes(batch, tuple(x.shape[:-1]))
+    columns = x.expand((*shape, n)).unsqueeze(-1)
+    return T.solve_triangular(factor.expand((*shape, n, n)), columns, upper=False).squeeze(-1).square().sum(-1)
+
+
+def factor_of_inverse(precision: Tensor) -> Tensor:
+    """The lower Cholesky factor of the inverse of a positive definite matrix P.
+
+    The factor M of P with rows and columns reversed, J P J = M M^T, gives P^-1 = (J M^-T J)(J M^-T J)^T, and J M^-T J is lower triangular.
+    """
+    reversed_ = T.cholesky(precision.flip((-2, -1)))
+    upper = reversed_.flip((-2, -1)).mT
+    identity = T.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
+    return T.solve_triangular(upper, identity.expand(tuple(precision.shape)), upper=False)
+
+
+def half_log_det(factor: Tensor) -> Tensor:
+    """log of the product of the diagonal: half the log determinant of L L^T."""
+    return factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)

@@ -1,0 +1,93 @@
+"""The multivariate normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det, mahalanobis, matrix_vector
+from tritensor.distributions.parameters import need_dims, one_of, standard_normal
+from tritensor.tensor.core import Tensor
+
+
+class MultivariateNormal(Distribution):
+    """Normal vectors of mean `loc` (..., n), their covariance given by itself, its inverse, or its lower Cholesky factor, each (..., n, n)."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {
+        "loc": constraints.real_vector, "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
+        "scale_tril": constraints.lower_cholesky,
+    }  # fmt: skip
+    support = constraints.real_vector
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {"loc": 1, "covariance_matrix": 2, "precision_matrix": 2, "scale_tril": 2}
+
+    def __init__(
+        self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        need_dims("MultivariateNormal", "loc", loc, 1)
+        matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
+        given = one_of("MultivariateNormal", **matrices)
+        matrix: Any = matrices[given]
+        need_dims("MultivariateNormal", given, matrix, 2)
+        batch = T.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
+        self.__dict__[given] = matrix.expand((*batch, -1, -1))
+        self.loc = loc.expand((*batch, -1))
+        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
+        if given == "scale_tril":
+            self._unbroadcasted_scale_tril = matrix
+        else:
+            self._unbroadcasted_scale_tril = T.cholesky(matrix) if given == "covariance_matrix" else factor_of_inverse(matrix)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
+        return new
+
+    def _whole(self, matrix: Tensor) -> Tensor:
+        return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
+
+    @lazy_property
+    def scale_tril(self) -> Tensor:
+        """The covariance's lower Cholesky factor."""
+        return self._whole(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Tensor:
+        """The covariance."""
+        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Tensor:
+        """The covariance's inverse."""
+        return self._whole(T.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        return self._unbroadcasted_scale_tril.square().sum(-1).expand((*self._batch_shape, *self._event_shape))
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        z = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        return self.loc + matrix_vector(self._unbroadcasted_scale_tril, z)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(self._unbroadcasted_scale_tril)
+
+    def entropy(self) -> Tensor:
+        found = 0.5 * self._event_shape[0] * (1.0 + math.log(2 * math.pi)) + half_log_det(self._unbroadcasted_scale_tril)
+        return found.expand(self._batch_shape)

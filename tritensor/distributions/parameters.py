@@ -1,0 +1,146 @@
+"""What distributions do to their parameters: bring them to one shape and type, turn probabilities into logits and back, triangles into vectors."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from numbers import Number
+from typing import Any, NamedTuple
+
+from tritensor import dtypes
+from tritensor.distributions import functions as T
+from tritensor.errors import ArgumentError
+from tritensor.nn import functional as F
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.types.limits import finfo
+from tritensor.tensor.size import Size
+
+
+class Limits(NamedTuple):
+    """What a floating type can hold: the distance from 1 to the next number, the least normal positive number, the least of all."""
+
+    eps: float
+    tiny: float
+    least: float
+
+
+@functools.cache
+def limits(dtype: Any) -> Limits:
+    """The limits of a floating type."""
+    info = finfo(dtype)
+    return Limits(float(info.eps), float(info.tiny), float(info.min))
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Numbers and tensors as tensors of one shape. Numbers take the first tensor's type and device; without tensors the default type.
+
+    A number with a fraction beside integer tensors takes the default floating type instead. Raises ValueError for anything else.
+    """
+    wrong = [v for v in values if not isinstance(v, Number | Tensor)]
+    if wrong:
+        raise ArgumentError(f"broadcast_all: {wrong[0]!r} is of type {type(wrong[0]).__name__}; give numbers or tensors")
+    first = next((v for v in values if isinstance(v, Tensor)), None)
+    made = []
+    for v in values:
+        if not isinstance(v, Tensor):
+            floating = first is None or (isinstance(v, float) and not v.is_integer() and first.dtype.kind != "float")
+            v = T.tensor(
+                v,
+                dtype=dtypes.default_float() if floating or first is None else first.dtype,
+                device=None if first is None else first.device,
+            )
+        made.append(v)
+    if len({tuple(v.shape) for v in made}) == 1:
+        return tuple(made)
+    return tuple(T.broadcast_tensors(*made))
+
+
+def standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+    """Standard normal numbers of a shape."""
+    return T.randn(tuple(shape), dtype=dtype, device=device)
+
+
+def uniform_above_zero(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Uniform numbers of (0, 1), neither end among them, of like's type and device."""
+    tiny = limits(like.dtype).tiny
+    return T.rand(tuple(shape), dtype=like.dtype, device=like.device).clamp(min=tiny)
+
+
+def sum_rightmost(value: Any, dim: int) -> Any:
+    """The sum over the last `dim` dimensions."""
+    if dim == 0:
+        return value
+    return value.reshape(tuple(value.shape[: value.dim() - dim]) + (-1,)).sum(-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities kept a rounding away from 0 and 1."""
+    eps = limits(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities of logits: of one event each (binary), or over the last dimension."""
+    return logits.sigmoid() if is_binary else F.softmax(logits, dim=-1)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Logits of probabilities: log p, less log(1 - p) where each is of an event of its own (binary)."""
+    inside = clamp_probs(probs)
+    return inside.log() - (-inside).log1p() if is_binary else inside.log()
+
+
+def log1p_exp(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), without the linear part that softplus has above 20."""
+    return F.softplus(x, 1.0, 1e9)
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(1 / (1 + exp(-x)))."""
+    return -log1p_exp(-x)
+
+
+def constant(value: float, like: Tensor, shape: Sequence[int]) -> Tensor:
+    """A tensor of one value, of like's type and device."""
+    return T.full(tuple(shape), value, dtype=like.dtype, device=like.device)
+
+
+def one_of(name: str, **given: Any) -> str:
+    """The one name of which a value is given. Raises ValueError for none or several."""
+    named = [k for k, v in given.items() if v is not None]
+    if len(named) != 1:
+        what = " or ".join(given) if len(given) == 2 else f"{', '.join(list(given)[:-1])} or {list(given)[-1]}"
+        raise ArgumentError(f"{name}: {' and '.join(named) or 'nothing'} given; give exactly one of {what}")
+    return named[0]
+
+
+def need_dims(name: str, parameter: str, value: Tensor, dims: int) -> None:
+    """Refuse a parameter of fewer dimensions."""
+    if value.dim() < dims:
+        raise ArgumentError(f"{name}: {parameter} has {value.dim()} dimensions; give at least {dims}, batches before them")
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The lower triangles of matrices (..., n, n), up to the diagonal `diag`, row by row as vectors."""
+    n = mat.shape[-1]
+    if not -n < diag < n:
+        raise ArgumentError(f"tril_matrix_to_vec: diag is {diag}; for matrices of size {n} it lies between {1 - n} and {n - 1}")
+    rows, columns = T.tril_indices(n, n, diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """Lower triangular matrices of vectors that hold their triangles, up to the diagonal `diag`, row by row. Raises ValueError for lengths that none has."""
+    length = vec.shape[-1]
+    n = (-(1 + 2 * diag) + math.sqrt((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1))) / 2
+    if round(n) - n > limits(vec.dtype).eps or not float(n).is_integer():
+        raise ArgumentError(f"vec_to_tril_matrix: {length} elements fill no triangle up to diagonal {diag}")
+    size = round(n)
+    rows, columns = T.tril_indices(size, size, diag, device=vec.device)
+    return T.zeros((*vec.shape[:-1], size, size), dtype=vec.dtype, device=vec.device).index_put((..., rows, columns), vec)
+
+
+def shape_of(*parts: Sequence[int]) -> Size:
+    """Shapes one after the other."""
+    return Size(n for part in parts for n in part)

@@ -1,0 +1,86 @@
+"""Relaxed Bernoulli numbers: between 0 and 1, near to one of them where the temperature is low, differentiable in the parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
+from tritensor.distributions.combined.transformed import TransformedDistribution
+from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import ProbsAndLogits
+from tritensor.distributions.parameters import broadcast_all, clamp_probs, log1p_exp, one_of
+from tritensor.distributions.transforms import SigmoidTransform
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+
+class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
+    """The logits of relaxed Bernoulli numbers: (logit(probs) + logit(u)) / temperature, u uniform.
+
+    Sources: Maddison, Mnih, Teh, "The concrete distribution", 2017; Jang, Gu, Poole, "Categorical reparameterization with Gumbel-softmax", 2017.
+    """
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.real
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self.temperature = temperature
+        given = one_of(type(self).__name__, probs=probs, logits=logits)
+        if given == "probs":
+            (self.probs,) = broadcast_all(probs)
+        else:
+            (self.logits,) = broadcast_all(logits)
+        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
+
+    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new.temperature = self.temperature
+        return new
+
+    @property
+    def param_shape(self) -> Size:
+        """The parameter's shape."""
+        return (self.probs if "probs" in self.__dict__ else self.logits).size()
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        probs = clamp_probs(self.probs.expand(self._extended_shape(sample_shape)))
+        u = clamp_probs(T.rand(tuple(probs.shape), dtype=probs.dtype, device=probs.device))
+        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        self._check(value)
+        logits, value = broadcast_all(self.logits, value)
+        off = logits - value * self.temperature
+        temperature = self.temperature if isinstance(self.temperature, Tensor) else T.as_tensor(float(self.temperature), dtype=logits.dtype)
+        return temperature.log() + off - 2 * log1p_exp(off)
+
+
+class RelaxedBernoulli(TransformedDistribution):
+    """Relaxed Bernoulli numbers of a temperature and probabilities or logits."""
+
+    arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+    has_rsample = True
+    _fields: ClassVar[dict[str, int] | None] = {}
+
+    def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
+
+    @property
+    def temperature(self) -> Any:
+        """How far from 0 and 1 the numbers are."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """log(p / (1 - p))."""
+        return self.base_dist.logits  # type: ignore[no-any-return]
+
+    @property
+    def probs(self) -> Tensor:
+        """p."""
+        return self.base_dist.probs  # type: ignore[no-any-return]

@@ -1,0 +1,115 @@
+"""Derivatives forward: jvp, and linearize, which keeps what a function does to tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.autograd import engine
+from tritensor.autograd.modes import enable_grad, state
+from tritensor.errors import DTypeError, ShapeError, TransformError
+from tritensor.func.gradients import vjp
+from tritensor.func.layering import in_graph, level_of, settle, wrap
+from tritensor.func.tangents import zeros_like
+from tritensor.layers import JVP, Level
+from tritensor.tensor.core import Tensor
+from tritensor.utils.pytree import described, outline, tree_flatten, tree_map, tree_unflatten
+
+
+def checked_tangent(name: str, x: Any, t: Any) -> None:
+    """Raise where a tangent does not fit its primal: it has its shape and type, and stands on its device."""
+    for what, y in (("primal", x), ("tangent", t)):
+        if not isinstance(y, Tensor):
+            raise TypeError(f"{name}: a {what} is {described(y)}; give tensors")
+    if tuple(x.array.shape) != tuple(t.array.shape):
+        raise ShapeError(f"{name}: a primal {tuple(x.array.shape)} with a tangent {tuple(t.array.shape)}; both must have one shape")
+    if x.array.dtype != t.array.dtype:
+        raise DTypeError(f"{name}: a primal of {x.dtype.name} with a tangent of {t.dtype.name}; cast one with .to(...)")
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """func(*primals), and the derivative of it along the tangents: J t, computed beside the function itself, without a backward pass.
+
+    Args:
+        primals, tangents: tuples of tensors, or of nested dicts, lists and tuples of them, of one structure and the same shapes and types.
+        strict: raise where an output does not depend on the primals, instead of giving zeros.
+        has_aux: func returns (output, whatever); the result is (output, tangent, whatever).
+
+    Raises:
+        TransformError: structures that differ, an output that is no tensor.
+    """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple) or not given:
+            raise TransformError(
+                f"jvp: {what} is {'empty' if isinstance(given, tuple) else f'{described(given)}'}; give a tuple with one for each argument"
+            )
+    flat, spec = tree_flatten(primals)
+    moved, other = tree_flatten(tangents)
+    if spec != other:
+        raise TransformError(f"jvp: primals are {outline(spec)}, tangents {outline(other)}; give both in the same containers")
+    with Level(JVP, state.enabled) as level:
+        duals = []
+        for x, t in zip(flat, moved, strict=True):
+            checked_tangent("jvp", x, t)
+            duals.append(wrap(settle(x), level, tangent=settle(t)))
+        out = func(*tree_unflatten(duals, spec))
+        aux = None
+        if has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise TransformError("jvp: has_aux is True and the function did not return a pair; it must return (output, whatever)")
+            out, aux = out
+            aux = tree_map(lambda x: _primal(x, level), aux)
+        outputs, out_spec = tree_flatten(out)
+        values, along = [], []
+        for y in map(settle, outputs):
+            if not isinstance(y, Tensor):
+                raise TransformError(f"jvp: the function returned {described(y)}; it must return tensors, or nested tuples of them")
+            tangent = y.array.tangent if level_of(y) is level else None
+            if tangent is None and strict:
+                raise TransformError("jvp: an output does not depend on the primals, and strict is True; leave strict out to get zeros")
+            value = _primal(y, level)
+            values.append(value)
+            along.append(zeros_like(value) if tangent is None else tangent)
+    pair = tree_unflatten(values, out_spec), tree_unflatten(along, out_spec)
+    return (*pair, aux) if has_aux else pair
+
+
+def _primal(x: Any, level: Level) -> Any:
+    x = settle(x)
+    return x.array.value if level_of(x) is level else x
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """func(*primals), and the function that takes tangents to J t at these primals; func itself does not run again.
+
+    The gradient v -> v^T J is kept with its graph, and its own gradient along t is J t. Raises TransformError for tangents of another structure.
+    """
+    if not primals:
+        raise TransformError("linearize: there are no primals; give at least one")
+    with enable_grad():
+        output, pull = vjp(func, *primals)
+        outs, _ = tree_flatten(output)
+        out_spec = tree_flatten(output)[1]
+        ones = [(zeros_like(y) + 1).requires_grad_() for y in outs]
+        found = pull(tree_unflatten(ones, out_spec), create_graph=True)
+    flat, spec = tree_flatten(primals)
+    rows = tree_flatten(found)[0]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        given, have = tree_flatten(tangents)
+        if have != spec:
+            raise TransformError(
+                f"linearize: the tangents are {outline(have)}, the primals {outline(spec)}; give both in the same containers"
+            )
+        for x, t in zip(flat, given, strict=True):
+            checked_tangent("linearize", x, t)
+        pairs = [(r, t) for r, t in zip(rows, given, strict=True) if r.tracked]
+        create = state.enabled and any(in_graph(x) for x in (*flat, *given))
+        moved: Any = [None] * len(ones)
+        if pairs:
+            moved = engine.grad(
+                [r for r, _ in pairs], ones, [t for _, t in pairs], retain_graph=True, create_graph=create, allow_unused=True
+            )
+        return tree_unflatten([zeros_like(y) if m is None else m for m, y in zip(moved, outs, strict=True)], out_spec)
+
+    return output, jvp_fn

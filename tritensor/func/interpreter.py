@@ -1,0 +1,281 @@
+"""What an op does to layered tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.layers).
+
+Each level has a graph of its own for the derivatives that are taken inside it. An op is recorded at its own level and, while it is taken apart,
+at every level below: so a derivative sees exactly what was computed between its entry and its end, and everything nests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.dispatch import apply
+from tritensor.dispatch.nodes import share, written
+from tritensor.errors import TransformError
+from tritensor.func.layering import below, hang, highest, level_of, node_of, recording, settle, wrap
+from tritensor.func.rules import mapped
+from tritensor.func.tangents import push, zeros_like
+from tritensor.layers import GRAD, JVP, VMAP, LayerArray, Level, entries, running
+from tritensor.table import Op, ops
+from tritensor.tensor.aliasing.views import replay
+from tritensor.tensor.core import Tensor, new_tensor
+
+
+def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """An op of which an input is layered: what `dispatch.apply` does, a level at a time."""
+    inputs = tuple([settle(x) for x in inputs])
+    level = highest(inputs)
+    if level is None:
+        return apply(op, *inputs, **attrs)
+    op.shape(*[x.array if isinstance(x, Tensor) else x for x in inputs], **attrs)  # which refuses in the words of what the function sees
+    if op.mutates:
+        return _assign(op, inputs, attrs)
+    outs = _KINDS[level.kind](op, level, inputs, attrs)
+    _record(op, level, inputs, attrs, outs)
+    if op.view and level_of(inputs[0]) is level:
+        share(outs[0], inputs[0], op, attrs)
+    return outs if op.public > 1 else outs[0]
+
+
+def _watched(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+    """Inside a derivative: the op below, recorded there as the derivative was called."""
+    with recording(level):
+        out = apply(op, *[below(x, level) for x in inputs], **attrs)
+    return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
+
+
+def _batch(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+    """Inside vmap: the op's rule for batches."""
+    values = tuple([below(x, level) for x in inputs])
+    flags = tuple([level_of(x) is level and x.array.batched for x in inputs])
+    if True not in flags:
+        out = apply(op, *values, **attrs)
+        return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
+    out = mapped(op, level, values, flags, attrs)
+    return tuple([wrap(y, level, batched=True) for y in (out if op.public > 1 else (out,))])
+
+
+def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+    """Inside jvp: the op of the primals, and its derivative along the tangents."""
+    primals = tuple([below(x, level) for x in inputs])
+    tangents = tuple([x.array.tangent if level_of(x) is level else None for x in inputs])
+    out = apply(op, *primals, **attrs)
+    outs = out if op.public > 1 else (out,)
+    moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
+    return tuple([wrap(y, level, tangent=t) for y, t in zip(outs, moved, strict=True)])
+
+
+_KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _watched, VMAP: _batch, JVP: _dual}
+
+
+def _edge(x: Any, level: Level) -> Any:
+    """Where the gradient of an input goes: only what is of the op's own level, or where the level is open, is in its graph."""
+    if not isinstance(x, Tensor) or not x.tracked or not (level.open or level_of(x) is level):
+        return None
+    return x.node if x.node is not None else x
+
+
+def _record(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
+    """Leave a node at the level, where a derivative is asked for there."""
+    if op.rule is None or not state.enabled or level.quiet:
+        return
+    edges = tuple([_edge(x, level) for x in inputs])
+    if not any(e is not None for e in edges):
+        return
+    node = node_of(op, inputs, attrs, outs, edges)
+    node.level = level  # type: ignore[attr-defined]
+    hang(outs, node, op.public)
+
+
+# -- writes in place
+def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    """An op that overwrites an input: indexed assignment, by its twin that does not. Raises TransformError for others."""
+    if op.name != "index_assign":
+        raise TransformError(f"{op.name}: it overwrites its inputs and cannot be transformed; call it outside vmap, grad and jvp")
+    x, v, *indices = inputs
+    value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
+    if type(value.array) is LayerArray:
+        adopt(x, value, "setitem")
+    write(x.array, value)
+    written(op, (x,))
+
+
+def write(target: LayerArray, given: Tensor) -> None:
+    """Write values over what a layered tensor shows, at every level below."""
+    level, under, source = target.level, target.value, given.array
+    mine = type(source) is LayerArray and source.level is level
+    value = source.value if mine else given
+    if level.kind == VMAP:
+        if mine and source.batched and not target.batched:
+            raise _too_small("in place")
+        if target.batched and not (mine and source.batched):
+            value = ops.expand(value, shape=under.array.shape)
+        under.copy_(value)
+        return
+    if level.kind == JVP:
+        tangent = source.tangent if mine else None
+        if target.tangent is not None:
+            target.tangent.copy_(tangent) if tangent is not None else target.tangent.zero_()
+        under.copy_(value)
+        return
+    with recording(level):
+        under.copy_(value)
+
+
+def _too_small(name: str) -> TransformError:
+    return TransformError(
+        f"vmap: {name}: a tensor that is the same for all examples would be written with values that differ between them, for which it has no "
+        "room; use the out-of-place form, or make the tensor from a mapped one (x.new_zeros(...), zeros_like(x))"
+    )
+
+
+def adopt(x: Tensor, value: Tensor, name: str) -> None:
+    """Let x, which is about to be written with a value of a higher level, stand at that level, with the tensor that it is a view of and all
+    other views. Raises TransformError where the level is vmap's, which would need memory for every example."""
+    wanted: Level = value.array.level
+    have = level_of(settle(x))
+    if type(x.array) is LayerArray and not x.array.level.alive:
+        x.array = settle(x).array
+    chain = [level for level in _levels(value) if have is None or level.number > have.number]
+    for level in chain:
+        if level.kind == VMAP and (level is not wanted or value.array.batched or _is_batched(value, level)):
+            raise _too_small(name)
+        _lift(x, level)
+    if wanted.kind == JVP and level_of(x) is wanted and value.array.tangent is not None:
+        _give_tangents(x, value.array.tangent)
+
+
+def _levels(x: Tensor) -> list[Level]:
+    """The levels of a tensor, the lowest first."""
+    found: list[Level] = []
+    level = level_of(x)
+    while level is not None:
+        found.insert(0, level)
+        x = x.array.value
+        level = level_of(x)
+    return [level for level in found if level.alive]
+
+
+def _is_batched(x: Tensor, level: Level) -> bool:
+    while level_of(x) is not None:
+        if level_of(x) is level:
+            return bool(x.array.batched)
+        x = x.array.value
+    return False
+
+
+def _lift(x: Tensor, level: Level) -> None:
+    """Put a level over x, over the tensor that it is a view of, and over all live views of that."""
+    root = x if x.path is None else x.path[0]
+    under = new_tensor(root.array)
+    under.version, under.node, under.tracked = root.version, root.node, root.tracked
+    for view in (x, *_views(root)):
+        if view is not root:
+            view.array = LayerArray(level, replay(view.path[1:], under))  # type: ignore[index]
+            view.node, view.tracked = None, False
+    root.array = LayerArray(level, under)
+    root.hang_at(None)
+
+
+def _views(root: Tensor) -> list[Tensor]:
+    """The live views of a tensor."""
+    kin = root.extra.kin if root.extra is not None else None
+    return [v for mark in (*kin.fresh.values(), *kin.stale.values()) if (v := mark()) is not None] if kin is not None else []
+
+
+def _give_tangents(x: Tensor, tangent: Tensor) -> None:
+    """Let a tensor of jvp that is about to be written with a tangent have one with room for it, with the tensor that it is a view of and all views."""
+    root = x if x.path is None else x.path[0]
+    if type(root.array) is not LayerArray or root.array.level is not x.array.level:
+        root = x
+    old = root.array.tangent
+    whole = zeros_like(root.array.value) if old is None else old
+    missing = [level for level in _levels(tangent) if level.kind == VMAP and _is_batched(tangent, level) and not _is_batched(whole, level)]
+    if not missing and x.array.tangent is not None:
+        return
+    if missing:
+        whole = like(zeros_like(root.array.value), tangent)
+        if old is not None:
+            whole.copy_(old)  # type: ignore[attr-defined]
+    for view in (x, *_views(root)):
+        if view is not root and type(view.array) is LayerArray:
+            view.array.tangent = replay(view.path[1:], whole)  # type: ignore[index]
+    root.array.tangent = whole
+
+
+def like(made: Tensor, x: Tensor) -> Tensor:
+    """A new tensor beside x, which has room for an element of each example as x has, so that it can be written in place."""
+    if type(made.array) is LayerArray:
+        return made
+    batches = [level for level in _levels(x) if level.kind == VMAP and _is_batched(x, level)]
+    if not batches:
+        return made
+    found: Any = ops.copy(ops.expand(made, shape=(*[level.size for level in batches], *made.array.shape)))
+    for level in batches:
+        found = wrap(found, level, batched=True)
+    return found  # type: ignore[no-any-return]
+
+
+# -- random numbers
+def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
+    """An op without inputs that draws numbers: inside a vmap with randomness="different" each example has its own."""
+    different = [level for level in running.levels if level.kind == VMAP and level.randomness == "different"]
+    if not different:
+        return _plainly(op, attrs)
+    if "shape" in attrs:
+        sizes = tuple([level.size for level in different])
+        found = _plainly(op, {**attrs, "shape": (*sizes, *attrs["shape"])})
+    else:
+        found = _each(op, attrs, different)
+    for level in different:
+        found = wrap(found, level, batched=True)
+    return found
+
+
+def spread(x: Tensor, around: Level | None = None) -> Tensor:
+    """x with an element for each example of every vmap with randomness="different", for an op that draws for the elements of an input; of
+    those alone that surround a level, where that is given."""
+    drawing = [level for level in running.levels if level.kind == VMAP and level.randomness == "different"]
+    levels = [level for level in drawing if (around is None or level.number < around.number) and not _is_batched(x, level)]
+    if not levels:
+        return x
+    ones: Tensor = ops.full(shape=tuple([level.size for level in levels]), value=1, dtype=x.array.dtype, device=x.device)
+    for level in levels:
+        ones = wrap(ones, level, batched=True)
+    found: Tensor = ops.mul(x, ones)
+    return found
+
+
+def _each(op: Op, attrs: dict[str, Any], different: list[Level]) -> Tensor:
+    """A permutation, which has no shape: one after the other, each from its own place in the stream."""
+    count = 1
+    for level in different:
+        count *= level.size
+    step = -(-int(attrs["n"]) // 2) or 1
+    rows = [_plainly(op, {**attrs, "offset": attrs["offset"] + i * step}) for i in range(count)]
+    return ops.reshape(ops.stack(*rows, dim=0), shape=(*[level.size for level in different], *rows[0].array.shape))
+
+
+def _plainly(op: Op, attrs: dict[str, Any]) -> Tensor:
+    before, running.levels = running.levels, ()
+    try:
+        found: Tensor = apply(op, **attrs)
+    finally:
+        running.levels = before
+    return found
+
+
+# -- the rest
+def add(a: Any, b: Any) -> Any:
+    """The sum of two gradients of which one is layered."""
+    return ops.add(new_tensor(a), new_tensor(b)).array
+
+
+def detached(array: LayerArray) -> LayerArray:
+    """The same memory outside the graph at every level, and without tangents."""
+    return LayerArray(array.level, array.value.detach(), array.batched)
+
+
+entries.run, entries.draw, entries.add = run, draw, add
+entries.write, entries.adopt, entries.like, entries.spread, entries.detached = write, adopt, like, spread, detached

@@ -1,0 +1,99 @@
+"""Batches of normalisations and of recurrent nets over packed rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.func.rules.images import channels_in, channels_out, folded, unfolded
+from tritensor.func.rules.registry import Batch, batched, looped
+from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.table import ops
+
+
+@batched("layer_norm rms_norm")
+def _of_rows(b: Batch) -> Any:
+    """Rows are rows; a scale and a shift of each example come after."""
+    axes = b.attrs["axes"]
+    if not any(b.flags[1:]):
+        return b.run(*b.values)
+    y = b.run(b.whole(0), *[None] * (len(b.values) - 1))
+    return _affine(y, b, (1,) * (b.ndim(0) - axes), ())
+
+
+def _affine(y: Any, b: Batch, before: tuple[int, ...], behind: tuple[int, ...]) -> Any:
+    """y times the weight plus the bias, of each example or of all, in the place of sizes between ones."""
+    for i, combine in ((1, ops.mul), (2, ops.add)):
+        w = b.values[i] if i < len(b.values) else None
+        if w is not None:
+            lead = (b.size, *before) if b.flags[i] else ()
+            y = combine(y, ops.reshape(w, shape=(*lead, *b.shape(i), *behind)))
+    return y
+
+
+@batched("group_norm")
+def _of_groups(b: Batch) -> Any:
+    x, weight, bias = b.values
+    if not b.flags[1] and not b.flags[2]:
+        return unfolded(b.run(folded(x), weight, bias), b.size)
+    y = unfolded(b.run(folded(b.whole(0)), None, None), b.size)
+    return _affine(y, b, (1,), (1,) * (b.ndim(0) - 2))
+
+
+@batched("batch_norm")
+def _of_channels(b: Batch) -> Any:
+    """Every example has statistics of its own: its channels are further channels."""
+    if not b.size:
+        return looped(b)
+    y, *kept = _listed(b.run(channels_in(b.whole(0)), *_channels(b, 1)))
+    found = (channels_out(y, b.size), *[ops.reshape(k, shape=(b.size, k.array.shape[0] // b.size)) for k in kept])
+    return found if b.op.public > 1 else found[0]
+
+
+@batched("batch_norm_by")
+def _by_given(b: Batch) -> Any:
+    if not any(b.flags[1:]):
+        return unfolded(b.run(folded(b.values[0]), *b.values[1:]), b.size)
+    if not b.size:
+        return looped(b)
+    return channels_out(b.run(channels_in(b.whole(0)), *_channels(b, 1)), b.size)
+
+
+def _channels(b: Batch, first: int) -> list[Any]:
+    """Numbers for each channel, those of all examples in a row."""
+    found = []
+    for i in range(first, len(b.values)):
+        v = b.whole(i)
+        found.append(None if v is None else reshaped(v, (b.size * v.array.shape[1],)))
+    return found
+
+
+def _listed(y: Any) -> list[Any]:
+    return list(y) if isinstance(y, tuple) else [y]
+
+
+@batched("rnn_sequence lstm_sequence gru_sequence")
+def _over_time(b: Batch) -> Any:
+    """The examples are more sequences of the batch: at each step as many rows of each. A weight for each example: in a loop."""
+    names = b.op.inputs
+    weights = [i for i, name in enumerate(names) if name in _WEIGHTS]
+    if any(b.flags[i] for i in weights):
+        return looped(b)
+    given = [x if i in weights or x is None else _side_by_side(b.whole(i)) for i, x in enumerate(b.values)]
+    outs = b.run(*given, batch_sizes=tuple([n * b.size for n in b.attrs["batch_sizes"]]))
+    made = tuple([_apart(y, b.size) for y in _listed(outs)])
+    return made if b.op.public > 1 else made[0]
+
+
+_WEIGHTS = frozenset(["w", "weight", "bias", "b"])
+
+
+def _side_by_side(x: Any) -> Any:
+    """(B, rows, n) as (rows * B, n), the examples of one row together."""
+    size, rows, n = x.array.shape
+    return reshaped(ops.permute(x, dims=(1, 0, 2)), (rows * size, n))
+
+
+def _apart(y: Any, size: int) -> Any:
+    """Back again."""
+    rows, n = y.array.shape
+    return ops.permute(ops.reshape(y, shape=(rows // size if size else 0, size, n)), dims=(1, 0, 2))

@@ -1,0 +1,140 @@
+"""Objects that are no plain values (a whole model, a program's options), pickled; the tensors in them stand in the file as others do."""
+
+from __future__ import annotations
+
+import base64
+import io
+import pickle
+import sys
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.io.safetensors import NAMES
+from tritensor.nn.parameter import Buffer, Parameter
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+_STORED = {d.name for d in NAMES.values()}
+
+
+def pack(root: Any) -> tuple[str, dict[str, Tensor]]:
+    """The pickle of `root` as text, and its tensors by name. Raises what pickle does for an object that cannot be pickled (a lambda, an open file)."""
+    out = io.BytesIO()
+    pickler = _Pickler(out, protocol=pickle.DEFAULT_PROTOCOL)
+    pickler.dump(root)
+    return base64.b64encode(out.getvalue()).decode(), pickler.tensors
+
+
+def unpack(text: str, tensors: Mapping[str, Tensor], *, trusted: bool) -> Any:
+    """What `pack` packed. A trusted pickle runs what it says; another calls what is safe alone, and raises pickle.UnpicklingError for the rest."""
+    kind = _Unpickler if trusted else _CarefulUnpickler
+    return kind(io.BytesIO(base64.b64decode(text, validate=True)), tensors).load()
+
+
+_safe: list[Any] = []  # the user's classes and functions
+
+
+def add_safe_globals(safe_globals: Iterable[Any]) -> None:
+    """`load` may revive these classes, and call these functions, in files that it does not trust (weights_only=True)."""
+    _safe.extend(safe_globals)
+
+
+def get_safe_globals() -> list[Any]:
+    """What `load` may revive beside values."""
+    return list(_safe)
+
+
+def clear_safe_globals() -> None:
+    """Values alone again."""
+    _safe.clear()
+
+
+class safe_globals:
+    """`with safe_globals([Model, Layer]): load(f)`: these may be revived within."""
+
+    def __init__(self, safe_globals: Iterable[Any]) -> None:
+        self.added = list(safe_globals)
+
+    def __enter__(self) -> None:
+        self.before = list(_safe)
+        add_safe_globals(self.added)
+
+    def __exit__(self, *_: Any) -> None:
+        _safe[:] = self.before
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: io.BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.tensors: dict[str, Tensor] = {}
+        self._held: dict[int, tuple[str, Tensor]] = {}  # by id; the tensor is kept, so that its id stays its own
+
+    def persistent_id(self, obj: Any) -> Any:
+        """The name of a tensor that goes into the file itself. What a class of tensors has beside its values, the pickle tells."""
+        if type(obj) is not Tensor or obj.tracked or obj.__dict__ or dtypes.of(obj.array.dtype).name not in _STORED:
+            return None
+        name, _ = self._held.setdefault(id(obj), (str(len(self._held)), obj))
+        self.tensors[name] = obj
+        return name
+
+    def reducer_override(self, obj: Any) -> Any:
+        """A parameter, or a tensor with attributes, as its class, its bare values and the rest."""
+        if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
+            return NotImplemented
+        if dtypes.of(obj.array.dtype).name not in _STORED:
+            return NotImplemented
+        values = Tensor.wrap(obj.array)
+        return _made, (type(obj), values, obj.tracked, obj.__dict__)
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, tensors: Mapping[str, Tensor]) -> None:
+        super().__init__(file)
+        self.tensors = tensors
+
+    def persistent_load(self, pid: Any) -> Tensor:
+        return self.tensors[pid]
+
+
+class _CarefulUnpickler(_Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        """A class or function by name, if it is safe. Nothing is imported for it, and no module's __getattr__ runs."""
+        found: Any = sys.modules.get(module)
+        for part in name.split("."):
+            found = getattr(found, "__dict__", {}).get(part)
+        for safe in (*_OURS, *_safe):
+            if found is (safe[0] if isinstance(safe, tuple) else safe) and found is not None and module not in _NEVER:
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
+def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -> Any:
+    t = cls.__new__(cls)
+    t.array, t.tracked = values.array, tracked
+    t.__dict__.update(attributes)
+    return t
+
+
+_OURS = (
+    _made,
+    Tensor,
+    Parameter,
+    Buffer,
+    Size,
+    OrderedDict,
+    Counter,
+    defaultdict,
+    dict,
+    list,
+    tuple,
+    set,
+    frozenset,
+    int,
+    float,
+    complex,
+    str,
+    bool,
+)
+_NEVER = ("sys", "os", "posix", "nt")

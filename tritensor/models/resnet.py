@@ -1,0 +1,126 @@
+"""ResNet (He et al. 2016) with the parameter names that its published weights have; a bottleneck strides in its 3 x 3 convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tritensor import nn
+from tritensor.errors import ArgumentError
+from tritensor.nn import init
+from tritensor.tensor.core import Tensor
+
+
+class BasicBlock(nn.Module):
+    """Two 3 x 3 convolutions and what came in, added."""
+
+    expansion = 1
+
+    def __init__(self, channels: int, width: int, stride: int = 1, downsample: nn.Module | None = None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(width, width, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        straight = x if self.downsample is None else self.downsample(x)
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.bn2(self.conv2(y))
+        return self.relu(y + straight)  # type: ignore[no-any-return]
+
+
+class Bottleneck(nn.Module):
+    """1 x 1, 3 x 3 and 1 x 1 convolutions, the last four times as wide, and what came in, added."""
+
+    expansion = 4
+
+    def __init__(self, channels: int, width: int, stride: int = 1, downsample: nn.Module | None = None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.conv3 = nn.Conv2d(width, 4 * width, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(4 * width)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        straight = x if self.downsample is None else self.downsample(x)
+        y = self.relu(self.bn1(self.conv1(x)))
+        y = self.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y))
+        return self.relu(y + straight)  # type: ignore[no-any-return]
+
+
+class ResNet(nn.Module):
+    """Images (n, 3, h, w) to scores (n, num_classes).
+
+    Args:
+        block: BasicBlock or Bottleneck.
+        layers: how many blocks each of the four stages has, at least one.
+        small_images: for images of some 32 pixels: a first convolution of 3 x 3 that does not stride, and no pooling behind it.
+
+    Raises ValueError for other layers.
+    """
+
+    def __init__(
+        self, block: type[BasicBlock] | type[Bottleneck], layers: Sequence[int], num_classes: int = 1000, small_images: bool = False
+    ) -> None:
+        super().__init__()
+        if len(layers) != 4 or min(layers) < 1:
+            raise ArgumentError(f"ResNet: layers is {tuple(layers)}; give the number of blocks, at least one, of each of four stages")
+        self.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False) if small_images else nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.Identity() if small_images else nn.MaxPool2d(3, stride=2, padding=1)
+        channels = 64
+        for i, count in enumerate(layers):
+            width, stride = 64 << i, 1 if i == 0 else 2
+            self.add_module(f"layer{i + 1}", _stage(block, channels, width, count, stride))
+            channels = width * block.expansion
+        self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
+        self.fc = nn.Linear(channels, num_classes)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:  # x: (n, 3, h, w)
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))  # (n, 64, h / 4, w / 4), or of the image's size
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        return self.fc(self.avgpool(x).flatten(1))  # type: ignore[no-any-return]  # (n, num_classes)
+
+
+def _stage(block: type[BasicBlock] | type[Bottleneck], channels: int, width: int, count: int, stride: int) -> nn.Sequential:
+    wide = width * block.expansion
+    fits = None
+    if stride != 1 or channels != wide:
+        fits = nn.Sequential(nn.Conv2d(channels, wide, 1, stride=stride, bias=False), nn.BatchNorm2d(wide))
+    return nn.Sequential(block(channels, width, stride, fits), *(block(wide, width) for _ in range(count - 1)))
+
+
+def resnet18(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+    """A new ResNet-18: 11,689,512 parameters for 1,000 classes."""
+    return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, small_images)
+
+
+def resnet34(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+    """A new ResNet-34: 21,797,672 parameters for 1,000 classes."""
+    return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, small_images)
+
+
+def resnet50(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+    """A new ResNet-50: 25,557,032 parameters for 1,000 classes."""
+    return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, small_images)
+
+
+def resnet101(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+    """A new ResNet-101: 44,549,160 parameters for 1,000 classes."""
+    return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, small_images)
+
+
+def resnet152(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+    """A new ResNet-152: 60,192,808 parameters for 1,000 classes."""
+    return ResNet(Bottleneck, (3, 8, 36, 3), num_classes, small_images)

@@ -1,0 +1,97 @@
+"""VGG (Simonyan and Zisserman 2015), with and without batch normalization, with the parameter names that its published weights have."""
+
+from __future__ import annotations
+
+from tritensor import nn
+from tritensor.nn import init
+from tritensor.tensor.core import Tensor
+
+# The channels of each convolution; "M" halves the image. Keyed by the number of layers that have weights.
+PLANS: dict[int, tuple[int | str, ...]] = {
+    11: (64, "M", 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M"),
+    13: (64, 64, "M", 128, 128, "M", 256, 256, "M", 512, 512, "M", 512, 512, "M"),
+    16: (64, 64, "M", 128, 128, "M", 256, 256, 256, "M", 512, 512, 512, "M", 512, 512, 512, "M"),
+    19: (64, 64, "M", 128, 128, "M", 256, 256, 256, 256, "M", 512, 512, 512, 512, "M", 512, 512, 512, 512, "M"),
+}
+
+
+class VGG(nn.Module):
+    """Images (n, 3, h, w), h and w at least 32, to scores (n, num_classes). With 16 layers 138,357,544 parameters for 1,000 classes."""
+
+    def __init__(self, layers: int = 16, num_classes: int = 1000, batch_norm: bool = False, dropout: float = 0.5) -> None:
+        super().__init__()
+        if layers not in PLANS:
+            raise ValueError(f"VGG: there is no VGG of {layers} layers; give one of {', '.join(map(str, PLANS))}")
+        self.features = nn.Sequential(*_features(PLANS[layers], batch_norm))
+        self.avgpool = nn.AdaptiveAvgPool2d((7, 7))
+        self.classifier = nn.Sequential(
+            nn.Linear(512 * 7 * 7, 4096), nn.ReLU(True), nn.Dropout(dropout),
+            nn.Linear(4096, 4096), nn.ReLU(True), nn.Dropout(dropout),
+            nn.Linear(4096, num_classes),
+        )  # fmt: skip
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+                init.zeros_(module.bias)
+            elif isinstance(module, nn.Linear):
+                init.normal_(module.weight, 0, 0.01)
+                init.zeros_(module.bias)
+
+    def forward(self, x: Tensor) -> Tensor:  # x: (n, 3, h, w)
+        x = self.avgpool(self.features(x))  # (n, 512, 7, 7)
+        return self.classifier(x.flatten(1))  # type: ignore[no-any-return]  # (n, num_classes)
+
+
+def _features(plan: tuple[int | str, ...], batch_norm: bool) -> list[nn.Module]:
+    found: list[nn.Module] = []
+    channels = 3
+    for wide in plan:
+        if isinstance(wide, str):
+            found.append(nn.MaxPool2d(2, 2))
+            continue
+        found.append(nn.Conv2d(channels, wide, 3, padding=1))
+        if batch_norm:
+            found.append(nn.BatchNorm2d(wide))
+        found.append(nn.ReLU(inplace=True))
+        channels = wide
+    return found
+
+
+def vgg11(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 11 layers: 132,863,336 parameters."""
+    return VGG(11, num_classes, dropout=dropout)
+
+
+def vgg11_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 11 layers with batch normalization: 132,868,840 parameters."""
+    return VGG(11, num_classes, True, dropout)
+
+
+def vgg13(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 13 layers: 133,047,848 parameters."""
+    return VGG(13, num_classes, dropout=dropout)
+
+
+def vgg13_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 13 layers with batch normalization: 133,053,736 parameters."""
+    return VGG(13, num_classes, True, dropout)
+
+
+def vgg16(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 16 layers: 138,357,544 parameters."""
+    return VGG(16, num_classes, dropout=dropout)
+
+
+def vgg16_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 16 layers with batch normalization: 138,365,992 parameters."""
+    return VGG(16, num_classes, True, dropout)
+
+
+def vgg19(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 19 layers: 143,667,240 parameters."""
+    return VGG(19, num_classes, dropout=dropout)
+
+
+def vgg19_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+    """A new VGG of 19 layers with batch normalization: 143,678,248 parameters."""
+    return VGG(19, num_classes, True, dropout)

@@ -1,0 +1,1 @@
+"""What torch.autograd has beside what stands in tritensor/autograd: names of older scripts."""

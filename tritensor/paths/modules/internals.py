@@ -1,0 +1,58 @@
+"""torch._C: of PyTorch's compiled half, the names that published programs reach for; torch.fx.wrap; what torch.hub shows of file names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import IO, Any
+from urllib.parse import urlparse as urlparse
+
+from tritensor.device import device as device
+from tritensor.errors import LinAlgError as _LinAlgError  # noqa: F401
+from tritensor.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
+from tritensor.io.objects import add_safe_globals as add_safe_globals
+from tritensor.io.objects import clear_safe_globals as clear_safe_globals
+from tritensor.io.objects import get_safe_globals as get_safe_globals
+from tritensor.io.objects import safe_globals as safe_globals
+from tritensor.random import Generator as Generator
+
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # torch.hub: the hash in a weight file's name, resnet18-f37072fd.pth
+
+
+CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
+FILE_LIKE = str | os.PathLike[str] | IO[bytes]  # torch.serialization: what hints call the arguments of save and load
+MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """torch.fx.wrap: a function that a tracer leaves whole; nothing is traced, so it comes back as it is."""
+    if not isinstance(fn_or_name, str) and not callable(fn_or_name):
+        raise RuntimeError(f"fx.wrap: {fn_or_name!r} is no function and no function's name")
+    return fn_or_name
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def _log_api_usage_once(*_: Any) -> None:
+    """Nothing is reported to anybody."""
+
+
+def _switch(name: str) -> Callable[[bool], bool]:
+    def switch(value: bool) -> bool:
+        """A switch of PyTorch's compiler, of which there is none here: says what it was."""
+        before = _switches.get(name, False)
+        _switches[name] = bool(value)
+        return before
+
+    switch.__name__ = switch.__qualname__ = name
+    return switch
+
+
+_switches: dict[str, bool] = {}
+for _name in ("profiling_mode", "profiling_executor", "texpr_fuser_enabled", "nvfuser_enabled"):
+    globals()[f"_jit_set_{_name}"] = _switch(f"_jit_set_{_name}")
+for _name in ("fuse_on_cpu", "fuse_on_gpu"):
+    globals()[f"_jit_override_can_{_name}"] = _switch(f"_jit_override_can_{_name}")

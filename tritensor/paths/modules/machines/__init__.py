@@ -1,0 +1,1 @@
+"""PyTorch's modules of kinds of devices."""

@@ -1,0 +1,1 @@
+"""What lies below torch.nn under other paths than here."""

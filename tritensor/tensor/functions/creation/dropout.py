@@ -1,0 +1,132 @@
+"""Dropout of single elements and of whole channels, plain and in the form that keeps mean and variance."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tritensor import random as generators
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import next_sequence
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.layers import entries, running
+from tritensor.random import Generator
+from tritensor.table import ops
+from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import function
+
+_LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
+
+
+def _kept(p: float, train: bool, name: str) -> bool:
+    """Whether nothing is dropped; ArgumentError for a p that is no probability."""
+    if not 0.0 <= p <= 1.0:
+        raise ArgumentError(f"{name}: dropout probability has to be between 0 and 1, but got {p}; give such a p")
+    return not train or p == 0
+
+
+def _place(count: int, generator: Generator | None = None) -> tuple[int, int]:
+    source = generators.default_generator if generator is None else generator
+    return source.draw(generators.blocks_used(count, 32))
+
+
+def _drawn(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
+    """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
+    seed, offset = _place(x.array.size, generator)
+    return ops.dropout(entries.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
+
+
+def _noise(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """0 with probability p, else 1 / (1 - p)."""
+    return _drawn(ops.full(shape=shape, value=1, dtype=x.array.dtype, device=x.device), p)
+
+
+def _of_channels(x: Tensor, name: str) -> tuple[int, ...]:
+    """One number for each channel of each sample."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: input {tuple(x.shape)} has {x.ndim} dimensions; give (batch, channels, ...)")
+    return (*x.array.shape[:2], *[1] * (x.ndim - 2))
+
+
+@function(method=False)
+def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generator | None = None) -> Tensor:
+    """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
+    if _kept(p, train, "dropout"):
+        return x
+    return _drawn(x, p, generator)
+
+
+@function(method=False)
+def feature_dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    """dropout of whole channels of x (batch, channels, ...)."""
+    if _kept(p, train, "feature_dropout") or x.array.size == 0:
+        return x
+    return ops.mul(x, _noise(x, _of_channels(x, "feature_dropout"), p))
+
+
+def _alpha(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Dropped elements take selu's lowest value; a line through the rest keeps mean 0 and variance 1."""
+    if p == 1:
+        return ops.mul(x, 0.0)
+    a = 1.0 / math.sqrt((_LOW * _LOW * p + 1.0) * (1.0 - p))
+    kept = ops.ne(_noise(x, shape, p), 0)
+    slope = ops.where(kept, ops.full(shape=(), value=a, dtype=x.array.dtype, device=x.device), 0.0)
+    return ops.add(ops.mul(x, slope), ops.add(ops.mul(slope, _LOW), _LOW * a * (p - 1.0)))
+
+
+@function(method=False)
+def alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    """Dropout that keeps mean 0 and variance 1: what is dropped becomes selu's lowest value (Klambauer et al. 2017)."""
+    return x if _kept(p, train, "alpha_dropout") or x.array.size == 0 else _alpha(x, tuple(x.array.shape), p)
+
+
+@function(method=False)
+def feature_alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
+    """alpha_dropout of whole channels of x (batch, channels, ...)."""
+    if _kept(p, train, "feature_alpha_dropout") or x.array.size == 0:
+        return x
+    return _alpha(x, _of_channels(x, "feature_alpha_dropout"), p)
+
+
+@function(method=False)
+def dropout_(x: Tensor, p: float, train: bool) -> Tensor:
+    """dropout written over x; x untouched when not training or p is 0."""
+    since = next_sequence() if state.enabled else None
+    y = dropout(x, p, train)
+    return x if y is x else overwrite(x, y, "dropout_", since)
+
+
+@function(method=False)
+def feature_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
+    """feature_dropout written over x; x untouched when not training or p is 0."""
+    since = next_sequence() if state.enabled else None
+    y = feature_dropout(x, p, train)
+    return x if y is x else overwrite(x, y, "feature_dropout_", since)
+
+
+@function(method=False)
+def alpha_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
+    """alpha_dropout written over x; x untouched when not training or p is 0."""
+    since = next_sequence() if state.enabled else None
+    y = alpha_dropout(x, p, train)
+    return x if y is x else overwrite(x, y, "alpha_dropout_", since)
+
+
+@function(method=False)
+def feature_alpha_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
+    """feature_alpha_dropout written over x; x untouched when not training or p is 0."""
+    since = next_sequence() if state.enabled else None
+    y = feature_alpha_dropout(x, p, train)
+    return x if y is x else overwrite(x, y, "feature_alpha_dropout_", since)
+
+
+@function(method=False)
+def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """(dropout's result, whether each element was kept); all are kept when `train` is False. x is floating."""
+    _kept(p, True, "native_dropout")
+    if train is False:
+        return ops.copy(x), ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(bool), device=x.device)
+    scaled = _noise(x, tuple(x.shape), p)
+    return ops.mul(x, scaled), ops.ne(scaled, 0)

@@ -1,0 +1,134 @@
+"""Draws from the gamma and the Dirichlet distribution with gradients by implicit differentiation.
+
+Drawn on the host in float64, by Philox numbers, so that they are the same on every device: Marsaglia and Tsang's method ("A simple method for
+generating gamma variables", 2000). Below concentration 1 the number is that of concentration + 1 times u^(1 / concentration).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import random as generators
+from tritensor.array import from_host, to_host
+from tritensor.autograd.function import Function
+from tritensor.device import cpu
+from tritensor.errors import ArgumentError, DTypeError, GradError
+from tritensor.random import Generator
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+
+RUN = 16384  # numbers drawn at a time, in the cache
+_DOUBLE = np.dtype(np.float64)
+
+
+def _words(n: int, generator: Generator | None) -> dict[str, Any]:
+    """Where n float64 numbers stand in the stream."""
+    seed, offset = (generators.default_generator if generator is None else generator).draw(generators.blocks_used(n, 64))
+    return {"shape": (n,), "seed": seed, "offset": offset, "dtype": _DOUBLE, "device": cpu}
+
+
+def _uniforms(n: int, generator: Generator | None) -> np.ndarray:
+    return to_host(ops.rand(**_words(n, generator)).array)
+
+
+def _normals(n: int, generator: Generator | None) -> np.ndarray:
+    return to_host(ops.randn(**_words(n, generator)).array)
+
+
+def _log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
+    """Logarithms of gamma numbers, which do not underflow where concentrations are small."""
+    d = np.where(a < 1, a + 1, a) - 1 / 3
+    c = 1 / np.sqrt(9 * d)
+    found, open_ = np.zeros(a.size), np.arange(a.size)
+    while open_.size:
+        z, u = _normals(open_.size, generator), 1 - _uniforms(open_.size, generator)
+        dd = d[open_]
+        with np.errstate(invalid="ignore"):
+            log_v = 3 * np.log1p(c[open_] * z)  # NaN, and so refused, where 1 + c z < 0
+            fine = np.log(u) < 0.5 * z * z + dd * (1 - np.exp(log_v) + log_v)
+        found[open_[fine]] = np.log(dd[fine]) + log_v[fine]
+        open_ = open_[~fine]
+    small = np.flatnonzero(a < 1)
+    found[small] += np.log(1 - _uniforms(small.size, generator)) / a[small]
+    return found
+
+
+def _drawn(name: str, alpha: Tensor, generator: Generator | None) -> np.ndarray:
+    """Logarithms of gamma numbers of alpha's shape. Raises DTypeError for types that are not floating, ValueError for what is not positive."""
+    if alpha.dtype.kind != "float":
+        raise DTypeError(f"{name}: the concentration is {alpha.dtype.name}; give a floating type")
+    a = to_host(alpha.array).astype(np.float64).reshape(-1)
+    if not (a > 0).all():
+        raise ArgumentError(f"{name}: concentrations must be above 0; the least is {a.min()}")
+    found = np.empty(a.size)
+    for first in range(0, a.size, RUN):
+        found[first : first + RUN] = _log_gammas(a[first : first + RUN], generator)
+    return found.reshape(alpha.array.shape)
+
+
+def _placed(values: np.ndarray, like: Tensor) -> Tensor:
+    return new_tensor(from_host(values.astype(like.array.dtype), like.device))
+
+
+class Slope(Function):
+    """How draws move with their concentrations, by one of the ops of that. It has no derivative: asking for one raises, here and in PyTorch."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, *tensors: Tensor) -> Tensor:  # type: ignore[override]
+        return getattr(ops, name)(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        raise GradError(
+            "backward: the gradient through draws of gamma or Dirichlet numbers has no gradient of its own; use log_prob of the draws for a second one"
+        )
+
+
+class StandardGamma(Function):
+    """Gamma numbers of rate 1 as a function of their concentration."""
+
+    @staticmethod
+    def forward(ctx: Any, alpha: Tensor, generator: Generator | None) -> Tensor:  # type: ignore[override]
+        drawn = _placed(np.exp(_drawn("standard_gamma", alpha, generator)), alpha)
+        ctx.save_for_backward(alpha, drawn)
+        return drawn
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        return g * Slope.apply("standard_gamma_grad", *ctx.saved_tensors), None
+
+
+class SampledDirichlet(Function):
+    """Dirichlet vectors as a function of their concentrations."""
+
+    @staticmethod
+    def forward(ctx: Any, alpha: Tensor, generator: Generator | None) -> Tensor:  # type: ignore[override]
+        logs = _drawn("sample_dirichlet", alpha, generator)
+        parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
+        drawn = _placed(parts / parts.sum(-1, keepdims=True), alpha)
+        ctx.save_for_backward(alpha, drawn)
+        return drawn
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
+        alpha, x = ctx.saved_tensors
+        slope = Slope.apply("dirichlet_grad", x, alpha, alpha.sum(-1, keepdim=True))
+        return slope * (g - (g * x).sum(-1, keepdim=True)), None
+
+
+def standard_gamma(alpha: Tensor, generator: Generator | None = None) -> Tensor:
+    """A gamma number of rate 1 for each concentration in alpha, of alpha's type; differentiable once. Waits for the device.
+
+    Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
+    """
+    return StandardGamma.apply(alpha, generator)  # type: ignore[no-any-return]
+
+
+def sample_dirichlet(alpha: Tensor, generator: Generator | None = None) -> Tensor:
+    """A point of the simplex for each vector of concentrations along alpha's last dimension; differentiable once. Waits for the device.
+
+    Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
+    """
+    return SampledDirichlet.apply(alpha, generator)  # type: ignore[no-any-return]

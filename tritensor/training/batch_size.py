@@ -1,0 +1,252 @@
+"""find_batch_size: the largest batch that a training step has memory for, found by trying."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tritensor import cuda
+from tritensor.autograd.modes import no_grad
+from tritensor.cuda.memory.report import size as in_words
+from tritensor.data.collate import default_collate
+from tritensor.data.dataset import samples_of
+from tritensor.data.loader import DataLoader
+from tritensor.device import as_device
+from tritensor.errors import ArgumentError, OutOfMemoryError
+from tritensor.nn import Module
+from tritensor.optim import Optimizer
+from tritensor.tensor.core import Tensor
+from tritensor.training import generators
+from tritensor.training.batches import kind_of
+from tritensor.training.trainer import Trainer
+from tritensor.utils.pytree import tree_map_only
+
+_STEPS = 2  # of a trial: in the second the optimizer's state is there from the beginning
+
+
+class Trial(NamedTuple):
+    """One batch size: what a step of it took, and why it is too large, or nothing."""
+
+    batch_size: int
+    memory: int
+    seconds: float
+    refusal: str
+
+    def __str__(self) -> str:
+        took = f"{in_words(self.memory)}, {self.seconds:.3f} s" if self.memory else "unknown"
+        return f"a batch of {self.batch_size} {self.refusal or f'fits: {took} a step'}"
+
+
+def find_batch_size(
+    step: Trainer | Callable[[int], Any],
+    data: Any = None,
+    *,
+    model: Module | None = None,
+    optimizer: Optimizer | None = None,
+    start: int = 2,
+    limit: int | None = None,
+    memory: int | None = None,
+    seconds: float | None = None,
+    device: Any = None,
+    quiet: bool = False,
+) -> int:
+    """The largest number of samples that a training step has room for: doubled until memory runs out, then bisected.
+
+    Args:
+        step: a Trainer, whose steps are tried without its callbacks and its scheduler; or a function of a batch size that takes one step of it.
+        data: with a Trainer: the dataset, or a DataLoader, that batches are made of (its first samples, over again where there are too few).
+        model, optimizer: with a function: what it changes, to be put back.
+        start: the first and least size: 2, of which batch norm can take a variance.
+        limit: the largest size to try; with a Trainer, the dataset's length where not given.
+        memory: bytes that a step may allocate. None on a GPU: until it has no more; on the CPU: half of what the system has free,
+            because Linux stops a process rather than refuse it memory.
+        seconds: the longest that a step may take.
+        device: with a function, where it computes; the model's device, or else the GPU where there is one.
+        quiet: do not write a line for each trial to stderr.
+
+    Afterwards parameters, buffers, gradients, the optimizer's state, the modules' modes and the random generators are what they were; memory is
+    freed between trials. On the CPU what is counted are arrays and Python's objects, by tracemalloc, which slows a trial down but not its timing.
+
+    Raises:
+        OutOfMemoryError: not even a batch of `start` fits; says why.
+        ValueError: sizes below 1, a Trainer without data or with an empty one.
+        TypeError: `step` is neither a Trainer nor a function.
+    """
+    for name, given in {"start": start, "limit": limit}.items():
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+            raise ArgumentError(f"find_batch_size: {name} is {given!r}; give an integer of at least 1")
+    for name, bound in {"memory": memory, "seconds": seconds}.items():
+        if bound is not None and (not isinstance(bound, int | float) or not bound > 0):
+            raise ArgumentError(f"find_batch_size: {name} is {bound!r}; give a number above 0, or None")
+    if isinstance(step, Trainer):
+        model, optimizer, device, data = step.model, step.optimizer, step.device, _Samples(data)
+        limit = len(data.dataset) if limit is None else limit
+        take = _steps_of(step, data)
+    elif callable(step):
+        take = step
+    else:
+        raise TypeError(
+            f"find_batch_size: step is {kind_of(step)}; give a Trainer, or a function of a batch size that takes a training step"
+        )
+    if device is None:
+        device = next((p.device for p in model.parameters()), None) if model is not None else "cuda" if cuda.is_available() else "cpu"
+    device = as_device(device)
+    if memory is None and device.type == "cpu":
+        memory = _free_memory() // 2
+    before = _Before(model, optimizer)
+    tried: list[Trial] = []
+
+    def fits(size: int) -> bool:
+        refused = None
+        before.lend()
+        try:
+            tried.append(_try(take, size, device, memory, seconds))
+        except MemoryError:
+            refused = "runs out of memory"
+        finally:  # here the traceback is gone, and with it what its frames held
+            before.put_back()
+            gc.collect()
+            if device.type == "cuda":
+                cuda.empty_cache()
+        if refused is not None:
+            tried.append(Trial(size, 0, 0.0, refused))
+        if not quiet:
+            print(f"find_batch_size: {tried[-1]}", file=sys.stderr, flush=True)
+        return not tried[-1].refusal
+
+    if not fits(start if limit is None else min(start, limit)):
+        raise OutOfMemoryError(
+            f"find_batch_size: not even {tried[0]}; give a smaller start, more memory or seconds, or make the model smaller"
+        )
+    return _search(fits, tried[0].batch_size, limit)
+
+
+def _search(fits: Callable[[int], bool], low: int, limit: int | None) -> int:
+    """The largest size that fits, from one on that does."""
+    while low != limit:
+        high = 2 * low if limit is None else min(2 * low, limit)
+        if not fits(high):
+            break
+        low = high
+    else:
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _try(take: Callable[[int], Any], size: int, device: Any, memory: int | None, seconds: float | None) -> Trial:
+    """Some steps of a size, measured."""
+    on_gpu = device.type == "cuda"
+    traced = on_gpu or tracemalloc.is_tracing()
+    if on_gpu:
+        cuda.reset_peak_memory_stats(device)
+    elif traced:
+        tracemalloc.reset_peak()
+    else:
+        tracemalloc.start()
+    try:
+        begun = 0 if on_gpu else tracemalloc.get_traced_memory()[0]
+        for _ in range(_STEPS):
+            take(size)
+        if on_gpu:
+            cuda.synchronize(device)
+        used = cuda.max_memory_allocated(device) if on_gpu else tracemalloc.get_traced_memory()[1] - begun
+    finally:
+        if not traced:
+            tracemalloc.stop()
+    if memory is not None and used > memory:
+        return Trial(size, used, 0.0, f"needs {in_words(used)}, allowed are {in_words(memory)}")
+    start = time.perf_counter()
+    take(size)
+    if on_gpu:
+        cuda.synchronize(device)
+    took = time.perf_counter() - start
+    slow = seconds is not None and took > seconds
+    return Trial(size, used, took, f"takes {took:.3f} s, allowed are {seconds} s" if slow else "")
+
+
+def _steps_of(trainer: Trainer, samples: _Samples) -> Callable[[int], Any]:
+    """Steps of a trainer that leave its counts, its scaler and its callbacks alone."""
+
+    def take(size: int) -> None:
+        other = copy.copy(trainer)
+        other.callbacks, other.scheduler, other.scaler = [], None, copy.deepcopy(trainer.scaler)
+        other.rehearse(samples.batch(size))
+
+    return take
+
+
+class _Samples:
+    """A dataset, or a loader's, as batches of any size."""
+
+    def __init__(self, data: Any) -> None:
+        self.dataset = data.dataset if isinstance(data, DataLoader) else data
+        self.collate = data.collate_fn if isinstance(data, DataLoader) else default_collate
+        if not hasattr(self.dataset, "__getitem__") or not hasattr(self.dataset, "__len__") or not len(self.dataset):
+            raise ArgumentError(
+                f"find_batch_size: data is {kind_of(data)}, of which no batch can be made; give a dataset with samples, or a DataLoader of one"
+            )
+
+    def batch(self, size: int) -> Any:
+        """The first samples, over again where there are too few."""
+        return self.collate(samples_of(self.dataset, [i % len(self.dataset) for i in range(size)]))
+
+
+class _Before:
+    """What a step changes, as it was."""
+
+    def __init__(self, model: Module | None, optimizer: Optimizer | None) -> None:
+        groups = [] if optimizer is None else optimizer.param_groups
+        tensors = [p for g in groups for p in g["params"]]
+        if model is not None:
+            tensors += [*model.parameters(), *model.buffers()]
+        self.tensors = list({id(t): t for t in tensors}.values())
+        self.values = [t.detach().cpu().clone() for t in self.tensors]  # on the host, where they take no room from the trials
+        self.grads = [t.grad if t.is_leaf else None for t in self.tensors]
+        self.modes = [] if model is None else [(m, m.training) for m in model.modules()]
+        self.optimizer = optimizer
+        self.state = None if optimizer is None else optimizer.state
+        self.settings = [dict(g) for g in groups]
+        self.rates = [copy.deepcopy(g["lr"]) if isinstance(g.get("lr"), Tensor) else None for g in groups]
+        self.steps = 0 if optimizer is None else optimizer._steps
+        self.generators = generators.state()
+
+    def lend(self) -> None:
+        """No gradients, and a copy of the optimizer's state to write to."""
+        for t in self.tensors:
+            t.grad = None
+        if self.optimizer is not None and self.state is not None:
+            self.optimizer.state = copy.copy(self.state)
+            for p, entries in self.state.items():
+                self.optimizer.state[p] = tree_map_only(Tensor, lambda x: x.detach().clone(), entries)
+
+    def put_back(self) -> None:
+        """All of it as it was."""
+        with no_grad():
+            for tensor, value, grad in zip(self.tensors, self.values, self.grads, strict=True):
+                tensor.copy_(value)
+                tensor.grad = grad
+            for module, mode in self.modes:
+                module.training = mode
+            if self.optimizer is not None and self.state is not None:
+                for group, settings, rate in zip(self.optimizer.param_groups, self.settings, self.rates, strict=True):
+                    group.clear()
+                    group.update(settings)
+                    if rate is not None:
+                        group["lr"].copy_(rate)
+                self.optimizer.state, self.optimizer._steps = self.state, self.steps
+        generators.set_state(self.generators)
+
+
+def _free_memory() -> int:
+    """Bytes that the system could give without swapping."""
+    with open("/proc/meminfo") as file:
+        numbers = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    return numbers["MemAvailable"] * 1024

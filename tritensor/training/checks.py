@@ -1,0 +1,149 @@
+"""What a trainer refuses: settings that make no sense, loaders that cannot be gone through twice, losses, checkpoints of another training."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tritensor.errors import ArgumentError, CheckpointError, GradError, ShapeError
+from tritensor.io import load
+from tritensor.nn import Module
+from tritensor.optim import Optimizer
+from tritensor.tensor.core import Tensor
+from tritensor.training.batches import kind_of
+from tritensor.training.callbacks import Callback
+
+_STATE = {"model", "optimizer", "kinds", "callbacks", "generators", "run", "batches", "accumulate", "losses"}  # what every checkpoint has
+
+
+def check_settings(model: Any, optimizer: Any, loss: Any, step: Any, interval: str, callbacks: Sequence[Any]) -> None:
+    """Refuse a model, an optimizer or callbacks that are none, and an optimizer that has nothing to do with the model."""
+    if not isinstance(model, Module):
+        raise TypeError(f"Trainer: model is {kind_of(model)}; give a tritensor.nn.Module")
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"Trainer: optimizer is {kind_of(optimizer)}; give one such as tritensor.optim.AdamW(model.parameters())")
+    if (loss is None) == (step is None):
+        both = "neither loss nor step" if loss is None else "both loss and step"
+        raise ArgumentError(f"Trainer: {both} given; give loss=(outputs, targets) -> number, or step=(model, batch) -> loss")
+    for name, function in (("loss", loss), ("step", step)):
+        if function is not None and not callable(function):
+            raise TypeError(f"Trainer: {name} is {kind_of(function)}; give a function")
+    own = {id(p) for p in model.parameters()}
+    given = [p for group in optimizer.param_groups for p in group["params"]]
+    if not any(id(p) in own for p in given):
+        raise ArgumentError(
+            f"Trainer: none of the optimizer's {len(given)} parameters is one of the model's; make it of model.parameters() of this very model"
+        )
+    if not any(p.requires_grad for p in given):
+        raise GradError(
+            f"Trainer: none of the optimizer's {len(given)} parameters requires a gradient; call requires_grad_() of those to be trained"
+        )
+    if interval not in ("epoch", "step"):
+        raise ArgumentError(f"Trainer: scheduler_interval is {interval!r}; give 'epoch' or 'step'")
+    for callback in callbacks:
+        if not isinstance(callback, Callback):
+            is_class = isinstance(callback, type) and issubclass(callback, Callback)
+            mend = f"make one: {callback.__name__}()" if is_class else "give instances of subclasses of tritensor.training.Callback"
+            raise TypeError(f"Trainer: callbacks has {kind_of(callback)}; {mend}")
+
+
+def check_counts(counts: Mapping[str, Any], bounds: Mapping[str, Any]) -> None:
+    """Refuse counts below 1, bounds that are not above 0, and a run without an end."""
+    for name, given in counts.items():
+        if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+            raise ArgumentError(f"Trainer: {name} is {given!r}; give an integer of at least 1")
+    for name, given in bounds.items():
+        if given is not None and (not isinstance(given, int | float) or not given > 0):
+            raise ArgumentError(f"Trainer: {name} is {given!r}; give a number above 0, or None")
+    if counts["epochs"] is None and counts["steps"] is None:
+        raise ArgumentError("Trainer: neither epochs nor steps says where training ends; give one, or both")
+
+
+def check_loader(name: str, loader: Any) -> Any:
+    """The loader, where it can be gone through once an epoch."""
+    if isinstance(loader, Iterator):
+        raise TypeError(f"Trainer.fit: {name} is {kind_of(loader)}, which is used up after one epoch; give a DataLoader or a list")
+    if loader is not None and not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
+        raise TypeError(f"Trainer.fit: {name} is {kind_of(loader)}; give a DataLoader, or anything else that batches can be iterated of")
+    if loader is None and name == "train_loader":
+        raise TypeError("Trainer.fit: train_loader is None; give a DataLoader, or a list of batches")
+    return loader
+
+
+def check_loss(loss: Any, at: str) -> None:
+    """Refuse a loss that is no tensor of one number, or that no gradient can be had of."""
+    if not isinstance(loss, Tensor):
+        raise TypeError(f"Trainer.fit: {at} the loss is {kind_of(loss)}; give a tensor of one number, or from step a pair (loss, outputs)")
+    if loss.numel() != 1:
+        raise ShapeError(f"Trainer.fit: {at} the loss is {tuple(loss.shape)}, not one number; reduce it: loss.mean()")
+    if not loss.requires_grad:
+        raise GradError(
+            f"Trainer.fit: {at} the loss does not depend on a parameter that requires a gradient; "
+            "leave out detach(), item() and no_grad() on the way to it"
+        )
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """What a checkpoint holds. Raises CheckpointError for a file that a trainer has not written."""
+    found = load(path)
+    if not isinstance(found, dict) or not found.keys() >= _STATE:
+        raise CheckpointError(
+            f"Trainer.fit: {path} is no checkpoint of a Trainer; give one, or load its tensors with model.load_state_dict"
+        )
+    return found
+
+
+def check_state(
+    state: Mapping[str, Any], model: Module, kept: Mapping[str, Any], callbacks: Sequence[Callback], batches: int | None, accumulate: int
+) -> None:
+    """Refuse a checkpoint of another model, optimizer, scheduler, scaler or loader, or with the state of a callback that is not here."""
+    if said := _other_model(model, state["model"]):
+        raise CheckpointError(
+            f"Trainer.fit: the checkpoint is of another model: {said}; give the model that it was saved with, or resume=False"
+        )
+    mine = {name: type(part).__name__ for name, part in kept.items()}
+    for name in sorted(mine.keys() | state["kinds"].keys()):
+        saved, here = state["kinds"].get(name), mine.get(name)
+        if saved != here:
+            raise CheckpointError(f"Trainer.fit: {name} is {here} here and {saved} in the checkpoint; give the same one, or resume=False")
+    counts = {"batches an epoch": (state["batches"], batches), "batches a step (accumulate)": (state["accumulate"], accumulate)}
+    for words, (before, now) in counts.items():
+        if before != now:
+            _refuse_other_count(words, before, now, state["run"]["epoch"], state["run"]["batch_index"])
+    present = [type(c).__name__ for c in callbacks]
+    for name, own in state["callbacks"]:
+        if name in present:
+            present.remove(name)
+        elif own:
+            raise CheckpointError(
+                f"Trainer.fit: the checkpoint has the state of callback {name}, which is not here; give callbacks=[{name}(...)]"
+            )
+
+
+def _refuse_other_count(words: str, before: int | None, now: int | None, epoch: int, batch: int) -> None:
+    """Refuse other batches in the middle of an epoch; between two, where training can go on with them, tell."""
+    said = f"Trainer.fit: the checkpoint is of batch {batch} of epoch {epoch}, with {before} {words}, and here there are {now}"
+    if batch:
+        raise CheckpointError(f"{said}; give the same data, batch size and accumulate, or a checkpoint of an epoch's end")
+    warnings.warn(f"{said}; the losses will not be those of one run", stacklevel=5)
+
+
+def _other_model(model: Module, saved: Mapping[str, Any]) -> str:
+    """What differs between a model and a saved state, or nothing."""
+    mine = model.state_dict()
+    shapes = [
+        f"{n} is {tuple(mine[n].shape)} here and {tuple(saved[n].shape)} there"
+        for n in mine
+        if n in saved and hasattr(mine[n], "shape") and hasattr(saved[n], "shape") and tuple(mine[n].shape) != tuple(saved[n].shape)
+    ]
+    found = []
+    for words, names in (("it lacks", mine.keys() - saved.keys()), ("it has besides", saved.keys() - mine.keys())):
+        if names:
+            found.append(f"{words} {_few(sorted(names))}")
+    return "; ".join([*found, _few(shapes)] if shapes else found)
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

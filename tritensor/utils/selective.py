@@ -1,0 +1,240 @@
+"""Selective checkpointing: of a checkpointed function the results of chosen ops are kept, and only the others are computed again."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from tritensor.autograd.node import version_of
+from tritensor.call_site import wrapper
+from tritensor.dispatch.road import apply
+from tritensor.errors import GradError
+from tritensor.table import Op, Ops, ops, registry
+from tritensor.tensor.core import Tensor
+from tritensor.utils.aten import Overload, Packet
+
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of an op's result: kept, or computed again. MUST and PREFER are the same here; what is to be offloaded is kept where it is."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+    MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told beside the op: `op_output`, what the op gave; `is_recompute` is False always, as a policy is asked in the first run alone."""
+
+    def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
+        self.is_recompute, self.op_output = is_recompute, op_output
+
+
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
+_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution", "layer_norm": "native_layer_norm", "softmax": "_softmax",
+          "log_softmax": "_log_softmax", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm", "dropout": "native_dropout"}  # fmt: skip
+_OTHERWISE = (
+    "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed between forward "
+    "and backward."
+)
+_RECOMPUTED = object()
+_CONSUMED = object()
+
+
+def name_of(op: Op, args: tuple[Any, ...]) -> Overload:
+    """PyTorch's name of an op of the table: matrix products have one for each number of dimensions."""
+    name = op.name
+    if name == "linear":
+        name = "mm" if len(args) < 3 or args[2] is None else "addmm"
+    elif name == "matmul":
+        a, b = (len(x.array.shape) for x in args[:2])
+        name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")
+    return Overload(_NAMES.get(name, name))
+
+
+class _Kept:
+    """The arrays of an op's results, and the tensors' write counters, to see whether somebody wrote over them since."""
+
+    def __init__(self, result: Any, out: Any) -> None:
+        self.result = result
+        self.versions = [(version_of(t), t._version) for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor)]
+
+    def taken(self, name: Overload, mutated: bool) -> Any:
+        if not mutated and any(v.value != seen for v, seen in self.versions):
+            raise RuntimeError(
+                f"Tensor cached during selective activation checkpoint has been mutated: the result of {name} was written in place; clone() it first, or give "
+                "allow_cache_entry_mutation=True"
+            )
+        return self.result
+
+
+def _run_as(op: Op, compute: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op on its road, with another computation."""
+    return apply(dataclasses.replace(op, reference=compute, host=compute), *args, **kwargs)
+
+
+class _Mode:
+    """Sees every op that runs in this thread while it is entered."""
+
+    def __init__(self, storage: dict[Overload, dict[int, Any]]) -> None:
+        self.storage = storage
+        self.counts: defaultdict[Overload, int] = defaultdict(int)
+        self.before: Any = None
+
+    def __enter__(self) -> _Mode:
+        self.counts.clear()
+        self.before = _now.mode
+        _watch(1)
+        _now.mode = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _now.mode = self.before
+        _watch(-1)
+
+    def numbered(self, op: Op, args: tuple[Any, ...]) -> tuple[Overload, int]:
+        name = name_of(op, args)
+        self.counts[name] += 1
+        return name, self.counts[name] - 1
+
+    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+
+class _Caching(_Mode):
+    """The first run: asks the policy of each op and keeps what it wants kept."""
+
+    def __init__(self, policy: Callable[..., Any], storage: dict[Overload, dict[int, Any]]) -> None:
+        super().__init__(storage)
+        self.policy = policy
+
+    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found: list[Any] = []
+
+        def compute(*arrays: Any, **attrs: Any) -> Any:
+            on_host = op.host is None and not any(hasattr(a, "storage") for a in arrays)
+            found[:] = [(op.reference if on_host else op.host or op.forward)(*arrays, **attrs)]  # type: ignore[misc]
+            return found[0]
+
+        name, index = self.numbered(op, args)
+        out = _run_as(op, compute, args, kwargs)
+        wanted = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), name, *args, **kwargs)
+        if isinstance(wanted, bool):
+            wanted = CheckpointPolicy.MUST_SAVE if wanted else CheckpointPolicy.PREFER_RECOMPUTE
+        self.storage[name][index] = _Kept(found[0], out) if wanted in _SAVED and found else _RECOMPUTED
+        return out
+
+
+class _Cached(_Mode):
+    """The second run: what was kept is taken, and leaves in the graph what the op itself would have left."""
+
+    def __init__(self, storage: dict[Overload, dict[int, Any]], mutated: bool) -> None:
+        super().__init__(storage)
+        self.mutated = mutated
+
+    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name, index = self.numbered(op, args)
+        entry = self.storage.get(name, {}).get(index)
+        if entry is None:
+            raise RuntimeError(f"{name} invocation index {index} encountered during backward but not found in storage. {_OTHERWISE}")
+        if entry is _CONSUMED:
+            raise GradError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation checkpoint."
+            )
+        if entry is _RECOMPUTED:
+            return call(*args, **kwargs)
+        self.storage[name][index] = _CONSUMED
+        kept = entry.taken(name, self.mutated)
+        return _run_as(op, lambda *arrays, **attrs: kept, args, kwargs)
+
+
+class _Now(threading.local):
+    mode: _Mode | None = None
+
+
+_now = _Now()
+_lock = threading.Lock()
+_watching = 0
+
+
+def _watched(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of `ops` that a mode sees. Views, writes and what makes numbers of nothing are not asked about."""
+    if op.view or op.mutates or not op.inputs:
+        return call
+
+    @wrapper
+    def seen(*args: Any, **kwargs: Any) -> Any:
+        mode = _now.mode
+        if mode is None:
+            return call(*args, **kwargs)
+        _now.mode = None
+        try:
+            return mode.op(op, call, args, kwargs)
+        finally:
+            _now.mode = mode
+
+    seen.__name__ = seen.__qualname__ = op.name
+    seen.unwatched = call  # type: ignore[attr-defined]
+    return seen
+
+
+def _watch(more: int) -> None:
+    """Put the watched calls in the place of all others while somebody watches: whoever does not pays nothing."""
+    global _watching, _bind
+    with _lock:
+        _watching += more
+        if _watching == 1 and more == 1:
+            _bind, Ops.bind = Ops.bind, staticmethod(_bind_watched)  # type: ignore[assignment]
+            for name, call in tuple(vars(ops).items()):
+                record = registry.known(name)
+                if record is not None:
+                    ops.__dict__[name] = _watched(record, call)
+        elif _watching == 0:
+            if Ops.bind is _bind_watched:
+                Ops.bind = staticmethod(_bind)  # type: ignore[assignment]
+            for name, call in tuple(vars(ops).items()):
+                if isinstance(call, FunctionType) and "unwatched" in vars(call):
+                    ops.__dict__[name] = vars(call)["unwatched"]
+
+
+_bind: Callable[[Op], Callable[..., Any]]
+
+
+def _bind_watched(op: Op) -> Callable[..., Any]:
+    return _watched(op, _bind(op))
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
+    """Two contexts for `checkpoint(..., use_reentrant=False, context_fn=functools.partial(create_selective_checkpoint_contexts, policy))`.
+
+    Args:
+        policy_fn_or_list: ops whose results are kept, `[ops.aten.mm.default, ...]`, or `policy(ctx, op, *args, **kwargs)`, which gives a CheckpointPolicy (or
+            True to keep). Ops that run by a fast lane of a Tensor's own method, and those that only look at memory, are not asked about: they run again.
+        allow_cache_entry_mutation: take a kept result also where somebody wrote over it since.
+
+    Raises:
+        ValueError: a list with something else than overloads. TypeError: neither a function nor a list. RuntimeError, in backward: a kept result that was
+            written over, other ops in the second run than in the first, a second backward through what was kept.
+    """
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, Overload):
+                said = f": give a specific one, ops.{op}.default" if isinstance(op, Packet) else ", such as ops.aten.mm.default"
+                raise ValueError(
+                    f"create_selective_checkpoint_contexts: Expected op in `op_list` to be an OpOverload but got {op} of type {type(op).__name__}{said}"
+                )
+        chosen = set(policy_fn_or_list)
+        return create_selective_checkpoint_contexts(lambda ctx, op, *args, **kwargs: op in chosen, allow_cache_entry_mutation)
+    if not callable(policy_fn_or_list):
+        raise TypeError(
+            f"create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, not a {type(policy_fn_or_list).__name__}"
+        )
+    storage: dict[Overload, dict[int, Any]] = defaultdict(dict)
+    return _Caching(policy_fn_or_list, storage), _Cached(storage, allow_cache_entry_mutation)
