@@ -10,7 +10,8 @@ import pytest
 
 from tritensor.kernels.optimizers import cpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
-from tritensor.kernels.optimizers.step_formula import COUPLED, DECOUPLED, NONE, StepFormula
+from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
+from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.native import compiler, tables
 from tritensor.native.tables import TableLoop
 from tritensor.optim.plan import formula_of
