@@ -124,7 +124,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda t: F.nll_loss(t(GRID), t([1, 0, 4])),
         "nll_loss: label 4 at position 2 is no class; there are 4, 0 to 3 (ignore_index is -100); give labels among these",
     ),
-    "ctc_loss": (
+    "ctc_loss, negative": (
         lambda t: F.ctc_loss(t(GRID).reshape(3, 1, 4), t([[1, 2, 9]]), [3], [2]) + F.ctc_loss(t(GRID).reshape(3, 1, 4), t([[1, -2]]), [3], [2]),
         "ctc_loss: label -2 at position (0, 1) is no class; there are 4, 0 to 3; give labels among these",
     ),

@@ -25,7 +25,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-from tritensor.cuda.emulator import language, python_syntax
+from tritensor.cuda.emulator import language, python_syntax, remembered
 from tritensor.cuda.emulator import overflow as overflow
 from tritensor.cuda.emulator.arithmetic import fma, quotient, scaled, to_integer, umulhi
 from tritensor.cuda.emulator.hints import promise
@@ -376,7 +376,7 @@ def install() -> Builder:
     builder = Builder()
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
-    upstream.interpreter_semantic = upstream.TritonSemantic(builder)
+    upstream.interpreter_semantic = remembered.Semantic(builder)
     upstream.ReduceOps.generic_reduce = _reduce
     upstream.ReduceOps.apply_impl = _apply_reduce
     upstream.ScanOps.generic_scan = _scan
@@ -391,6 +391,8 @@ def install() -> Builder:
     for name, attribute in (("multiple_of", "divisibility"), ("max_contiguous", "contiguity"), ("max_constancy", "constancy")):
         for lang in (tl, tl.core):
             setattr(lang, name, partial(_promise, attribute=f"tt.{attribute}"))
+    remembered.install()
+    remembered.install()
     python_syntax.install()
     language.install()
     _patch_libdevice(builder, scope)
