@@ -26,6 +26,27 @@ def name_of(node: Any) -> str:
     return name[:-1] + "Backward" + name[-1] if name[-1] in "12" and (special is not None or op in _RENAMED) else name + "Backward0"
 
 
+def shown(node: Any) -> Any:
+    """The node, of a subclass of its class that bears its name: programs that draw a graph read `type(y.grad_fn).__name__`."""
+    kind = type(node)
+    if "recorded" not in vars(kind):
+        key = kind, node.name()
+        named = _named.get(key)
+        if named is None:
+            named = _named[key] = type(key[1], (kind,), {"__slots__": (), "recorded": kind, "__doc__": kind.__doc__})
+        node.__class__ = named
+    return node
+
+
+def recorded(node: Any) -> type:
+    """The class that a node was made of, whether it has been shown or not."""
+    kind = type(node)
+    return vars(kind).get("recorded", kind)
+
+
+_named: dict[tuple[type, str], type] = {}
+
+
 def camel(name: str) -> str:
     """leaky_relu -> LeakyRelu, log1p -> Log1P."""
     return re.sub(r"(?:^|_|(?<=\d))([a-z])", lambda m: m.group(1).upper(), name)

@@ -13,7 +13,7 @@ import numpy as np
 from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad, state
-from tritensor.autograd.names import SavedValue, name_of
+from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.errors import GradError
 from tritensor.layers import LayerArray
 from tritensor.table import Op, Partials, ops
@@ -426,8 +426,8 @@ def next_function(edge: Any) -> tuple[Any, int]:
     if edge is None:
         return None, 0
     if isinstance(edge, Branch):
-        return edge.edges[0], edge.index
-    return (edge, 0) if isinstance(edge, Node) else (accumulator(edge), 0)
+        return shown(edge.edges[0]), edge.index
+    return (shown(edge), 0) if isinstance(edge, Node) else (accumulator(edge), 0)
 
 
 def _kind(g: Any) -> type:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tritensor as tt
@@ -54,3 +56,58 @@ def test_the_name_after_a_write() -> None:
     assert names == ["MulBackward0", "CloneBackward0", "FillBackward0", "CopySlices"]
     assert [y.grad_fn.name(), y.grad_fn.next_functions[0][0].name()] == ["MulBackward0", "ExpBackward0"]
     assert y.unsqueeze_(0).grad_fn.name() == "UnsqueezeBackward0"
+
+
+class Cube(tt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: tt.Tensor) -> tt.Tensor:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, g: tt.Tensor) -> tt.Tensor:
+        (x,) = ctx.saved_tensors
+        return 3 * g * x * x
+
+
+def everything_shown(fn: Any) -> list[str]:
+    """The classes' names of a graph, each after those it leads to, as programs that draw graphs collect them."""
+    names = [name for below, _ in fn.next_functions if below is not None for name in everything_shown(below)]
+    return [*names, type(fn).__name__]
+
+
+def test_the_class_bears_the_name() -> None:
+    x = tt.ones(3, requires_grad=True)
+    y = Cube.apply((x * 2).exp())
+    assert everything_shown(y.grad_fn) == ["AccumulateGrad", "MulBackward0", "ExpBackward0", "CubeBackward"]
+    assert y.grad_fn is y.grad_fn
+    assert y.grad_fn.saved_tensors[0].shape == (3,)
+    assert type((x * 3).grad_fn) is type((x * x).grad_fn) is not type((x + 1).grad_fn)
+    assert isinstance(y.grad_fn, tt.autograd.graph.Node)
+
+
+@pytest.mark.parametrize("show", [False, True])
+def test_a_graph_that_was_shown_is_walked_as_before(show: bool) -> None:
+    """Its nodes' classes are other ones then: hooks, writes in place after a tensor was saved, two outputs, complex numbers, second derivatives."""
+    x = tt.linspace(0.1, 0.6, 6, requires_grad=True)
+    seen = []
+    z = x.sin().view(2, 3)
+    a, b = (z * z).aminmax(dim=0)
+    w = tt.complex(a, b).exp().abs()
+    v = w * x[:3]
+    u = v.clone()
+    product = u * x[:3]
+    if show:
+        everything_shown(product.grad_fn)
+    u.grad_fn.register_hook(lambda *_: seen.append("hook"))
+    total = u.copy_(product).sum()
+    if show:
+        everything_shown(total.grad_fn)
+    (first,) = tt.autograd.grad(total, x, create_graph=True)
+    if show:
+        everything_shown(first.grad_fn)
+    (second,) = tt.autograd.grad(first.square().sum(), x)
+    assert seen
+    # exp(min of sin(x)^2 and so on) x^2, by PyTorch in float64
+    assert first.tolist() == pytest.approx([0.204009902, 0.432307343, 0.710210889, 0, 0, 0], rel=1e-5, abs=1e-6)
+    assert second.tolist() == pytest.approx([0.865203191, 2.150777138, 4.425116875, 0, 0, 0], rel=1e-4, abs=1e-6)

@@ -117,7 +117,7 @@ def test_what_a_function_node_does_not_have() -> None:
     assert repr(node.next_functions[0][0]) == "<AccumulateGrad>"
     assert repr(node) == "<_ForwardBackward>"
     assert node.materialize_grads is True
-    with pytest.raises(AttributeError, match="'FunctionNode' object has no attribute '_hidden'"):
+    with pytest.raises(AttributeError, match="'_ForwardBackward' object has no attribute '_hidden'"):
         _ = node._hidden
     with pytest.raises(AttributeError, match="none_such"):
         _ = node.none_such

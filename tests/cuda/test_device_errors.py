@@ -117,7 +117,7 @@ CALLS: dict[str, tuple[Callable[[Any], Any], str]] = {
         "cross_entropy: label -2 at position (0, 3) is no class; there are 3, 0 to 2 (ignore_index is -7); give labels among these",
     ),
     "ctc_loss": (
-        lambda t: F.ctc_loss(F.log_softmax(t(np.zeros((4, 2, 3), np.float32)), 2), t([[1, 2], [1, 7]]), t([4, 4]), t([2, 2])),
+        lambda t: F.ctc_loss(F.log_softmax(t(np.zeros((4, 2, 3), np.float32)), 2), t([[1, 2], [1, 7]]), [4, 4], [2, 2]),
         "ctc_loss: label 7 at position (1, 1) is no class; there are 3, 0 to 2; give labels among these",
     ),
     "nll_loss": (

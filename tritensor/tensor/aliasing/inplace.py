@@ -12,6 +12,7 @@ from tritensor import dtypes
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, same_memory
 from tritensor.autograd import engine
 from tritensor.autograd.modes import state
+from tritensor.autograd.names import recorded
 from tritensor.autograd.node import ComplexNode, Node, Version, version_of
 from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
@@ -206,7 +207,7 @@ def _snapshot(x: Tensor, node: Node, since: int) -> None:
         for e in n.edges:
             if isinstance(e, Node):
                 stack.append(e)
-        if n.inputs and type(n) in (Node, ComplexNode) and n.sequence > written:
+        if n.inputs and recorded(n) in (Node, ComplexNode) and n.sequence > written:
             for s in n.inputs:
                 if s is x or _seen_by(version, s):
                     n.inputs = tuple([_copied(s, copies) if s is x or _seen_by(version, s) else s for s in n.inputs])
