@@ -173,7 +173,11 @@ def plain_instance_norm(
     _refuse_channels("instance_norm", input, **vectors)
     if not use_input_stats:
         return plain_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, "instance_norm")
-    if not input.numel() or (running_mean is None and running_var is None):
+    if not input.numel():  # no instance has a mean; what there is to scale and shift is nothing, and the gradients of the vectors are zeros
+        beside = (-1, *[1] * (input.ndim - 2))
+        y = input if weight is None else input * weight.reshape(beside)
+        return y.clone() if bias is None else y + bias.reshape(beside)
+    if running_mean is None and running_var is None:
         return ops.group_norm(input, weight, bias, groups=input.shape[1], eps=float(eps))
     n, c = input.shape[:2]
     every = [None if v is None else v.repeat(n) for v in (weight, bias)]

@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tests.distributions.examples import EXAMPLES, Example
-from tritensor.errors import GradError
+from tritensor.errors import GradError, TransformError
 from tritensor.table import ops
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet, standard_gamma
 
@@ -213,3 +213,43 @@ def test_draws_of_16_bits_are_finite_and_inside() -> None:
             x = d.sample((2000,))
             assert x.dtype is dtype
             assert d.log_prob(x).isfinite().all(), d
+
+
+# -- examples of a vmap
+MAPPED = {
+    "Gamma": lambda a: D.Gamma(a, t(2.0)).rsample(),
+    "Beta": lambda a: D.Beta(a, t(2.0)).rsample(),
+    "Dirichlet": lambda a: D.Dirichlet(tt.stack([a, a + 1, 2 * a])).rsample()[1],
+    "StudentT": lambda a: D.StudentT(a).rsample(),
+    "Chi2": lambda a: D.Chi2(a).rsample(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:vmap:UserWarning")
+@pytest.mark.parametrize("name", MAPPED)
+def test_each_example_of_a_vmap_draws(name: str) -> None:
+    f, a = MAPPED[name], t([0.5, 3.0, 0.5])
+    for each in (f, tt.func.grad(f)):
+        alone = []
+        for x in a:
+            tt.manual_seed(4)
+            alone.append(each(x).item())
+        tt.manual_seed(4)
+        assert tt.func.vmap(each, randomness="same")(a).tolist() == alone
+        first, _, third = tt.func.vmap(each, randomness="different")(a).tolist()
+        assert first != third
+    tt.manual_seed(4)
+    one, other = tt.func.vmap(lambda _: f(t(3.0)), randomness="different")(t([0.0, 0.0])).tolist()
+    assert one != other
+    slopes = tt.func.grad(lambda a: tt.func.vmap(f, randomness="different")(a).sum())(a)
+    assert slopes.isfinite().all()
+    assert slopes[0] != slopes[2]
+    with pytest.raises(TransformError, match="randomness='different'"):
+        tt.func.vmap(f)(a)
+
+
+def test_parameters_of_all_examples_are_checked() -> None:
+    log_prob = tt.func.vmap(lambda s: D.Normal(t(0.0), s).log_prob(t(1.0)))
+    assert log_prob(t([1.0, 2.0])).shape == (2,)
+    with pytest.raises(ValueError, match=r"Normal: the parameter scale of shape \(3,\) must satisfy .* -2.0 at \[1\] does not"):
+        log_prob(t([1.0, -2.0, 3.0]))

@@ -12,6 +12,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.lazy import lazy_property
 from tritensor.errors import ArgumentError
+from tritensor.layers import LayerArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -85,8 +86,12 @@ class Distribution:
         if constraint.on_arrays and isinstance(array, np.ndarray) and constraint.check(array).all():
             return
         fine = constraint.check(value)
+        while type(fine.array) is LayerArray:  # under vmap all examples are asked at once
+            fine = fine.array.value
         if fine.all():
             return
+        while type(value.array) is LayerArray:
+            value = value.array.value
         wrong = found_wrong(value, fine)
         raise ArgumentError(
             f"{type(self).__name__}: {what} of shape {tuple(value.shape)} must satisfy {constraint!r}; {wrong}; give other values {mend}"

@@ -146,3 +146,12 @@ def test_a_batch_of_no_images_has_no_neighbours():
         x = tt.ones(0, 4, 3, 3, requires_grad=True)
         layer(x).sum().backward()
         assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 0), (0, 3, 4), (0, 3, 0)])
+def test_instances_of_nothing_have_gradients_of_zero(shape):
+    x, w, b = tt.zeros(shape, requires_grad=True), tt.ones(3, requires_grad=True), tt.zeros(3, requires_grad=True)
+    y = F.instance_norm(x, None, None, w, b)
+    y.sum().backward()
+    assert y.shape == x.grad.shape == shape
+    assert w.grad.tolist() == b.grad.tolist() == [0, 0, 0]

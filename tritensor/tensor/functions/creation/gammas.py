@@ -6,6 +6,7 @@ generating gamma variables", 2000). Below concentration 1 the number is that of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,10 @@ from tritensor.autograd.function import Function
 from tritensor.device import cpu
 from tritensor.errors import ArgumentError, DTypeError, GradError
 from tritensor.random import Generator
+from tritensor.layers import VMAP, LayerArray, entries, running
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.publishing.publish import checked
 
 RUN = 16384  # numbers drawn at a time, in the cache
 _DOUBLE = np.dtype(np.float64)
@@ -75,9 +78,15 @@ def _placed(values: np.ndarray, like: Tensor) -> Tensor:
 class Slope(Function):
     """How draws move with their concentrations, by one of the ops of that. It has no derivative: asking for one raises, here and in PyTorch."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, name: str, *tensors: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(name: str, *tensors: Tensor) -> Tensor:  # type: ignore[override]
         return getattr(ops, name)(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """It keeps nothing."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
@@ -86,36 +95,60 @@ class Slope(Function):
         )
 
 
-class StandardGamma(Function):
-    """Gamma numbers of rate 1 as a function of their concentration."""
+class _Moving(Function):
+    """What was drawn for concentrations, as their function."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, alpha: Tensor, generator: Generator | None) -> Tensor:  # type: ignore[override]
-        drawn = _placed(np.exp(_drawn("standard_gamma", alpha, generator)), alpha)
-        ctx.save_for_backward(alpha, drawn)
-        return drawn
+    def forward(drawn: Tensor, alpha: Tensor) -> Tensor:  # type: ignore[override]
+        return new_tensor(drawn.array)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[1], output)
+
+
+class StandardGamma(_Moving):
+    """Gamma numbers of rate 1."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
-        return g * Slope.apply("standard_gamma_grad", *ctx.saved_tensors), None
+        return None, g * Slope.apply("standard_gamma_grad", *ctx.saved_tensors)
 
 
-class SampledDirichlet(Function):
-    """Dirichlet vectors as a function of their concentrations."""
-
-    @staticmethod
-    def forward(ctx: Any, alpha: Tensor, generator: Generator | None) -> Tensor:  # type: ignore[override]
-        logs = _drawn("sample_dirichlet", alpha, generator)
-        parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
-        drawn = _placed(parts / parts.sum(-1, keepdims=True), alpha)
-        ctx.save_for_backward(alpha, drawn)
-        return drawn
+class SampledDirichlet(_Moving):
+    """Dirichlet vectors."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
         alpha, x = ctx.saved_tensors
         slope = Slope.apply("dirichlet_grad", x, alpha, alpha.sum(-1, keepdim=True))
-        return slope * (g - (g * x).sum(-1, keepdim=True)), None
+        return None, slope * (g - (g * x).sum(-1, keepdim=True))
+
+
+@checked
+def gammas_drawn(alpha: Tensor, generator: Generator | None) -> Tensor:
+    """Gamma numbers that know nothing of where they came from."""
+    return _placed(np.exp(_drawn("standard_gamma", alpha, generator)), alpha)
+
+
+@checked
+def dirichlets_drawn(alpha: Tensor, generator: Generator | None) -> Tensor:
+    """Dirichlet vectors that know nothing of where they came from."""
+    logs = _drawn("sample_dirichlet", alpha, generator)
+    parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
+    return _placed(parts / parts.sum(-1, keepdims=True), alpha)
+
+
+def _moving(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor, generator: Generator | None) -> Tensor:
+    """What is drawn for alpha, as its function. Derivatives that look at alpha do not look at the draw: under them may be a vmap's examples."""
+    if running.levels:
+        alpha = entries.spread(alpha)
+    value = alpha
+    while type(value.array) is LayerArray and value.array.level.kind != VMAP:
+        value = value.array.value
+    return cls.apply(draw(value, generator), alpha)  # type: ignore[no-any-return]
 
 
 def standard_gamma(alpha: Tensor, generator: Generator | None = None) -> Tensor:
@@ -123,7 +156,7 @@ def standard_gamma(alpha: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
     """
-    return StandardGamma.apply(alpha, generator)  # type: ignore[no-any-return]
+    return _moving(StandardGamma, gammas_drawn, alpha, generator)
 
 
 def sample_dirichlet(alpha: Tensor, generator: Generator | None = None) -> Tensor:
@@ -131,4 +164,4 @@ def sample_dirichlet(alpha: Tensor, generator: Generator | None = None) -> Tenso
 
     Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
     """
-    return SampledDirichlet.apply(alpha, generator)  # type: ignore[no-any-return]
+    return _moving(SampledDirichlet, dirichlets_drawn, alpha, generator)
