@@ -29,7 +29,7 @@ class Unflatten(Module):
         super().__init__()
         if not isinstance(dim, int) or not all(isinstance(n, int) for n in unflattened_size):
             raise TypeError(f"Unflatten: dim {dim!r} must be an integer and unflattened_size {unflattened_size!r} a tuple of integers")
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+        self.dim, self.unflattened_size = dim, unflattened_size if isinstance(unflattened_size, tuple) else tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

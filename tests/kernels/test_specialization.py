@@ -163,12 +163,14 @@ def wide() -> list[tuple[str, Call]]:
 
 
 def wide_sequences() -> list[tuple[str, Call]]:
-    """Of wide(): attention, recurrent nets and labels of sequences."""
+    """Of wide(): attention, recurrent nets, labels of sequences and bags of words."""
     heads = (16, 64, 64)
     return [
         ("attention", ((f(*heads), f(*heads), f(*heads)), {"scale": 0.125})),
         ("lstm_sequence", ((f(64, 64), f(16, 16), f(16, 16), f(64, 16)), {"batch_sizes": (16, 16, 16, 16)})),
         ("ctc_loss", ((f(32, 16, 32), i(16, 16), i(16), i(16)), {"blank": 0})),
+        ("embedding_bag", ((f(512, 64), i(4096), i((1 << 15) + 1), f(4096)), {})),  # a bag is found in 16 halvings
+        ("bag_tops", ((f(512, 64), i(4096), i((1 << 15) + 1)), {})),
     ]
 
 

@@ -28,6 +28,8 @@ def cross_entropy(
         raise ArgumentError(
             f"cross_entropy: ignore_index is {ignore_index}, and target holds probabilities, {target.dtype.name}; leave it out, or give class numbers"
         )
+    if input.ndim == 1:
+        target = _label(target)
     return ops.cross_entropy(
         input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index), label_smoothing=float(label_smoothing)
     )
@@ -40,7 +42,14 @@ def nll_loss(
 ) -> Tensor:  # fmt: skip
     """-input[target]: input (batch, classes, ...) of log-probabilities, target (batch, ...) of class numbers; "mean" divides by the targets' weights."""
     reduction = named(size_average, reduce, reduction)
+    if input.ndim == 1:
+        target = _label(target)
     return ops.nll_loss(input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index))
+
+
+def _label(target: Tensor) -> Tensor:
+    """The label of a single sample, which may come as a batch of one."""
+    return target.reshape(()) if target.array.shape == (1,) and target.dtype.kind in ("int", "uint") else target
 
 
 def _rows(name: str, input: Tensor, target: Tensor, per_row: bool) -> tuple[Tensor, Tensor]:
@@ -82,7 +91,7 @@ def multi_margin_loss(
         loss = loss * weight[places]
     numbers = ops.arange(start=0, end=classes, step=1, dtype=places.array.dtype, device=x.device)
     loss = ops.where(ops.eq(numbers, places), 0.0, loss).sum(1) / classes
-    return reduced(name, loss.squeeze(0) if input.ndim < 2 else loss, reduction)
+    return reduced(name, loss.reshape(tuple(target.shape)) if input.ndim < 2 else loss, reduction)
 
 
 @checked

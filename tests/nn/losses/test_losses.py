@@ -215,3 +215,18 @@ def test_adaptive_log_softmax():
         layer(x[:2], tt.tensor([0, 12]))
     with pytest.raises(ValueError, match="rising order"):
         nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3])
+
+
+@pytest.mark.parametrize("kind", [tt.int64, tt.uint8])
+def test_a_single_sample_with_a_batch_of_one_label(kind):
+    x, one, alone = tt.randn(4, requires_grad=True), tt.tensor([1], dtype=kind), tt.tensor(1, dtype=kind)
+    for loss in (F.nll_loss, F.cross_entropy):
+        for reduction in ("none", "mean", "sum"):
+            found = loss(x, one, reduction=reduction)
+            assert found.shape == ()
+            assert found.item() == loss(x, alone, reduction=reduction).item()
+        with pytest.raises(ShapeError, match=r"\(4,\).*\(2,\)"):
+            loss(x, tt.tensor([1, 2]))
+    one = one.long()
+    assert F.multi_margin_loss(x, one, reduction="none").tolist() == [F.multi_margin_loss(x, one[0], reduction="none").item()]
+    assert F.multi_margin_loss(x, one).shape == ()
