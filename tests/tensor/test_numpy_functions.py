@@ -53,3 +53,31 @@ def test_a_function_that_would_lose_the_graph_or_the_gpu_is_refused() -> None:
         np.sin(tt.ones(2, requires_grad=True))
     with pytest.raises(tt.DeviceError, match=r"numpy: the tensor is on cuda:0; use .cpu\(\) first"):
         np.sin(tt.ones(2, device="cuda"))
+
+
+def test_where_nothing_is_recorded_numpy_has_parameters_too() -> None:
+    """As in PyTorch: nobody waits for a gradient there, inside a Function's forward neither."""
+    x = tt.ones(2, requires_grad=True)
+    y = x * 2
+    for mode in (tt.no_grad, tt.inference_mode):
+        with mode():
+            assert y.numpy().tolist() == np.asarray(y).tolist() == np.sqrt(y * y).tolist() == [2, 2]
+            x.numpy()[0] += 1
+    assert x.tolist() == [3, 1]
+    for f in (lambda: x.numpy(), lambda: np.asarray(y)):
+        with pytest.raises(tt.GradError, match="requires grad"):
+            f()
+
+    class Cube(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return tt.from_numpy(x.numpy() ** 3)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return tt.from_numpy(g.numpy() * 3 * x.numpy() ** 2)
+
+    Cube.apply(x).sum().backward()
+    assert x.grad.tolist() == [27, 3]

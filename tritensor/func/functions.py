@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tritensor.autograd import function as functions
+from tritensor.autograd.accumulate import sum_to
 from tritensor.autograd.function import Function, FunctionNode
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import Branch
@@ -99,6 +100,11 @@ class LayerFunctionNode(FunctionNode):
 
 
 # -- jvp
+def _moves(x: Any) -> bool:
+    """Whether an argument can have a tangent."""
+    return isinstance(x, Tensor) and x.dtype.kind in ("float", "complex")
+
+
 def _dual(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """By the Function's own jvp; without one by the gradient's gradient."""
     primals = tuple([_primal(x, level) for x in args])
@@ -109,7 +115,7 @@ def _dual(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any])
         kept = ctx.saved_for_forward or ctx.to_save
         given = _Kept(ctx, kept)
         if ctx.materialize_grads:
-            tangents = tuple([zeros_like(x) if t is None and isinstance(x, Tensor) else t for x, t in zip(primals, tangents, strict=True)])
+            tangents = tuple([zeros_like(x) if t is None and _moves(x) else t for x, t in zip(primals, tangents, strict=True)])
         moved = _outputs(cls.jvp(given, *tangents))
     else:
         made, moved = _by_gradients(cls, primals, tangents, kwargs)
@@ -193,13 +199,12 @@ def _generated(cls: Any, level: Level, dims: tuple[int | None, ...]) -> Any:
             seen = tuple([wrap(x, inner, batched=True) if d is not None else x for x, d in zip(inputs, dims, strict=True)])
             outs = tree_map(lambda y: wrap(y, inner, batched=True) if isinstance(y, Tensor) else y, output)
             held = _context(cls, seen, outs, ctx.needs_input_grad)
-            kept = []
-            for t in held.to_save:
-                mine = level_of(t) is inner
-                kept.append((t.array.value if mine else t, 0 if mine and t.array.batched else None))
-            ctx._held, ctx._dims = held, tuple([d for _, d in kept])
             # an input or output that was saved is the very one of the batch, so that it finds its place in the graph
-            ctx.save_for_backward(*[t for t, _ in kept])
+            ctx._held, ctx._shapes = held, [x.array.shape if isinstance(x, Tensor) else None for x in seen]
+            kept, ctx._dims = _of_batch(held.to_save, inner)
+            ctx.save_for_backward(*kept)
+            kept, ctx._forward_dims = _of_batch(held.saved_for_forward or held.to_save, inner)
+            ctx.save_for_forward(*kept)
             ctx.set_materialize_grads(held.materialize_grads)
             ctx.mark_non_differentiable(*[t.array.value for t in held.non_differentiable])
 
@@ -208,18 +213,40 @@ def _generated(cls: Any, level: Level, dims: tuple[int | None, ...]) -> Any:
 
         def one(saved: Any, gs: Any) -> Any:
             found = _outputs(functions.pulled(cls, _Kept(ctx._held, saved, needs), tuple(gs)))
-            return [g if g is not None and i < len(dims) and needs[i] else None for i, g in enumerate(found)]
+            wanted = [g if g is not None and i < len(dims) and needs[i] else None for i, g in enumerate(found)]
+            return [g if g is None else sum_to(g, ctx._shapes[i]) for i, g in enumerate(wanted)]  # of one example
 
         return tuple(_summed(_map_some(one, (tuple(ctx.saved_tensors), grads), (ctx._dims, tuple([None if g is None else 0 for g in grads])),
                                        size, randomness), dims))  # fmt: skip
+
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        def one(saved: Any, ts: Any) -> list[Any]:
+            made.append(cls.jvp(_Kept(ctx._held, saved), *ts))
+            return list(_outputs(made[0]))
+
+        made: list[Any] = []
+        batched = tuple([None if t is None else d for t, d in zip(tangents, dims, strict=True)])
+        moved = _map_some(one, (tuple(ctx.saved_tensors), tangents), (ctx._forward_dims, batched), size, randomness)
+        return tuple(moved) if isinstance(made[0], tuple) else moved[0]
 
     body: dict[str, Any] = {
         "forward": staticmethod(forward),
         "setup_context": staticmethod(setup_context),
         "backward": staticmethod(backward),
     }
+    if _has(cls, "jvp"):
+        body["jvp"] = staticmethod(jvp)
     body["generate_vmap_rule"] = True
     return type("Vmapped" + cls.__name__, (Function,), body)
+
+
+def _of_batch(saved: tuple[Any, ...], level: Level) -> tuple[list[Any], tuple[int | None, ...]]:
+    """What one example saved as what all saved, and which of it has the examples as its first dimension."""
+    mine = [level_of(t) is level for t in saved]
+    return (
+        [t.array.value if m else t for t, m in zip(saved, mine, strict=True)],
+        tuple([0 if m and t.array.batched else None for t, m in zip(saved, mine, strict=True)]),
+    )
 
 
 def _map_some(one: Callable[..., list[Any]], args: tuple[Any, ...], in_dims: Any, size: int, randomness: str) -> list[Any]:

@@ -197,7 +197,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         a gradient for each primal.
 
     Raises:
-        TransformError: the output is no tensor.
+        TransformError: the output is no tensor, or one of integers.
     """
     with Level(GRAD, state.enabled) as level, enable_grad():
         leaves, spec = watched_leaves("vjp", primals, level)
@@ -212,6 +212,10 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         for y in outputs:
             if not isinstance(y, Tensor):
                 raise TransformError(f"vjp: the function returned {described(y)}; it must return tensors, or nested tuples of them")
+            if y.dtype.kind not in ("float", "complex"):
+                raise TransformError(
+                    f"vjp: the function returned a {y.dtype.name} tensor, which has no gradient; return it beside the others with has_aux=True"
+                )
         if not outputs:
             raise TransformError("vjp: the function returned no tensor; it must return at least one")
         elsewhere = not level.outermost or (level.recording and leads_elsewhere(outputs, leaves))

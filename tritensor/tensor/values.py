@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, to_host
+from tritensor.autograd.modes import state
 from tritensor.cuda.runtime.serving import emulated
 from tritensor.cuda.streams.stream import current_stream
 from tritensor.cuda.streams.stream import stream as use_stream
@@ -47,10 +48,10 @@ class Values:
         return to_host(self.array).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The numpy array on the same memory. Raises for a tensor on a GPU or in a graph, unless `force`."""
+        """The numpy array on the same memory. Raises for a tensor on a GPU, and for one in a graph where gradients are recorded, unless `force`."""
         if force:
             return to_host(self.array)
-        if self.tracked:
+        if self.tracked and state.enabled:
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
         if isinstance(self.array, CudaArray):
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")

@@ -16,8 +16,8 @@ from tritensor.array import from_host, to_host
 from tritensor.autograd.function import Function
 from tritensor.device import cpu
 from tritensor.errors import ArgumentError, DTypeError, GradError
-from tritensor.random import Generator
 from tritensor.layers import VMAP, LayerArray, entries, running
+from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.publish import checked
