@@ -11,9 +11,10 @@ from tritensor.array import Array, CudaArray
 from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import accumulate, add_arrays, call_after, call_before, call_hooks, copy, reshaped
 from tritensor.autograd.accumulate import sum_to as sum_to
-from tritensor.autograd.modes import state
+from tritensor.autograd.hooks import Hooks
+from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
-from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, watched_pull
+from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, uses_of_hooked, watched_pull
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
 from tritensor.autograd.task import tensors_of as tensors_of
@@ -27,8 +28,9 @@ def _add_tensors(a: Any, b: Any) -> Any:
 
 
 def run(
-    roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool, task: Task | None = None
-) -> dict[Any, tuple[Any, bool]]:
+    roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool, task: Task | None = None,
+    settle: Callable[[Any, Any, bool], None] | None = None,
+) -> dict[Any, tuple[Any, bool]]:  # fmt: skip
     """Push gradients from root edges down the graph.
 
     Args:
@@ -37,6 +39,7 @@ def run(
         keep_graph: keep what the nodes saved.
         tensors: run the rules on tensors, recording them (create_graph).
         task: told what is walked.
+        settle: given a leaf that has hooks for then, its gradient and whether the memory is its own as soon as that is complete.
 
     Returns:
         For each target (or leaf): its gradient and whether its memory is its own, so that a caller may keep it.
@@ -53,13 +56,20 @@ def run(
         pending[r] = add(pending[r], g) if r in pending else g
         if not isinstance(r, Node):
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
-    if targets is None and not tensors and state.anomaly is None and not running.levels:
+    waiting = {} if settle is None else uses_of_hooked(order)
+    if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting:
         _walk_plain(order, pending, result, keep_graph)
         return result
     for n in order:
         g = pending.pop(n, None)
         if g is not None:
             _step(n, g, pending, result, wanted, useful, keep_graph, tensors)
+        if waiting:
+            for e in n.edges:
+                if e in waiting:
+                    waiting[e] -= 1
+                    if not waiting[e] and e in result:
+                        settle(e, *result.pop(e))  # type: ignore[misc]
     return result
 
 
@@ -291,7 +301,12 @@ def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, 
     try:
         if casting is not None:  # gradients have the types that their ops gave
             state.casting = None
-        found = run([edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph, task=task)
+        settle = None
+        if Hooks.post and inputs is None:  # an optimizer's step, say, which frees a gradient before the next one is made
+            settle = lambda leaf, g, own: _store({leaf: (g, own)}, None, create_graph)  # noqa: E731
+        found = run(
+            [edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph, task=task, settle=settle
+        )
         _store(found, None if inputs is None else {edge_of(t): t for t in inputs}, create_graph)
         if task.ends is not None:
             task.call_ends()
@@ -325,8 +340,9 @@ def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, c
                     continue
         accumulate(leaf, g, own, create_graph)
         if extra is not None and extra.post_hooks is not None:
-            for hook in tuple(extra.post_hooks.values()):
-                hook(leaf)
+            with enable_grad() if create_graph else no_grad():
+                for hook in tuple(extra.post_hooks.values()):
+                    hook(leaf)
         if hooks is not None and hooks.after:
             call_after(hooks, (), g, create_graph)
 

@@ -18,6 +18,7 @@ class Hooks:
     """
 
     __slots__ = ("after", "before", "keepers", "tensor")
+    post = False  # whether any leaf has had hooks for when its gradient was added: a walk that has none looks for none
 
     def __init__(self) -> None:
         self.tensor: dict[int, Callable[..., Any]] = {}

@@ -206,3 +206,13 @@ def leading(order: list[Node], targets: set[Any]) -> set[Any]:
         if n not in useful and any(e is not None and e in useful for e in n.edges):
             useful.add(n)
     return useful
+
+
+def uses_of_hooked(order: list[Node]) -> dict[Any, int]:
+    """How many edges lead to each leaf that has hooks for when its gradient was added."""
+    uses: dict[Any, int] = {}
+    for n in order:
+        for e in n.edges:
+            if e is not None and not isinstance(e, Node) and e.extra is not None and e.extra.post_hooks:
+                uses[e] = uses.get(e, 0) + 1
+    return uses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
 import pytest
 
@@ -378,3 +379,34 @@ def test_a_view_keeps_no_gradient_of_what_it_was_before_a_write() -> None:
     assert v.grad is None
     (v * v).sum().backward()
     assert v.grad.tolist() == [12.0, 24.0]
+
+
+def test_a_step_in_backward_frees_each_gradient_before_the_next() -> None:
+    """The hook runs as soon as a leaf's gradient is complete, outside the graph: what is alive at any time is one layer's."""
+    weights = [tt.full((2,), float(n), requires_grad=True) for n in (2, 3, 5)]
+    shared = weights[0]
+    events: list[Any] = []
+
+    def step(p: tt.Tensor) -> None:
+        assert not tt.is_grad_enabled()
+        assert [w.grad is not None for w in weights].count(True) == 1
+        events.append((p.grad.tolist(), p.tolist()))
+        p.add_(p.grad, alpha=-1.0)
+        p.grad = None
+
+    handles = [w.register_post_accumulate_grad_hook(step) for w in weights]
+    y = tt.ones(2)
+    for n, w in enumerate(weights):
+        y = y * w
+        y.grad_fn.register_prehook(lambda _, n=n: events.append(n))
+    (y * shared).sum().backward()  # 2 * 3 * 5 * 2: the first weight is used twice, and is complete last
+    assert events == [2, ([12, 12], [5, 5]), 1, ([20, 20], [3, 3]), 0, ([60, 60], [2, 2])]
+    assert [w.tolist() for w in weights] == [[-58, -58], [-17, -17], [-7, -7]]
+    assert all(w.grad is None for w in weights)
+    for h in handles:
+        h.remove()
+    recording = []
+    shared.register_post_accumulate_grad_hook(lambda p: recording.append((tt.is_grad_enabled(), p.grad.requires_grad)))
+    (shared * shared).sum().backward(create_graph=True)
+    shared.sum().backward(inputs=[shared])
+    assert recording == [(True, True), (False, True)]

@@ -228,3 +228,13 @@ def test_files_are_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_none_of_it_is_loaded_with_the_front_door() -> None:
     code = "import sys, tritensor; print([m for m in sys.modules if m.startswith('tritensor.paths.modules')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_function_keeps_its_name_beside_the_module_of_that_name() -> None:
+    import tritensor.nn.parallel.data_parallel as imported
+    from tritensor.nn.parallel.data_parallel import DataParallel
+
+    assert imported is tt.nn.parallel.data_parallel
+    assert callable(imported)
+    assert not hasattr(imported, "__path__")
+    assert DataParallel is tt.nn.DataParallel

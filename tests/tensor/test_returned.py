@@ -49,3 +49,20 @@ def test_a_saved_result_comes_back_as_it_was() -> None:
     best = tt.load(file)["best"]
     assert isinstance(best, tt.return_types.topk)
     assert best.indices.tolist() == [[0, 2], [2, 1], [1, 2]]
+
+
+def test_ranks_are_those_of_the_matrices_alone() -> None:
+    a, b = tt.rand(1, 4, 3), tt.rand(2, 4, 2)
+    assert [tuple(x.shape) for x in tt.linalg.lstsq(a, b)] == [(2, 3, 2), (0,), (1,), (0,)]
+    assert [tuple(x.shape) for x in tt.linalg.lstsq(a, b, driver="gelsd")] == [(2, 3, 2), (2, 2), (1,), (1, 3)]
+
+
+def test_shapes_and_gradients_come_as_pytorch_wraps_them() -> None:
+    assert type(tt.broadcast_shapes((2,), (3, 1))) is tt.Size
+    assert type(tt.gradient(tt.ones(4))) is tuple
+    assert tt.is_storage(tt.ones(2).storage())
+    assert tt.is_storage(tt.ones(2).untyped_storage())
+    assert not tt.is_storage(tt.ones(2))
+    from tritensor.utils.dlpack import from_dlpack, to_dlpack
+
+    assert from_dlpack(to_dlpack(tt.ones(2))).tolist() == [1, 1]

@@ -181,6 +181,14 @@ class Finder:
         return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
 
 
+class Keeping(types.ModuleType):
+    """A module whose functions keep their names when the module of such a name below it is imported: PyTorch imports those before."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) and callable(vars(self).get(name))):
+            super().__setattr__(name, value)
+
+
 class Loader:
     """Makes a Path, or puts a file of this folder under the path that it answers."""
 
@@ -190,6 +198,10 @@ class Loader:
 
     def exec_module(self, module: types.ModuleType) -> None:
         path = module.__name__.removeprefix("tritensor.")
+        above, _, last = module.__name__.rpartition(".")
+        parent = sys.modules[above]
+        if type(parent) is types.ModuleType and callable(vars(parent).get(last)):
+            parent.__class__ = Keeping
         if path in FILES:
             real = importlib.import_module("tritensor.paths.modules." + FILES[path])
             if "__getattr__" not in vars(real):

@@ -58,6 +58,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "onnx": {"underscored.exporting": "is_in_onnx_export OperatorExportTypes TrainingMode"},
     "serialization": {"internals": "FILE_LIKE MAP_LOCATION add_safe_globals clear_safe_globals get_safe_globals safe_globals"},
     "utils": {"networks.bases": "swap_tensors"},
+    "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
 }  # fmt: skip
 ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}

@@ -300,12 +300,16 @@ class Tensor(Values, Methods):
         return Handle(hooks_of(owner).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
-        """Call `hook(tensor)` after backward has added to this leaf's `.grad`."""
+        """Call `hook(tensor)` as soon as backward has added to this leaf's `.grad`, before it goes on to what lies below.
+
+        Nothing is recorded there, unless create_graph=True: an optimizer's step can be taken and `.grad` be freed layer by layer.
+        """
         if self.node is not None or not self.tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
         extra = extra_of(self)
         if extra.post_hooks is None:
             extra.post_hooks = {}
+        Hooks.post = True
         return Handle(extra.post_hooks, hook)
 
     def _leaf_hooks(self) -> Hooks:

@@ -16,6 +16,7 @@ from tritensor.io.objects import clear_safe_globals as clear_safe_globals
 from tritensor.io.objects import get_safe_globals as get_safe_globals
 from tritensor.io.objects import safe_globals as safe_globals
 from tritensor.random import Generator as Generator
+from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # torch.hub: the hash in a weight file's name, resnet18-f37072fd.pth
 

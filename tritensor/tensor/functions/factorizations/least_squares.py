@@ -79,15 +79,15 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if b.shape[-2] != m:
         raise ShapeError(f"lstsq: A {tuple(A.shape)}, B {tuple(B.shape)}: B must have A's {m} rows")
     batch = broadcast("lstsq", tuple(A.shape[:-2]), tuple(b.shape[:-2]), labels=("A's batch", "B's batch"))
-    A, b = spread(A, batch), spread(b, batch)
+    alone, A, b = A, spread(A, batch), spread(b, batch)
     ratio = float(np.finfo(real_type(A)).eps) * max(m, n) if rcond is None else rcond
     x = _of_full_rank(A, b, ratio) if driver in ("gelsy", "gels") and 0 not in A.shape else None
     if x is not None:
         values = _empty(A, real_type(A))
-        rank = ops.full(shape=tuple(batch), value=min(m, n), dtype=np.dtype(np.int64), device=A.device)
+        rank = ops.full(shape=tuple(alone.shape[:-2]), value=min(m, n), dtype=np.dtype(np.int64), device=A.device)
     else:
         x = ops.matmul(ops.pinv(A, number_like("lstsq", 0.0, A), number_like("lstsq", ratio, A), hermitian=False), b)
-        values = ops.svdvals(A.detach())
+        values = ops.svdvals(alone.detach())
         rank = _ranks(values, ratio)
     residuals = _residuals(A, b, x, rank, driver)
     return returned("linalg_lstsq", LeastSquares)(

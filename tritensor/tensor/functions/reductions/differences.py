@@ -54,7 +54,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
 
 # gradient
 @function(method=False)
-def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> list[Tensor]:
+def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Estimates of dx/dt along dims, a tensor of x's shape for each, from three neighbours (second order; at the edges of `edge_order`).
 
     Args:
@@ -80,10 +80,10 @@ def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 
             raise ShapeError(f"gradient: spacing {tuple(h.shape)} for dim {d} of x {tuple(x.shape)}; give its {x.shape[d]} coordinates")
     if x.array.dtype.kind in "ub":
         raise DTypeError(f"gradient: x is {x.dtype.name}, whose differences wrap; cast it with .to(float32)")
-    return [
+    return tuple([
         _at_coordinates(x, d, h, edge_order) if isinstance(h, Tensor) and h.ndim else _evenly(x, d, h, edge_order)
         for d, h in zip(dims, spacings, strict=True)
-    ]
+    ])  # fmt: skip
 
 
 def _gradient_dims(x: Tensor, dim: Any, count: int | None) -> tuple[int, ...]:

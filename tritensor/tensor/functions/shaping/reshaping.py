@@ -18,6 +18,7 @@ from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.publish import function, named
+from tritensor.tensor.size import Size
 
 
 def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
@@ -302,10 +303,10 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 @function(method=False)
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that shapes broadcast to."""
     found = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    return broadcast("broadcast_shapes", *found, labels=[f"shape {i}" for i in range(len(found))])
+    return Size(broadcast("broadcast_shapes", *found, labels=[f"shape {i}" for i in range(len(found))]))
 
 
 @function

@@ -8,6 +8,7 @@ from tritensor import dtypes
 from tritensor.dtypes import DType
 from tritensor.errors import ShapeError
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 
@@ -85,8 +86,8 @@ def is_inference(x: Tensor) -> bool:
 
 @function(method=False)
 def is_storage(obj: Any) -> bool:
-    """False: memory is no object of its own here."""
-    return False
+    """Whether obj is what a tensor's storage() or untyped_storage() gave."""
+    return isinstance(obj, UntypedStorage | TypedStorage)
 
 
 @function
