@@ -500,7 +500,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
 
-def broadcast_shapes(*shapes: Any) -> tuple[_builtins.int, ...]:
+def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that shapes broadcast to."""
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -959,7 +959,7 @@ def get_default_dtype() -> Any:
 def get_device(input: Tensor) -> _builtins.int:
     """The number of a tensor's GPU, -1 on the CPU."""
 
-def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: _builtins.int = 1) -> list[Tensor]:
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: _builtins.int = 1) -> tuple[Tensor, ...]:
     """Estimates of dx/dt along dims, a tensor of x's shape for each, from three neighbours (second order; at the edges of `edge_order`)."""
 
 def greater(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
@@ -1101,7 +1101,7 @@ def is_signed(input: Tensor) -> _builtins.bool:
     """Whether a tensor's type holds negative numbers."""
 
 def is_storage(obj: Any) -> _builtins.bool:
-    """False: memory is no object of its own here."""
+    """Whether obj is what a tensor's storage() or untyped_storage() gave."""
 
 def is_tensor(x: _builtins.object) -> _builtins.bool:
     """Whether x is a Tensor."""
