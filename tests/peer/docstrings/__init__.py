@@ -1,0 +1,1 @@
+"""The examples in PyTorch's docstrings, run under both libraries."""
