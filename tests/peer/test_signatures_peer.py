@@ -8,7 +8,8 @@ import pytest
 
 from tests.signatures.recorded import FILE
 
-pytestmark = pytest.mark.peer
+# a name of torch.distributed warns whoever looks at it
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning")]
 
 
 def test_the_recorded_signatures_are_pytorchs() -> None:

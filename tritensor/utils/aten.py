@@ -27,8 +27,12 @@ class Overload:
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self.name}', overload='{self.overload}')>"
 
+    def function(self) -> Any:
+        """What runs it here: the function of its name, None where there is none."""
+        return public.get(self.name) or namespaces.get("nn.functional", {}).get(self.name)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = public.get(self.name) or namespaces.get("nn.functional", {}).get(self.name)
+        function = self.function()
         if function is None:
             raise NotImplementedError(f"ops.aten.{self.name}: no function here has that name; call the one that PyTorch documents")
         return function(*args, **kwargs)

@@ -11,6 +11,7 @@ import torch
 
 import tritensor as tt
 from tests.peer.opinfo.translate import TESTING, Untranslatable, chains, function, named
+from tritensor.utils.aten import Overload
 
 
 def key(op: Any) -> str:
@@ -25,7 +26,8 @@ def is_testing(f: Any) -> bool:
 
 def _missing(f: types.FunctionType) -> list[str]:
     """What a test module's function asks of torch that tritensor has not."""
-    return sorted(c for c in chains(f.__code__) if named(c) is None)
+    found = {c: named(c) for c in chains(f.__code__)}
+    return sorted(c for c, ours in found.items() if ours is None or (isinstance(ours, Overload) and ours.function() is None))
 
 
 def resolved(op: Any) -> tuple[Callable[..., Any] | None, str]:
