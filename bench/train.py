@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-import tritensor as tt
-from bench.timing import line, paired, torch_or_none
+from bench.apart import paired
+from bench.timing import line
 
 
 def lenet(t: Any) -> Any:
@@ -127,17 +130,23 @@ STEPS = (
 )
 
 
+def timed(library: str, threads: int, label: str) -> Callable[[], None]:
+    """A step of the list, of the library of that name."""
+    t = importlib.import_module(library)
+    t.set_num_threads(threads)
+    return step(t, *next(row[1:] for row in STEPS if row[0] == label))  # type: ignore[no-any-return]
+
+
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench train", description=__doc__)
     parser.add_argument("--only", nargs="+", metavar="WORD", help="steps whose line has one of these words in it: GPT, LSTM, ...")
     parser.add_argument("--seconds", type=float, default=6.0, help="how long each pair is timed, about (default: %(default)s)")
     given = parser.parse_args(argv or [])
     threads = int(os.environ["OPENBLAS_NUM_THREADS"])
-    torch = torch_or_none(threads)
-    tt.set_num_threads(threads)
+    torch = importlib.util.find_spec("torch") is not None
     print(f"one training step (forward, backward, optimizer), float32, {threads} thread{'s' * (threads != 1)} (--threads N)")
-    for label, make, shape, optimizer in STEPS:
+    for label, *_ in STEPS:
         if given.only and not any(w.lower() in label.lower() for w in given.only):
             continue
-        peer = step(torch, make, shape, optimizer) if torch else None
-        print(line(label, paired(step(tt, make, shape, optimizer), peer, seconds=given.seconds), 1e3, "ms"), flush=True)
+        peer = ("torch", threads, label) if torch else None
+        print(line(label, paired(timed, ("tritensor", threads, label), peer, given.seconds), 1e3, "ms"), flush=True)

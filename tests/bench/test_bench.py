@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench import ops, optim, train
+from bench import apart, ops, optim, train
 from bench.timing import line, paired
 from tritensor.table import Sample, registry
 
@@ -22,6 +22,26 @@ def test_a_row_names_op_inputs_and_rates() -> None:
 def test_a_training_step_runs(make: object, shape: tuple[int, ...]) -> None:
     for optimizer in ("SGD", "Adam"):
         train.step(tt, make, shape, optimizer)()
+
+
+def _counting(numbers: list[int]) -> object:
+    return lambda: numbers.append(len(numbers))
+
+
+def _breaking() -> object:
+    raise SystemExit(3)
+
+
+def test_two_sides_are_timed_in_processes_of_their_own() -> None:
+    both = apart.paired(_counting, ([],), ([1],), 0.001)
+    assert both.ratio is not None
+    assert apart.paired(_counting, ([],), None, 0.001).ratio is None
+    with pytest.raises(RuntimeError, match="has ended"), apart.Timed(_breaking) as side:
+        side.once(1)
+
+
+def test_the_steps_of_the_list_can_be_had_by_name() -> None:
+    assert callable(train.timed("tritensor", 1, "LeNet 28x28, 64 images, Adam"))
 
 
 def test_a_step_of_every_optimizer_is_timed() -> None:
