@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution import depthwise, direct, direct_weight, tiles, tiles_weight
+from tritensor.kernels.convolution import depthwise, direct, tiles, tiles_weight
 from tritensor.kernels.convolution.columns import gather
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
@@ -76,7 +76,7 @@ def _rows(x: np.ndarray, plan: Plan, groups: int) -> Iterator[tuple[slice, slice
 def _products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> None:
     """y (N, M, *outs), in C order: what the columns of x (N, C, *size) give with weights (G, M / G, C / G * taps)."""
     groups, per_group = weights.shape[:2]
-    if groups == 1 and not plan.bare and direct.fits(x, weights.shape[2], plan):
+    if groups == 1 and not plan.bare and direct.fits(x, per_group, weights.shape[2], plan):
         direct.products(x, weights, bias, plan, y)
         return
     if _in_tiles(x, plan):
@@ -165,7 +165,7 @@ def _others(g: np.ndarray, s: Geometry, plan: Plan) -> bool:
     """Whether other machine code, which uses what only some processors have, takes a phase of the gradient to the input."""
     if s.channels == s.out == s.groups:
         return depthwise.fits(g, plan)
-    return s.groups == 1 and not plan.bare and direct.fits(g, s.out * len(plan.shifts), plan)
+    return s.groups == 1 and not plan.bare and direct.fits(g, s.channels, s.out * len(plan.shifts), plan)
 
 
 def _weights(taps: np.ndarray, phase: Phase) -> np.ndarray:
@@ -221,9 +221,7 @@ def _ways_to_weight(x: np.ndarray, s: Geometry, plan: Plan) -> list[Callable[...
     depthwise_alone = s.channels == s.out == s.groups
     if depthwise_alone and depthwise.fits(x, plan):
         return [depthwise.weight_gradient]
-    ways = [] if s.groups > 1 else [direct_weight.gradient]
-    if not plan.bare:
-        ways.append(_weight_in_tiles)
+    ways: list[Callable[..., np.ndarray | None]] = [] if plan.bare else [_weight_in_tiles]
     return [*ways, depthwise.weight_gradient] if depthwise_alone else ways
 
 

@@ -16,8 +16,8 @@ from tritensor.native.nests import Nest
 ROWS, VECTORS = 8, 3  # of a tile: 24 registers of sums, 3 of cells, 1 of weights
 _CHUNK = 1 << 20  # bytes of images that are read again for each tile of output channels: they stay in the cache
 _ALONE = 1 << 22  # products below which a second thread does not pay
-_DEEP = 1536  # cells that a result sums from which on columns and BLAS, which go over them in blocks, are faster
-_DEEPER = 4096  # the same where threads share the images: those of BLAS wait for each other in every product
+_DEEP = 150  # cells that a result sums from which on padded copies (tiles.py), whose lanes need no masks, pay
+_FEW = 16  # output channels below which they do as well: their tile has fewer rows
 _POINTERS = {"x", "w", "bias", "y", "cell", "mask_row", "x_at", "y_at", "column", "valid", "stored"}
 _PARAMETERS = (
     "x",
@@ -153,10 +153,11 @@ def vectors(plan: Plan, dtype: np.dtype, images: int, channels: int, x_n: int, x
     )
 
 
-def fits(x: np.ndarray, taps: int, plan: Plan) -> bool:
-    """Whether this processor has the registers, few enough cells are summed, and those of a vector follow one another."""
+def fits(x: np.ndarray, out: int, taps: int, plan: Plan) -> bool:
+    """Whether this processor has the registers, few enough cells are summed for enough channels, and those of a vector follow one another."""
     return (
-        taps < (_DEEP if threads.count() < 2 else _DEEPER)
+        taps < _DEEP
+        and out >= _FEW
         and x.dtype in WIDTH
         and compiler.processor() == "x86-64-v4"
         and _function(x.dtype) is not None
