@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.native import products
 from tritensor.native.functions import exp
 from tritensor.native.lanes import choice
 from tritensor.native.loops import MANY
@@ -122,14 +123,14 @@ def reference(
     with SILENT():
         for some, rows, seen in _pieces(heads, queries, keys, causal):
             w = weights[some, rows, :seen]
-            np.matmul(qs[some, rows], kt[some, :, :seen], out=w)
+            products.matmul(qs[some, rows], kt[some, :, :seen], out=w)
             if corner is not None:
                 weights[some, rows, seen:] = 0
                 w += corner[rows, :seen]
             if added is not None:
                 w += _block_of(added, some, rows, seen)
             _normalise(w)
-            np.matmul(w, vs[some, :seen], out=y[some, rows])
+            products.matmul(w, vs[some, :seen], out=y[some, rows])
     return (
         y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]),
         weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
@@ -163,18 +164,18 @@ def reference_backward(
         for some, rows, seen in _pieces(heads, queries, keys, causal):
             w, gs = w_all[some, rows, :seen], up[some, rows]
             ds = room[: w.size].reshape(w.shape)
-            np.matmul(gs, vt[some, :, :seen], out=ds)
+            products.matmul(gs, vt[some, :, :seen], out=ds)
             if not _by_machine(_SLOPE, ds, w, sums[some, rows]):
                 ds -= sums[some, rows]
                 ds *= w
             if kept is not None:
                 kept[some, rows, :seen] = ds
-            np.matmul(ds, ks[some, :seen], out=dq[some, rows])
+            products.matmul(ds, ks[some, :seen], out=dq[some, rows])
             for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
                 if rows.start == 0 and seen == keys:
-                    np.matmul(a.swapaxes(-1, -2), b, out=d[some])
+                    products.matmul(a.swapaxes(-1, -2), b, out=d[some])
                 else:
-                    d[some, :seen] += np.matmul(a.swapaxes(-1, -2), b)
+                    d[some, :seen] += products.matmul(a.swapaxes(-1, -2), b)
     dq *= compute.type(scale)
     found = tuple(d.astype(x.dtype, copy=False).reshape(x.shape) for d, x in ((dq, q), (dk, k), (dv, v)))
     if kept is None:

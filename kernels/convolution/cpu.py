@@ -13,6 +13,7 @@ from tritensor.kernels.convolution import depthwise, direct, tiles, tiles_weight
 from tritensor.kernels.convolution.columns import gather
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
+from tritensor.native import products
 
 _BLOCK = 4 << 20  # bytes of columns at a time
 _STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
@@ -88,10 +89,10 @@ def _products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan:
     for some, places, cols in _blocks(x, plan, groups):
         onto = flat[some, :, :, places]
         if cols.ndim == 4:
-            np.matmul(weights, cols, out=onto)
+            products.matmul(weights, cols, out=onto)
         else:
             product = scratch("product", (groups, per_group, cols.shape[2]), y.dtype)
-            np.matmul(weights, cols, out=product)
+            products.matmul(weights, cols, out=product)
             onto[...] = product.reshape(groups, per_group, len(onto), -1).transpose(2, 0, 1, 3)
         if bias is not None:
             onto += bias.reshape(groups, per_group, 1)
@@ -125,7 +126,7 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
     if y.size == 0:
         return y
     if s.whole:
-        np.matmul(_rows_of(x), w.reshape(s.out, -1).T, out=_rows_of(y))
+        products.matmul(_rows_of(x), w.reshape(s.out, -1).T, out=_rows_of(y))
         if bias is not None:
             y += bias.reshape(-1, *(1,) * len(s.size))
         return y
@@ -231,7 +232,7 @@ def weight_gradient(x: np.ndarray, g: np.ndarray, s: Geometry) -> np.ndarray:
     if g.size == 0:
         return np.zeros(shape, x.dtype)
     if s.whole:
-        return (_rows_of(g).T @ _rows_of(x)).reshape(shape)
+        return products.matmul(_rows_of(g).T, _rows_of(x)).reshape(shape)
     x, g, plan = np.ascontiguousarray(x), np.ascontiguousarray(g), of_windows(s)
     for way in _ways_to_weight(x, s, plan):
         found = way(x, g, s.groups, plan)
@@ -243,11 +244,11 @@ def weight_gradient(x: np.ndarray, g: np.ndarray, s: Geometry) -> np.ndarray:
     for some, places, cols in _blocks(x, plan, s.groups):
         given = flat[some, :, :, places]
         if cols.ndim == 4:
-            product = np.matmul(given, cols.transpose(0, 1, 3, 2)).sum(0)
+            product = products.matmul(given, cols.transpose(0, 1, 3, 2)).sum(0)
         else:
             rows = scratch("rows", (s.groups, per_group, cols.shape[2]), g.dtype)
             rows.reshape(s.groups, per_group, len(given), -1)[...] = given.transpose(1, 2, 0, 3)
-            product = np.matmul(rows, cols.transpose(0, 2, 1))
+            product = products.matmul(rows, cols.transpose(0, 2, 1))
         total = product if total is None else np.add(total, product, out=total)
     assert total is not None
     return total.reshape(shape)

@@ -10,6 +10,7 @@ import numpy as np
 from tritensor.kernels.images.axis_maps import AREA, CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.cpu.summation import row_sums
+from tritensor.native import products
 
 RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
 RUN_ROWS = 16  # results of one product of whole rows
@@ -68,9 +69,9 @@ def along_bands(x: np.ndarray, m: int, bands: Blocks) -> np.ndarray:
     out = np.empty((x.shape[0], m, x.shape[2]), x.dtype)
     for r0, r1, c0, c1, band in bands:
         if x.shape[2] == 1:
-            np.matmul(x[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
+            products.matmul(x[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
         else:
-            np.matmul(band.T, x[:, c0:c1], out=out[:, r0:r1])
+            products.matmul(band.T, x[:, c0:c1], out=out[:, r0:r1])
     return out
 
 

@@ -14,6 +14,7 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, gemm_tiles
 from tritensor.matmul_precision import dot_precision
+from tritensor.native import products
 
 
 @triton.jit
@@ -175,7 +176,7 @@ def _integer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.size and b.size and a.size * b.shape[-1] > 4096:
         bound = max(abs(int(a.max())), abs(int(a.min()))) * max(abs(int(b.max())), abs(int(b.min()))) * a.shape[-1]
         if bound < 1 << 53:
-            return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
+            return products.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64).astype(a.dtype)
         if a.dtype.itemsize >= 4 and a.shape[-1] < 512:
             return _by_pieces(a, b)
     return np.matmul(a, b)
@@ -191,7 +192,7 @@ def _by_pieces(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     total: np.ndarray | None = None
     for i, left in enumerate(pieces[0]):
         for j, right in enumerate(pieces[1][: -(-bits // 22) - i]):
-            part = np.matmul(left, right).astype(np.uint64) << np.uint64(22 * (i + j))
+            part = products.matmul(left, right).astype(np.uint64) << np.uint64(22 * (i + j))
             total = part if total is None else np.add(total, part, out=total)
     assert total is not None
     return total.view(np.int64).astype(a.dtype)
@@ -202,8 +203,8 @@ def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype.kind in "iu":
         return np.asarray(_integer(a, b))
     if a.dtype.itemsize == 2:
-        return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
+        return np.asarray(products.matmul(a.astype(np.float32), b.astype(np.float32))).astype(a.dtype)
     a, b = _blas_ready(a), _blas_ready(b)
     if b.ndim == 2 and a.ndim > 2:  # one large product instead of one for each batch
-        return np.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
-    return np.asarray(np.matmul(a, b))
+        return products.matmul(a.reshape(math.prod(a.shape[:-1]), a.shape[-1]), b).reshape(a.shape[:-1] + b.shape[1:])
+    return np.asarray(products.matmul(a, b) if a.ndim > 1 and b.ndim > 1 else np.matmul(a, b))

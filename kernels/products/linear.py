@@ -14,6 +14,7 @@ from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, gemm
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.products.matmul import SMALL
+from tritensor.native import products
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 
@@ -108,7 +109,7 @@ def reference_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 def reference_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
     upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
-    return (np.ones(len(rows), upcast.dtype) @ upcast).astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
+    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

@@ -24,6 +24,7 @@ from tritensor.kernels.parts.cpu.lanes import on_lanes
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+from tritensor.native import products
 from tritensor.native.windows import WindowLoop
 from tritensor.table import registry
 
@@ -188,7 +189,7 @@ class Host:
     def product(a: np.ndarray, b: np.ndarray, out: np.ndarray, bias: np.ndarray | None = None) -> None:
         """out = a @ b + bias."""
         wide = a.dtype.itemsize > 2
-        y = np.matmul(a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None)
+        y = products.matmul(a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None)
         if bias is not None:
             y += bias
         if not wide:

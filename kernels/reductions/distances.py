@@ -19,6 +19,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
+from tritensor.native import products
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed
 
 TILE = 16  # rows, and other rows, of a tile of distances; or rows and coordinates of a tile of a gradient
@@ -299,7 +300,7 @@ def _euclidean(a: np.ndarray, c: np.ndarray) -> np.ndarray:
     one = np.ones((len(a), 1, 1), a.dtype)
     left = np.concatenate([a * -2, np.einsum("bim,bim->bi", a, a)[..., None], np.broadcast_to(one, (*a.shape[:2], 1))], axis=2)
     right = np.concatenate([c, np.broadcast_to(one, (*c.shape[:2], 1)), np.einsum("bjm,bjm->bj", c, c)[..., None]], axis=2)
-    found = np.matmul(left, right.transpose(0, 2, 1))
+    found = products.matmul(left, right.transpose(0, 2, 1))
     np.maximum(found, 0, out=found)
     return np.sqrt(found, out=found)
 
@@ -344,9 +345,9 @@ def _reference_backward(g: np.ndarray, x1: np.ndarray, x2: np.ndarray, y: np.nda
         if p == 2:
             ratio = np.divide(g, y, out=np.zeros_like(g), where=y != 0)
             if needs[0]:
-                found[0] = a * ratio.sum(2)[:, :, None] - np.matmul(ratio, c)
+                found[0] = a * ratio.sum(2)[:, :, None] - products.matmul(ratio, c)
             if needs[1]:
-                found[1] = c * ratio.sum(1)[:, :, None] - np.matmul(ratio.transpose(0, 2, 1), a)
+                found[1] = c * ratio.sum(1)[:, :, None] - products.matmul(ratio.transpose(0, 2, 1), a)
         else:
             for k, (x, z, h, dist) in enumerate(((a, c, g, y), (c, a, g.transpose(0, 2, 1), y.transpose(0, 2, 1)))):
                 if needs[k]:

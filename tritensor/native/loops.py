@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from tritensor.native import compiler
+from tritensor.native import compiler, threads, workers
 from tritensor.native.lanes import LLVM, Code, Lane, NotStraightError, choice
 
+SHARED = 1 << 15  # elements from which threads share a loop
+_PIECE = 1024  # elements of a part come in whole pieces
 MANY = 2048  # elements from which a call pays for its way through ctypes
 # lanes of float32 in one turn of a loop: some vectors side by side, which do not wait for each other
 _WIDTH = {"x86-64-v4": 64, "x86-64-v3": 32}
@@ -66,6 +68,17 @@ class Loop:
             pointers.append(x.__array_interface__["data"][0])
         if not self._apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
+        if first.size >= SHARED:
+            steps = [0 if t is None else t.itemsize for t in types]
+            turns = -(-first.size // _PIECE)  # so that parts begin at whole lines of the cache
+
+            def part(low: int, high: int) -> list[int]:
+                start = low * _PIECE
+                return [min(high * _PIECE, first.size) - start, *[p + start * s for p, s in zip(pointers, steps, strict=True)]]
+
+            answer = threads.call(found.address, turns, part)
+            if answer is not None:
+                return not answer
         return not found.function(first.size, *pointers)
 
     @staticmethod
@@ -96,7 +109,7 @@ class Loop:
         made = compiler.build(module)
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)
         made.restype = ctypes.c_int64
-        return _Compiled(made, gives_up)
+        return _Compiled(made, gives_up, workers.address(made))
 
 
 class _Compiled(NamedTuple):
@@ -104,9 +117,10 @@ class _Compiled(NamedTuple):
 
     function: Callable[..., int]
     gives_up: bool
+    address: int
 
 
-_NOTHING = _Compiled(lambda *_: 1, True)
+_NOTHING = _Compiled(lambda *_: 1, True, 0)
 
 
 def _number(x: Any, wide: bool) -> np.ndarray:

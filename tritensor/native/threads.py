@@ -4,67 +4,106 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import os
 import re
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
-# The names under which BLAS libraries set and tell their number of threads; numpy's wheels bring the first.
+import numpy as np
+
+from tritensor.native import workers
+
+# The names under which BLAS libraries set and tell their number of threads, and those of products with integers of 64 bits, where they have such;
+# numpy's wheels bring the first.
 _THREADS = (
-    ("scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_"),
-    ("openblas_set_num_threads64_", "openblas_get_num_threads64_"),
-    ("openblas_set_num_threads", "openblas_get_num_threads"),
-    ("MKL_Set_Num_Threads", "MKL_Get_Max_Threads"),
+    ("scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_", "scipy_{}gemm_64_"),
+    ("openblas_set_num_threads64_", "openblas_get_num_threads64_", "{}gemm_64_"),
+    ("openblas_set_num_threads", "openblas_get_num_threads", ""),
+    ("MKL_Set_Num_Threads", "MKL_Get_Max_Threads", ""),
 )
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process, since threads do not survive a fork, and number
+
+
+class Blas(NamedTuple):
+    """The BLAS that numpy has loaded: what sets and tells its number of threads, and its products with integers of 64 bits, {type: function}."""
+
+    set: Any
+    get: Any
+    products: dict[np.dtype, Any]
 
 
 @functools.cache
-def blas() -> tuple[Any, Any] | None:
-    """(set, get) the number of threads of the BLAS that numpy has loaded."""
+def blas() -> Blas | None:
+    """numpy's BLAS, None where it is not one that can be asked."""
     lines = []
     if os.path.exists("/proc/self/maps"):
         with open("/proc/self/maps") as maps:
             lines = maps.read().splitlines()
     for path in sorted({found[1] for line in lines if (found := re.search(r" (/.*(?:blas|mkl_rt)[^/]*\.so[^/ ]*)$", line))}):
         library = ctypes.CDLL(path)
-        for setter, getter in _THREADS:
+        for setter, getter, product in _THREADS:
             if hasattr(library, setter) and hasattr(library, getter):
-                return getattr(library, setter), getattr(library, getter)
+                names = {np.dtype(kind): product.format(letter) for kind, letter in ((np.float32, "s"), (np.float64, "d"))}
+                products = {kind: getattr(library, name) for kind, name in names.items() if product and hasattr(library, name)}
+                return Blas(getattr(library, setter), getattr(library, getter), products)
     return None
 
 
 def count() -> int:
-    """How many threads a product of matrices uses, 1 where numpy's BLAS does not tell."""
+    """How many threads products, convolutions and loops use: as many as numpy's BLAS, 1 where that does not tell."""
     found = blas()
-    return int(found[1]()) if found else 1
+    return _alone.meant or int(found.get()) if found else 1
 
 
-def _pool(parts: int) -> ThreadPoolExecutor:
-    """This process's threads beside the one that asks."""
-    key = (os.getpid(), parts)
-    return _pools.get(key) or _pools.setdefault(key, ThreadPoolExecutor(parts - 1, thread_name_prefix="tritensor"))
+class _Alone:
+    """Inside it numpy's BLAS uses one thread. Its own go on looking for work long after a product, and take a core from who comes next: so large
+    products are shared by the threads that share loops. Several of Python's threads may be inside at once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.inside = 0
+        self.meant = 0  # what is set again when the last has left
+
+    def __enter__(self) -> None:
+        found = blas()
+        assert found is not None
+        with self.lock:
+            if not self.inside:
+                self.meant = int(found.get())
+                found.set(1)
+            self.inside += 1
+
+    def __exit__(self, *exc: object) -> None:
+        found = blas()
+        assert found is not None
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                found.set(self.meant)
+                self.meant = 0
+
+
+_alone = _Alone()
+blas_alone = _alone  # `with threads.blas_alone:`
 
 
 def share(work: Callable[[int, int], Any], total: int) -> None:
     """Call work(low, high) for parts of range(total), one a thread, and wait for all. It must release Python's lock for most of its time, as ctypes does."""
     parts = min(count(), total)
-    if parts < 2:
+    others = workers.of_count(parts - 1) if parts > 1 else None
+    if others is None or not others.share([functools.partial(work, low, high) for low, high in _ranges(total, parts)]):
         work(0, total)
-        return
+
+
+def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:
+    """The machine function at an address, called with arguments(low, high) for parts of range(total), one a thread; the answers or-ed. None where
+    there is one thread, or others are at work: the caller then calls it for all."""
+    parts = min(count(), total)
+    others = workers.of_count(parts - 1) if parts > 1 else None
+    return None if others is None else others.call(function, [arguments(low, high) for low, high in _ranges(total, parts)])
+
+
+def _ranges(total: int, parts: int) -> list[tuple[int, int]]:
     ends = [total * i // parts for i in range(parts + 1)]
-    waiting: list[Future[Any]] = []
-    try:
-        for low, high in zip(ends[1:-1], ends[2:], strict=True):
-            waiting.append(_pool(parts).submit(work, low, high))
-    except RuntimeError as error:
-        if "shutdown" not in str(error):
-            raise
-        work(ends[1 + len(waiting)], total)  # the interpreter is ending (atexit), and starts nothing: the rest is this thread's
-    try:
-        work(0, ends[1])
-    finally:
-        wait(waiting)  # whatever failed, nobody writes any more
-    for other in waiting:
-        other.result()
+    return list(itertools.pairwise(ends))

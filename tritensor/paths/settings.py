@@ -17,14 +17,14 @@ _warn_always = False
 
 
 def get_num_threads() -> int:
-    """How many threads a matrix product or a convolution on the CPU uses: those of numpy's BLAS. Everything else runs on one."""
+    """How many threads matrix products, convolutions and loops over many elements use on the CPU: as many as numpy's BLAS."""
     from tritensor.native import threads
 
     return threads.count()
 
 
 def set_num_threads(num: int) -> None:
-    """Let matrix products and convolutions on the CPU use this many threads. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
+    """Let matrix products, convolutions and loops over many elements use this many threads on the CPU. Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
     if num < 1:
         raise ValueError(f"set_num_threads: {num} threads; give 1 or more")
     from tritensor.native import threads
@@ -35,7 +35,7 @@ def set_num_threads(num: int) -> None:
             "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
         )
     else:
-        found[0](num)
+        found.set(num)
 
 
 def get_num_interop_threads() -> int:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.native import products
+
 RUN = 16  # elements that one row of a triangular product adds: the error of a sum of so many stays within 8 eps
 _FEW = 64  # elements along the dim below which numpy's own accumulate is as fast
 _triangles = {t: np.triu(np.ones((RUN, RUN), t)) for t in "fd"}
@@ -46,9 +48,9 @@ def _running_sums_of(values: np.ndarray, out: np.ndarray) -> bool:
     given = values[:, :whole].reshape(before, runs, RUN, after)
     with np.errstate(invalid="ignore", over="ignore"):
         if after == 1:
-            np.matmul(given[..., 0], triangle, out=parts[..., 0])
+            products.matmul(given[..., 0], triangle, out=parts[..., 0])
         else:
-            np.matmul(triangle.T, given, out=parts)
+            products.matmul(triangle.T, given, out=parts)
         totals = np.add.accumulate(parts[:, :, -1].astype(np.float64), axis=1)  # (before, runs, after)
         if not np.isfinite(totals[:, -1]).all():
             return False

@@ -8,6 +8,7 @@ import numpy as np
 
 from tritensor.kernels.parts.axes import count, reduced
 from tritensor.kernels.parts.cpu.narrow_floats import as_float32, converted, is_narrow
+from tritensor.native import products
 from tritensor.native.passes.sums import total as total_of_halves
 
 _ROWS = 32  # rows that one BLAS call adds, one after the other
@@ -51,7 +52,7 @@ def _sum_rows(x: np.ndarray) -> np.ndarray:
     together = max(64 // max(columns, 1), 1)
     blocks = n // (_ROWS * together)
     whole = blocks * _ROWS * together
-    parts = np.matmul(ones[:_ROWS], x[:whole].reshape(blocks, _ROWS, together * columns)).reshape(blocks * together, columns)
+    parts = products.matmul(ones[:_ROWS], x[:whole].reshape(blocks, _ROWS, together * columns)).reshape(blocks * together, columns)
     if whole < n:
         parts = np.concatenate([parts, _few_rows(x[whole:])])
     return _halved(parts)
@@ -60,7 +61,7 @@ def _sum_rows(x: np.ndarray) -> np.ndarray:
 def _few_rows(x: np.ndarray) -> np.ndarray:
     """Rows as fewer rows of the same sum."""
     ones, whole = _ones[x.dtype], x.shape[0] // _ROWS * _ROWS
-    parts = np.matmul(ones[:_ROWS], x[:whole].reshape(-1, _ROWS, x.shape[1]))
+    parts = products.matmul(ones[:_ROWS], x[:whole].reshape(-1, _ROWS, x.shape[1]))
     return np.concatenate([parts, (ones[: x.shape[0] - whole] @ x[whole:])[None]])
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.native import compiler
+from tritensor.native import compiler, threads, workers
 from tritensor.native.lanes import LLVM, Code, Lane, choice
-from tritensor.native.loops import STORED, arriving, leaving
+from tritensor.native.loops import SHARED, STORED, arriving, leaving
 
 _SIDE_BY_SIDE = 4  # vectors in one turn of a loop, which do not wait for each other
 _WIDTH = {"f32": 16, "f64": 8}
@@ -55,6 +55,7 @@ class Passes:
         self.count = Lane(self.scalars, "%count", "f64")
         self.label, self.passes = "row", 0
         self.known: dict[int, Lane] = {}
+        self.written: set[int] = set()  # places of the arrays that are
 
     # numbers of a row
     def read(self, a: _Array) -> Lane:
@@ -70,6 +71,7 @@ class Passes:
         """Write the row's number to such an operand, where it is given."""
         if a is None:
             return
+        self.written.add(a.place)
         at = f"%kept{a.place}"
         self.scalars.lines += _address(at, a, f"%r{a.place}")
         y = leaving(x if a.dtype.itemsize == 8 else x.to("f32"), a.dtype)
@@ -102,6 +104,7 @@ class Passes:
         before, k = self.label, f"k{self.passes}"
         self.passes += 1
         stores = (*into, *onto)
+        self.written.update([a.place for a in stores])
         main, tail = _Body(self, k + "m"), _Body(self, k + "t")
         made = [main.run(formula, operands, f"%{k}i", i * self.width, stores, len(onto)) for i in range(_SIDE_BY_SIDE)]
         last = tail.run(formula, operands, f"%{k}t", 0, stores, len(onto), f"%{k}mask")
@@ -266,8 +269,8 @@ def _address(name: str, a: _Array, offset: str) -> list[str]:
     return [f"  {name} = getelementptr i8, ptr %p{a.place}, i64 {offset}"]
 
 
-def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> str:
-    """The module of a program over arrays of these types (None: not given), which are told by a table: rows, parts, elements of a part, then of each
+def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int]]:
+    """The module, and which arrays it writes, of a program over arrays of these types (None: not given), which are told by a table: rows, parts, elements of a part, then of each
     array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type, 16-bit floats in float32."""
     first = next(t[0] for t in types if t is not None)
     kind = "f64" if first.itemsize == 8 else "f32"
@@ -283,7 +286,7 @@ def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None,
         table += [("ptr", f"%p{a.place}"), ("i64", f"%step{a.place}"), ("i64", f"%part{a.place}")]
     table += [("<1 x double>", f"%number{i}") for i in range(numbers)]
     chunk = passes.width * _SIDE_BY_SIDE
-    return "\n".join([
+    module = "\n".join([
         *sorted(passes.declared | passes.scalars.declared),
         "define void @run(ptr %table) {",
         "entry:",
@@ -309,6 +312,15 @@ def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None,
         "}",
         "",
     ])  # fmt: skip
+    return module, passes.written
+
+
+class _Compiled(NamedTuple):
+    """A program's machine function, and which of its arrays it writes."""
+
+    function: Any
+    address: int
+    written: set[int]
 
 
 class RowProgram:
@@ -318,19 +330,40 @@ class RowProgram:
         self.formula = formula
         self._function = functools.cache(self._built)
 
-    def _built(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> Any:
-        return compiler.typed(_text(self.formula, types, numbers), None, ctypes.c_char_p)
+    def _built(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> _Compiled | None:
+        if compiler.refusal():
+            return None
+        module, written = _text(self.formula, types, numbers)
+        function = compiler.typed(module, None, ctypes.c_char_p)
+        return _Compiled(function, workers.address(function), written)
 
     def __call__(self, shape: tuple[int, int, int], operands: Sequence[Operand | None], numbers: Sequence[float] = ()) -> bool:
         """Run it over (rows, parts of a row, elements of a part), none of which may be 0; False where there is no machine code."""
         types = tuple([None if o is None else (o.array.dtype, o.one) for o in operands])
-        function = self._function(types, len(numbers))
-        if function is None:
+        found = self._function(types, len(numbers))
+        if found is None:
             return False
-        table: list[Any] = list(shape)
+        arrays: list[tuple[int, int, int]] = []
+        apart = math.prod(shape) >= SHARED and shape[0] > 1  # what all rows write, as sums over them, one thread has to
         for o in operands:
             if o is not None:
                 size = o.array.itemsize
-                table += (o.array.__array_interface__["data"][0], o.row * size, o.part * size)
-        function(struct.pack(f"{len(table)}q{len(numbers)}d", *table, *numbers))
+                apart = apart and (o.row != 0 or len(arrays) not in found.written)
+                arrays.append((o.array.__array_interface__["data"][0], o.row * size, o.part * size))
+        packed = struct.Struct(f"{3 + 3 * len(arrays)}q{len(numbers)}d").pack
+
+        def table(low: int, high: int) -> bytes:
+            rows = [n for at, row, part in arrays for n in (at + low * row, row, part)]
+            return packed(high - low, shape[1], shape[2], *rows, *numbers)
+
+        if apart:
+            kept: list[Any] = []  # tables live until the call is over
+
+            def part(low: int, high: int) -> list[int]:
+                kept.append(ctypes.c_char_p(table(low, high)))
+                return [ctypes.cast(kept[-1], ctypes.c_void_p).value or 0]
+
+            if threads.call(found.address, shape[0], part) is not None:
+                return True
+        found.function(table(0, shape[0]))
         return True
