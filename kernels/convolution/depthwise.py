@@ -130,17 +130,14 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan,
     w = np.ascontiguousarray(w)
     bias = np.zeros(len(w), x.dtype) if bias is None else np.ascontiguousarray(bias)
 
-    def images(low: int, high: int) -> None:
-        function(
+    def images(low: int, high: int) -> tuple[int, ...]:
+        return (
             pointer(x) + low * x.strides[0], pointer(w), pointer(bias), pointer(y) + low * y.strides[0], high - low, x.strides[0], x.strides[1], len(w),
             len(w) // x.shape[1], len(plan.shifts), y.strides[0], y.strides[1], pointer(t.shift), len(t.start), pointer(t.start), pointer(t.to),
             pointer(t.valid), pointer(t.stored), pointer(t.cells),
         )  # fmt: skip
 
-    if y.size < _ALONE:
-        images(0, x.shape[0])
-    else:
-        threads.share(images, x.shape[0])
+    threads.over(function, x.shape[0], images, y.size < _ALONE)
     return True
 
 
@@ -152,15 +149,12 @@ def weight_gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np
     function, t = found
     dw = np.empty((x.shape[1], len(plan.shifts)), x.dtype)
 
-    def channels(low: int, high: int) -> None:
-        function(
+    def channels(low: int, high: int) -> tuple[int, ...]:
+        return (
             pointer(x) + low * x.strides[1], pointer(g) + low * g.strides[1], pointer(dw) + low * dw.strides[0], x.shape[0], x.strides[0], x.strides[1],
             high - low, len(plan.shifts), g.strides[0], g.strides[1], pointer(t.shift), len(t.start), pointer(t.start), pointer(t.to), pointer(t.valid),
             pointer(t.stored), pointer(t.cells),
         )  # fmt: skip
 
-    if g.size < _ALONE:
-        channels(0, x.shape[1])
-    else:
-        threads.share(channels, x.shape[1])
+    threads.over(function, x.shape[1], channels, g.size < _ALONE)
     return dw

@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.geometry import Sizes
 from tritensor.kernels.convolution.plans import Plan
-from tritensor.native import compiler
+from tritensor.native import compiler, threads
 from tritensor.native.nests import Nest
 from tritensor.strides import contiguous_strides
 
@@ -184,7 +184,18 @@ def _strided(nest: Nest, item: int, here: int, there: int) -> None:
         nest.lines += [f"  %value = load {number}, ptr %one, align {item}", f"  store {number} %value, ptr %other, align {item}"]
 
 
-def copied(src: int, dst: int, item: int, planes: tuple[int, int], here: tuple[int, int], there: tuple[int, int], which: Pieces) -> None:
-    """Copy pieces of planes (outer, inner), bytes from plane to plane `here` and `there`, between two addresses."""
-    if len(which.table):
-        _copier(item, which.here, which.there)(src, dst, *planes, *here, *there, len(which.table), which.address)
+def copied(
+    src: int, dst: int, item: int, planes: tuple[int, int], here: tuple[int, int], there: tuple[int, int], which: Pieces, alone: bool = True
+) -> None:
+    """Copy pieces of planes (outer, inner), bytes from plane to plane `here` and `there`, between two addresses; not `alone`: threads share the planes."""
+    if not len(which.table):
+        return
+    outer, inner = planes
+
+    def part(low: int, high: int) -> tuple[int, ...]:
+        """Some of the outer planes, or of the inner ones of the only one."""
+        if outer > 1:
+            return src + low * here[0], dst + low * there[0], high - low, inner, *here, *there, len(which.table), which.address
+        return src + low * here[1], dst + low * there[1], 1, high - low, *here, *there, len(which.table), which.address
+
+    threads.over(_copier(item, which.here, which.there), outer if outer > 1 else inner, part, alone)

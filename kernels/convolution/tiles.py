@@ -162,44 +162,27 @@ def products(
     y_group = y.strides[0] // groups
     at_x, at_y, at_w, at_bias = map(pointer, (x, y, weights, bias))
 
-    def images(low: int, high: int, share: bool = False) -> None:
-        some = max(1, min(high - low, _CHUNK // (x_n + planes * y_c)))
-        copies, sums = scratch("copies", (some, channels, layout.plane), x.dtype), scratch("sums", (some, planes, layout.results), x.dtype)
-        copies.fill(0)
-        at_copies, at_sums = pointer(copies), pointer(sums)
-        for first in range(low, high, some):
-            count = min(some, high - first)
+    alone = n * planes * layout.results * taps < _ALONE
+    some = max(1, min(n, _CHUNK // (x_n + planes * y_c)))
+    copies, sums = scratch("copies", (some, channels, layout.plane), x.dtype), scratch("sums", (some, planes, layout.results), x.dtype)
+    copies.fill(0)
+    at_copies, at_sums = pointer(copies), pointer(sums)
+    x_c = layout.plane * k.item
+    for first in range(0, n, some):
+        count = min(some, n - first)
+        copied(at_x + first * channels * cells, at_copies, k.item, (1, count * channels), (0, cells), (0, x_c), layout.into, alone)
+        v = vectors_of(plan, k.width, k.item, count, channels // groups, x_n, planes * y_c, several)
+
+        def part(low: int, high: int, v: Vectors = v) -> tuple[int, ...]:
+            """Some tiles of vectors."""
+            return (
+                at_copies, at_w, at_bias, at_sums, groups, x_n // groups, blocks, high - low, taps, out - 1, blocks, y_c, v.at_cell,
+                v.at_x + 8 * several * low, v.at_y + 8 * several * low,
+            )  # fmt: skip
+
+        threads.over(function, len(v.x_at) // several, part, alone)
+        for r in results:
             copied(
-                at_x + first * channels * cells,
-                at_copies,
-                k.item,
-                (1, count * channels),
-                (0, cells),
-                (0, layout.plane * k.item),
-                layout.into,
-            )
-            v = vectors_of(plan, k.width, k.item, count, channels // groups, x_n, planes * y_c, several)
-
-            def part(low: int, high: int, v: Vectors = v) -> None:
-                """Some groups, or some blocks of output channels of the only one."""
-                g, b = (low, 0) if groups > 1 else (0, low * rows)
-                function(
-                    at_copies + g * (x_n // groups), at_w + (g * out + b) * taps * k.item, at_bias + (g * out + b) * k.item,
-                    at_sums + (g * blocks * rows + b) * y_c, high - low if groups > 1 else 1, x_n // groups, blocks if groups > 1 else high - low,
-                    len(v.x_at) // several, taps, out - 1 - b, blocks, y_c, v.at_cell, v.at_x, v.at_y,
-                )  # fmt: skip
-
-            total = groups if groups > 1 else blocks
-            threads.share(part, total) if share else part(0, total)
-            for r in results:
-                copied(
-                    at_sums + r.first * y_c, at_y + first * y.strides[0], k.item, (count * groups, r.rows), (blocks * rows * y_c, y_c),
-                    (y_group, y.strides[1]), r.pieces,
-                )  # fmt: skip
-
-    if n * planes * layout.results * taps < _ALONE:
-        images(0, n)
-    elif n < threads.count():
-        images(0, n, share=True)
-    else:
-        threads.share(images, n)
+                at_sums + r.first * y_c, at_y + first * y.strides[0], k.item, (count * groups, r.rows), (blocks * rows * y_c, y_c),
+                (y_group, y.strides[1]), r.pieces, alone,
+            )  # fmt: skip

@@ -104,23 +104,23 @@ def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan, scratch: til
     given.fill(0)
     dw = np.zeros((groups, blocks * rows, cells * several), x.dtype)
     at_x, at_g, at_copies, at_given, at_dw = map(pointer, (x, g, copies, given, dw))
+    alone, by_blocks = g.size * taps < _ALONE, blocks >= cells
     for first in range(0, n, some):
         count = min(some, n - first)
-        copied(at_x + first * channels * image, at_copies, k.item, (1, count * channels), (0, image), (0, x_c), layout.into)
-        copied(at_g + first * g.shape[1] * result, at_given, k.item, (1, count * g.shape[1]), (0, result), (0, g_c), layout.forth)
+        copied(at_x + first * channels * image, at_copies, k.item, (1, count * channels), (0, image), (0, x_c), layout.into, alone)
+        copied(at_g + first * g.shape[1] * result, at_given, k.item, (1, count * g.shape[1]), (0, result), (0, g_c), layout.forth, alone)
         v = tiles.vectors_of(plan, k.width, k.item, count, per_group, channels * x_c, g.shape[1] * g_c, 1, -taps % several)
+        for vector in range(0, len(v.x_at), _RUN):
 
-        def part(low: int, high: int, v: tiles.Vectors = v) -> None:
-            """Some groups, or some blocks of output channels of the only one, which go over the same vectors in the same order whoever takes them."""
-            j, b = (low, 0) if groups > 1 else (0, low * rows)
-            for vector in range(0, len(v.x_at), _RUN):
-                function(
-                    at_copies + j * per_group * x_c, at_given + (j * out + b) * g_c, at_dw + j * dw.strides[0] + b * dw.strides[1],
-                    high - low if groups > 1 else 1, per_group * x_c, out * g_c, dw.strides[0], blocks if groups > 1 else high - low, cells,
-                    min(_RUN, len(v.x_at) - vector), out - 1 - b, g_c, dw.strides[1], v.at_cell, v.at_x + 8 * vector, v.at_y + 8 * vector,
+            def part(low: int, high: int, v: tiles.Vectors = v, vector: int = vector) -> tuple[int, ...]:
+                """Some blocks of output channels, or some cells of all; each of their sums goes over the same vectors in the same order."""
+                b, c = (low * rows, 0) if by_blocks else (0, low * several)
+                return (
+                    at_copies, at_given + b * g_c, at_dw + b * dw.strides[1] + c * k.item, groups, per_group * x_c, out * g_c, dw.strides[0],
+                    high - low if by_blocks else blocks, cells if by_blocks else high - low, min(_RUN, len(v.x_at) - vector), out - 1 - b, g_c,
+                    dw.strides[1], v.at_cell + 8 * c, v.at_x + 8 * vector, v.at_y + 8 * vector,
                 )  # fmt: skip
 
-        total = groups if groups > 1 else blocks
-        threads.share(part, total) if g.size * taps >= _ALONE else part(0, total)
+            threads.over(function, blocks if by_blocks else cells, part, alone)
     found = np.ascontiguousarray(dw[:, :out, :taps]).reshape(groups * out, taps)
     return found if np.isfinite(found).all() else None

@@ -109,7 +109,9 @@ def reference_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
 def reference_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
     upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
-    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(g.dtype)  # BLAS sums in blocks: faster and closer than numpy's column sum
+    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(
+        g.dtype
+    )  # BLAS sums in blocks: faster and closer than numpy's column sum
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

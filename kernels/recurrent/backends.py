@@ -189,7 +189,9 @@ class Host:
     def product(a: np.ndarray, b: np.ndarray, out: np.ndarray, bias: np.ndarray | None = None) -> None:
         """out = a @ b + bias."""
         wide = a.dtype.itemsize > 2
-        y = products.matmul(a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None)
+        y = products.matmul(
+            a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None
+        )
         if bias is not None:
             y += bias
         if not wide:

@@ -68,7 +68,7 @@ class Loop:
             pointers.append(x.__array_interface__["data"][0])
         if not self._apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
-        if first.size >= SHARED:
+        if first.size >= SHARED and found.address:
             steps = [0 if t is None else t.itemsize for t in types]
             turns = -(-first.size // _PIECE)  # so that parts begin at whole lines of the cache
 

@@ -13,6 +13,7 @@ from tritensor.native import threads, workers
 _THREADED = 1 << 18  # multiplications from which OpenBLAS would use threads of its own
 _THREADED_VECTOR = 9216  # the same of a matrix and a vector
 _MANY = 1 << 21  # from which sharing them pays
+_MANY_FOR_PYTHON = 1 << 25  # the same where a thread has to come back to Python for its part
 _WIDE = 16  # rows or columns of a part, at least
 _WORDS = ctypes.c_int64 * 6
 _LETTERS = {False: ctypes.c_char(b"N"), True: ctypes.c_char(b"T")}
@@ -21,7 +22,12 @@ _ZERO = {np.dtype(np.float32): ctypes.c_float(0), np.dtype(np.float64): ctypes.c
 
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """np.matmul of arrays of two dimensions or more."""
+    """np.matmul."""
+    if a.ndim < 2 or b.ndim < 2:
+        if max(a.size, b.size) < _THREADED_VECTOR or threads.count() < 2 or threads.blas() is None:
+            return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
+        with threads.blas_alone:
+            return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
     multiplications = a.size * b.shape[-1] * (math.prod(b.shape[:-2]) if a.ndim == 2 else 1)
     threaded = _THREADED_VECTOR if 1 in (a.shape[-2], b.shape[-1]) else _THREADED
     if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2 or threads.blas() is None:
@@ -33,6 +39,8 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
             out = np.empty(shape, np.result_type(a, b))
         if not _by_blas(a, b, out):
+            if multiplications < _MANY_FOR_PYTHON:
+                return np.matmul(a, b, out=out)  # type: ignore[no-any-return]
             _in_parts(a, b, out)
     return out
 
@@ -92,7 +100,8 @@ def _in_parts(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     if out.ndim > 2 and out.shape[0] >= threads.count():
 
         def some(low: int, high: int) -> None:
-            np.matmul(*[x[low:high] if x.ndim == out.ndim and x.shape[0] > 1 else x for x in (a, b)], out=out[low:high])
+            left, right = (x[low:high] if x.ndim == out.ndim and x.shape[0] > 1 else x for x in (a, b))
+            np.matmul(left, right, out=out[low:high])
 
         threads.share(some, out.shape[0])
     elif out.shape[-2] >= out.shape[-1]:

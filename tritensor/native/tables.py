@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tritensor.native import compiler
+from tritensor.native import compiler, threads
 from tritensor.native.lanes import NotStraightError
-from tritensor.native.loops import STORED, text
+from tritensor.native.loops import SHARED, STORED, text
 
+_TURNS = 16  # pieces of a table that threads share out
 _FIELD = object.__basicsize__  # of a numpy array the first field behind those of every object is the address of its elements
 
 
@@ -62,7 +64,20 @@ class TableLoop:
 
         def run(table: np.ndarray, numbers: np.ndarray) -> None:
             step = numbers.strides[0] if len(numbers) > 1 else 0
-            made(len(table), table.ctypes.data, numbers.ctypes.data, step)
+            at, own = table.ctypes.data, numbers.ctypes.data
+            elements = table[:, 0].cumsum()
+            if len(table) > 1 and elements[-1] >= SHARED:
+                # as many elements for each thread as whole rows allow
+                ends = [0, *elements.searchsorted([elements[-1] * k // _TURNS for k in range(1, _TURNS)]).tolist(), len(table)]
+                rows = [(low, high) for low, high in itertools.pairwise(ends)]
+
+                def part(low: int, high: int) -> list[int]:
+                    first, last = rows[low][0], rows[high - 1][1]
+                    return [last - first, at + first * table.strides[0], own + first * step, step]
+
+                threads.over(made, _TURNS, part)
+            else:
+                made(len(table), at, own, step)
 
         return run
 

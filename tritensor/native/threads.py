@@ -96,6 +96,12 @@ def share(work: Callable[[int, int], Any], total: int) -> None:
         work(0, total)
 
 
+def over(function: Any, total: int, arguments: Callable[[int, int], Sequence[int]], alone: bool = False) -> None:
+    """A machine function called with arguments(low, high) for parts of range(total), one a thread; at once for all where it is to be `alone`."""
+    if alone or call(workers.address(function), total, arguments) is None:
+        function(*arguments(0, total))
+
+
 def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:
     """The machine function at an address, called with arguments(low, high) for parts of range(total), one a thread; the answers or-ed. None where
     there is one thread, or others are at work: the caller then calls it for all."""

@@ -21,7 +21,9 @@ from tritensor.native import compiler
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
 _BOX = 64  # numbers of a box: more than it holds, so that two lie in different lines of the cache
 _POSTED, _DONE, _ASLEEP, _ANSWER, _FUNCTION = 0, 8, 16, 24, 32  # places of the box; the arguments follow the last
-_PATIENCE = 1 << 19  # cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us
+_PATIENCE = (
+    1 << 19
+)  # cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us
 
 _PAUSE = ['  call void asm sideeffect "pause", "~{memory}"()', "  %now = call i64 @llvm.readcyclecounter()", "  %since = sub i64 %now, %start",
           f"  %more = icmp ult i64 %since, {_PATIENCE}"]  # fmt: skip
@@ -182,8 +184,12 @@ def _machine() -> tuple[Any, Any, Any] | None:
 
 
 def address(function: Any) -> int:
-    """Where a machine function is."""
-    return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+    """Where a machine function is; remembered beside it."""
+    try:
+        return int(function.address)
+    except AttributeError:
+        function.address = found = int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+        return found
 
 
 class Workers:
