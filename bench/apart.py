@@ -44,14 +44,14 @@ class Timed:
         try:
             self._pipe.send(calls)
             return float(self._pipe.recv())
-        except (EOFError, BrokenPipeError) as error:
+        except (EOFError, OSError) as error:
             raise RuntimeError("bench: the process that was timed has ended; what it said stands above") from error
 
     def __enter__(self) -> Timed:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        with contextlib.suppress(BrokenPipeError):  # it has ended
+        with contextlib.suppress(OSError):  # it has ended
             self._pipe.send(None)
         self._process.join()
 
