@@ -26,7 +26,8 @@ def get_num_threads() -> int:
 def set_num_threads(num: int) -> None:
     """Let matrix products, convolutions and loops over many elements use this many threads on the CPU.
 
-    Raises ValueError below 1; warns where numpy's BLAS cannot be asked."""
+    Raises ValueError below 1; warns where numpy's BLAS cannot be asked.
+    """
     if num < 1:
         raise ValueError(f"set_num_threads: {num} threads; give 1 or more")
     from tritensor.native import threads

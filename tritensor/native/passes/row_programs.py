@@ -271,7 +271,8 @@ def _address(name: str, a: _Array, offset: str) -> list[str]:
 
 def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> tuple[str, set[int]]:
     """The module, and which arrays it writes, of a program over arrays of these types (None: not given), which are told by a table: rows, parts,
-    elements of a part, then of each array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type, 16-bit floats in float32."""
+    elements of a part, then of each array where it is and two strides in bytes, then the numbers. Elements are computed in the first array's type,
+    16-bit floats in float32."""
     first = next(t[0] for t in types if t is not None)
     kind = "f64" if first.itemsize == 8 else "f32"
     passes = Passes(kind)
