@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from tritensor import dtypes
 from tritensor.kernels.parts.cpu.blocks import SILENT
-from tritensor.native import products
+from tritensor.native import products, threads
 from tritensor.native.functions import exp
 from tritensor.native.lanes import choice
-from tritensor.native.loops import MANY
+from tritensor.native.loops import MANY, SHARED
 from tritensor.native.passes.row_programs import Operand, RowProgram
 
 CACHE = 131072  # weights that numpy works on at a time
@@ -41,11 +41,20 @@ def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype
     return np.broadcast_to(found, (*batch, *found.shape[-2:])).reshape(math.prod(batch), *found.shape[-2:])
 
 
-def _pieces(heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
-    """(heads, queries, how many keys they see) of the blocks."""
+def _by_heads(heads: int, work: Callable[[int, int], None], weights: int) -> None:
+    """work(low, high) of some heads each, by several threads where there are many weights."""
+    if weights < SHARED or threads.count() < 2 or threads.blas() is None:
+        work(0, heads)
+        return
+    with threads.blas_alone:
+        threads.share(work, heads)
+
+
+def _pieces(low: int, heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
+    """(heads, queries, how many keys they see) of the blocks of heads from `low` on."""
     high = ROWS if causal and queries >= 2 * ROWS else max(queries, 1)
     step = max(CACHE // max(min(high, queries) * keys, 1), 1)
-    for first in range(0, heads, step):
+    for first in range(low, heads, step):
         for top in range(0, queries, high):
             end = min(top + high, queries)
             yield slice(first, min(first + step, heads)), slice(top, end), min(end, keys) if causal else keys
@@ -120,17 +129,21 @@ def reference(
     heads = qs.shape[0]
     weights, y = np.empty((heads, queries, keys), compute), np.empty((heads, queries, v.shape[-1]), compute)
     corner = _corner(queries, keys, compute) if causal else None
-    with SILENT():
-        for some, rows, seen in _pieces(heads, queries, keys, causal):
-            w = weights[some, rows, :seen]
-            products.matmul(qs[some, rows], kt[some, :, :seen], out=w)
-            if corner is not None:
-                weights[some, rows, seen:] = 0
-                w += corner[rows, :seen]
-            if added is not None:
-                w += _block_of(added, some, rows, seen)
-            _normalise(w)
-            products.matmul(w, vs[some, :seen], out=y[some, rows])
+
+    def part(low: int, high: int) -> None:
+        with SILENT():
+            for some, rows, seen in _pieces(low, high, queries, keys, causal):
+                w = weights[some, rows, :seen]
+                products.matmul(qs[some, rows], kt[some, :, :seen], out=w)
+                if corner is not None:
+                    weights[some, rows, seen:] = 0
+                    w += corner[rows, :seen]
+                if added is not None:
+                    w += _block_of(added, some, rows, seen)
+                _normalise(w)
+                products.matmul(w, vs[some, :seen], out=y[some, rows])
+
+    _by_heads(heads, part, weights.size)
     return (
         y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]),
         weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
@@ -159,23 +172,27 @@ def reference_backward(
     dq, dk, dv = np.empty_like(qs), new(ks.shape, compute), new((heads, keys, v.shape[-1]), compute)
     masked = len(needs) > 3 and needs[3]
     kept = np.zeros((heads, queries, keys), compute) if masked else None
-    room = np.empty(min(max(CACHE, queries * keys), heads * queries * keys), compute)
-    with SILENT():
-        for some, rows, seen in _pieces(heads, queries, keys, causal):
-            w, gs = w_all[some, rows, :seen], up[some, rows]
-            ds = room[: w.size].reshape(w.shape)
-            products.matmul(gs, vt[some, :, :seen], out=ds)
-            if not _by_machine(_SLOPE, ds, w, sums[some, rows]):
-                ds -= sums[some, rows]
-                ds *= w
-            if kept is not None:
-                kept[some, rows, :seen] = ds
-            products.matmul(ds, ks[some, :seen], out=dq[some, rows])
-            for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
-                if rows.start == 0 and seen == keys:
-                    products.matmul(a.swapaxes(-1, -2), b, out=d[some])
-                else:
-                    d[some, :seen] += products.matmul(a.swapaxes(-1, -2), b)
+
+    def part(low: int, high: int) -> None:
+        room = np.empty(min(max(CACHE, queries * keys), (high - low) * queries * keys), compute)
+        with SILENT():
+            for some, rows, seen in _pieces(low, high, queries, keys, causal):
+                w, gs = w_all[some, rows, :seen], up[some, rows]
+                ds = room[: w.size].reshape(w.shape)
+                products.matmul(gs, vt[some, :, :seen], out=ds)
+                if not _by_machine(_SLOPE, ds, w, sums[some, rows]):
+                    ds -= sums[some, rows]
+                    ds *= w
+                if kept is not None:
+                    kept[some, rows, :seen] = ds
+                products.matmul(ds, ks[some, :seen], out=dq[some, rows])
+                for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
+                    if rows.start == 0 and seen == keys:
+                        products.matmul(a.swapaxes(-1, -2), b, out=d[some])
+                    else:
+                        d[some, :seen] += products.matmul(a.swapaxes(-1, -2), b)
+
+    _by_heads(heads, part, w_all.size)
     dq *= compute.type(scale)
     found = tuple(d.astype(x.dtype, copy=False).reshape(x.shape) for d, x in ((dq, q), (dk, k), (dv, v)))
     if kept is None:

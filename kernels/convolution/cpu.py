@@ -13,11 +13,12 @@ from tritensor.kernels.convolution import depthwise, direct, tiles, tiles_weight
 from tritensor.kernels.convolution.columns import gather
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
-from tritensor.native import products
+from tritensor.native import products, threads
 
 _BLOCK = 4 << 20  # bytes of columns at a time
 _STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
 _LARGE = 4 << 20  # bytes of an image's padded copy and results from which they are made in parts
+_LARGE_WEIGHT = 1 << 17  # elements of a weight from which threads share its turning
 _KEEP = 64 << 20  # larger buffers are not kept
 _WIDE = 256  # columns from which a product of matrices runs at full speed
 _local = threading.local()
@@ -173,7 +174,12 @@ def _weights(taps: np.ndarray, phase: Phase) -> np.ndarray:
     """The weights (G, C / G, O / G * taps) of the taps of a phase, of all (G, O / G, C / G, taps)."""
     groups, _, channels, count = taps.shape
     some = taps if len(phase.taps) == count else taps[..., list(phase.taps)]
-    return some.transpose(0, 2, 1, 3).reshape(groups, channels, -1)
+    turned = some.transpose(0, 2, 1, 3)
+    if turned.size < _LARGE_WEIGHT:
+        return turned.reshape(groups, channels, -1)
+    copied = np.empty(turned.shape, turned.dtype)
+    threads.share(lambda low, high: np.copyto(copied[:, low:high], turned[:, low:high]), channels)
+    return copied.reshape(groups, channels, -1)
 
 
 def _phases(g: np.ndarray, taps: np.ndarray, bias: np.ndarray | None, s: Geometry, phases: tuple[Phase, ...], dx: np.ndarray) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import functools
+import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,6 +47,49 @@ def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.nd
     return out
 
 
+class _Parts(NamedTuple):
+    """How threads share a product of matrices of some shapes that lie in some way: arguments of BLAS's function for each part, with places for where
+    the three begin, and how far from there each part's begins. BLAS is told numbers by where they are: `words` keeps them."""
+
+    arguments: list[list[int]]
+    far: list[tuple[int, int, int]]
+    words: list[Any]
+
+
+@functools.lru_cache(maxsize=1024)
+def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...], dtype: np.dtype, threads_: int) -> _Parts | None:
+    """The parts of (m, k, n); None where BLAS does not take matrices that lie so, or there are too few rows and columns."""
+    (m, k, n), item = sizes, dtype.itemsize
+    lies = [_lies(shape, step, item) for shape, step in zip(((m, k), (k, n), (m, n)), strides, strict=True)]
+    if lies[0] is None or lies[1] is None or lies[2] is None or lies[2][0]:
+        return None
+    (across_a, step_a), (across_b, step_b), (_, step_out) = lies  # type: ignore[misc]
+    by_rows, address = (
+        2 * m >= n,
+        ctypes.addressof,
+    )  # what all read again, the other matrix, is not much larger; rows of results lie together
+    long = m if by_rows else n
+    turns = long // _WIDE
+    if turns < 2:
+        return None
+    found = _Parts([], [], [])
+    ends = [turns * i // threads_ * _WIDE for i in range(threads_)] + [long]
+    for start, end in itertools.pairwise(ends):
+        if start == end:
+            continue
+        rows, columns = (end - start, n) if by_rows else (m, end - start)
+        words = _WORDS(columns, rows, k, step_b, step_a, step_out)
+        at = [address(words) + 8 * i for i in range(6)]
+        found.words.append(words)
+        # column-major: the transposed product of the transposed matrices
+        found.arguments.append([
+            address(_LETTERS[across_b]), address(_LETTERS[across_a]), at[0], at[1], at[2], address(_ONE[dtype]), 0, at[3], 0, at[4],
+            address(_ZERO[dtype]), 0, at[5], 1, 1,
+        ])  # fmt: skip
+        found.far.append((start * strides[0][0], 0, start * strides[2][0]) if by_rows else (0, start * strides[1][1], start * item))
+    return found
+
+
 def _by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     """BLAS's own function for parts of the rows or columns of one product; False where it does not take these arrays."""
     found = threads.blas()
@@ -52,43 +97,24 @@ def _by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     function = found.products.get(out.dtype)
     if function is None or not (a.ndim == b.ndim == out.ndim == 2 and a.dtype == b.dtype == out.dtype):
         return False
-    lies = [_lies(x) for x in (a, b, out)]
-    if lies[0] is None or lies[1] is None or lies[2] is None or lies[2][0]:
+    parts = _parts_of((*a.shape, b.shape[1]), (a.strides, b.strides, out.strides), out.dtype, threads.count())
+    if parts is None:
         return False
-    (across_a, step_a), (across_b, step_b), (_, step_out) = lies  # type: ignore[misc]
-    (m, n), k, item = out.shape, a.shape[1], out.itemsize
     at_a, at_b, at_out = (x.__array_interface__["data"][0] for x in (a, b, out))
-    by_rows = m >= n
-    total = (m if by_rows else n) // _WIDE
-    if total < 2:
-        return False
-    address, one, zero = ctypes.addressof, _ONE[out.dtype], _ZERO[out.dtype]
-    kept: list[Any] = []  # numbers that are told by where they are, until the call is over
-
-    def part(low: int, high: int) -> list[int]:
-        start, end = low * _WIDE, (m if by_rows else n) if high == total else high * _WIDE
-        rows, columns = (end - start, n) if by_rows else (m, end - start)
-        kept.append(_WORDS(columns, rows, k, step_b, step_a, step_out))
-        words = [address(kept[-1]) + 8 * i for i in range(6)]
-        if by_rows:
-            from_a, from_b, onto = at_a + start * a.strides[0], at_b, at_out + start * out.strides[0]
-        else:
-            from_a, from_b, onto = at_a, at_b + start * b.strides[1], at_out + start * item
-        # column-major: the transposed product of the transposed matrices
-        return [
-            address(_LETTERS[across_b]), address(_LETTERS[across_a]), words[0], words[1], words[2], address(one), from_b, words[3], from_a, words[4],
-            address(zero), onto, words[5], 1, 1,
-        ]  # fmt: skip
-
-    return threads.call(workers.address(function), total, part) is not None
+    given = []
+    for arguments, (far_a, far_b, far_out) in zip(parts.arguments, parts.far, strict=True):
+        mine = arguments.copy()
+        mine[6], mine[8], mine[11] = at_b + far_b, at_a + far_a, at_out + far_out
+        given.append(mine)
+    return threads.call_parts(workers.address(function), given) is not None
 
 
-def _lies(x: np.ndarray) -> tuple[bool, int] | None:
+def _lies(shape: tuple[int, int], strides: tuple[int, int], item: int) -> tuple[bool, int] | None:
     """(whether the rows lie across memory, elements between neighbours in the other direction); None where neither direction is without gaps."""
-    (rows, columns), (down, along), item = x.shape, x.strides, x.itemsize
+    (rows, columns), (down, along) = shape, strides
     if columns == 1 or along == item:
         step = down // item if rows > 1 else columns
-        return (False, step) if down % item == 0 and step >= max(columns, 1) and (along == item or columns == 1) else None
+        return (False, step) if down % item == 0 and step >= max(columns, 1) else None
     if rows == 1 or down == item:
         step = along // item
         return (True, step) if along % item == 0 and step >= max(rows, 1) else None

@@ -91,7 +91,7 @@ blas_alone = _alone  # `with threads.blas_alone:`
 def share(work: Callable[[int, int], Any], total: int) -> None:
     """Call work(low, high) for parts of range(total), one a thread, and wait for all. It must release Python's lock for most of its time, as ctypes does."""
     parts = min(count(), total)
-    others = workers.of_count(parts - 1) if parts > 1 else None
+    others = workers.of_count(count() - 1) if parts > 1 else None
     if others is None or not others.share([functools.partial(work, low, high) for low, high in _ranges(total, parts)]):
         work(0, total)
 
@@ -106,8 +106,13 @@ def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int
     """The machine function at an address, called with arguments(low, high) for parts of range(total), one a thread; the answers or-ed. None where
     there is one thread, or others are at work: the caller then calls it for all."""
     parts = min(count(), total)
-    others = workers.of_count(parts - 1) if parts > 1 else None
-    return None if others is None else others.call(function, [arguments(low, high) for low, high in _ranges(total, parts)])
+    return None if parts < 2 else call_parts(function, [arguments(low, high) for low, high in _ranges(total, parts)])
+
+
+def call_parts(function: int, parts: Sequence[Sequence[int]]) -> int | None:
+    """The machine function at an address, called once for each part's arguments; the answers or-ed. None where others are at work."""
+    others = workers.of_count(max(count() - 1, 1))
+    return None if others is None else others.call(function, parts)
 
 
 def _ranges(total: int, parts: int) -> list[tuple[int, int]]:

@@ -207,6 +207,7 @@ class Workers:
         self._boxes = self._memory[place : place + count * _BOX].reshape(count, _BOX)
         self._at = first
         self._mine = np.zeros(1 + ARGUMENTS, np.int64)
+        self._mine_at = self._mine.ctypes.data
         self._work: list[Callable[[], Any] | None] = [None] * count
         self._errors: list[BaseException | None] = [None] * count
         for k in range(count):
@@ -239,7 +240,7 @@ class Workers:
                 box = self._boxes[k]
                 box[_FUNCTION] = function
                 box[_FUNCTION + 1 : _FUNCTION + 1 + len(parts[k + 1])] = parts[k + 1]
-            own = self._post(self._at, others, mine.ctypes.data)
+            own = self._post(self._at, others, self._mine_at)
             return int(own | self._await(self._at, others))
         finally:
             self._free.release()
