@@ -43,7 +43,7 @@ def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype
 
 def _by_heads(heads: int, work: Callable[[int, int], None], weights: int) -> None:
     """work(low, high) of some heads each, by several threads where there are many weights."""
-    if weights < SHARED or threads.count() < 2 or threads.blas() is None:
+    if weights < SHARED or threads.count() < 2:
         work(0, heads)
         return
     with threads.blas_alone:

@@ -39,7 +39,7 @@ def weighed(outs: list[Any], library: Any) -> Any:
 
 def asked(cases: Cases, module: Any, args: list[Any], leaves: list[Any]) -> tuple[list[np.ndarray], list[np.ndarray | None]]:
     """(outputs, gradients of inputs and parameters) as arrays."""
-    library = cases.library.real
+    library = cases.source.real
     outs = flat(module(*args))
     parameters = [p for p in module.parameters() if p.requires_grad] if isinstance(module, library.nn.Module) else []
     followed = [y for y in outs if y.requires_grad]

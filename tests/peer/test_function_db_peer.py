@@ -58,7 +58,7 @@ class Asked:
     """A sample of an entry under each transform: what it gives, or the class of what it raises."""
 
     def __init__(self, library: Any, entry: Any, sample: Any) -> None:
-        self.library, self.func, self.op, self.sample = library, library.func, entry.op, sample
+        self.source, self.func, self.op, self.sample = library, library.func, entry.op, sample
         given = (sample.input, *sample.args)
         self.plain = [a.detach() if hasattr(a, "detach") else a for a in given]
         self.places = [i for i, a in enumerate(self.plain) if hasattr(a, "detach") and a.dtype.is_floating_point]
@@ -74,7 +74,7 @@ class Asked:
 
     def recorded(self, twice: bool) -> Any:
         xs = [x.clone().requires_grad_() for x in self.xs]
-        grad = self.library.autograd.grad
+        grad = self.source.autograd.grad
         first = grad(squares(self.call(*xs)), xs, allow_unused=True, create_graph=twice)
         if not twice:
             return first
@@ -82,7 +82,7 @@ class Asked:
         return grad(squares(followed), xs, allow_unused=True) if followed else ()
 
     def ways(self) -> dict[str, Callable[[], Any]]:
-        f, library, call, xs, many, at = self.func, self.library, self.call, self.xs, self.many, self.argnums
+        f, library, call, xs, many, at = self.func, self.source, self.call, self.xs, self.many, self.argnums
         loss = lambda *zs: squares(call(*zs))  # noqa: E731
         moved = lambda *zs: f.jvp(call, zs, tuple(z.cos() for z in zs))  # noqa: E731
         return {

@@ -25,17 +25,16 @@ _ZERO = {np.dtype(np.float32): ctypes.c_float(0), np.dtype(np.float64): ctypes.c
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """np.matmul."""
-    if a.ndim < 2 or b.ndim < 2:
-        if max(a.size, b.size) < _THREADED_VECTOR or threads.count() < 2 or threads.blas() is None:
-            return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
-        with threads.blas_alone:
-            return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
-    multiplications = a.size * b.shape[-1] * (math.prod(b.shape[:-2]) if a.ndim == 2 else 1)
-    threaded = _THREADED_VECTOR if 1 in (a.shape[-2], b.shape[-1]) else _THREADED
-    if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2 or threads.blas() is None:
+    matrices = a.ndim > 1 and b.ndim > 1
+    if matrices:
+        multiplications = a.size * b.shape[-1] * (math.prod(b.shape[:-2]) if a.ndim == 2 else 1)
+        threaded = _THREADED_VECTOR if 1 in (a.shape[-2], b.shape[-1]) else _THREADED
+    else:
+        multiplications, threaded = max(a.size, b.size), _THREADED_VECTOR
+    if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2:
         return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
     with threads.blas_alone:
-        if multiplications < _MANY:
+        if multiplications < _MANY or not matrices:
             return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
         if out is None:
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -64,10 +63,8 @@ def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...],
     if lies[0] is None or lies[1] is None or lies[2] is None or lies[2][0]:
         return None
     (across_a, step_a), (across_b, step_b), (_, step_out) = lies  # type: ignore[misc]
-    by_rows, address = (
-        2 * m >= n,
-        ctypes.addressof,
-    )  # what all read again, the other matrix, is not much larger; rows of results lie together
+    # what all threads read again, the other matrix, is not much larger then; rows of results lie together
+    by_rows, address = 2 * m >= n, ctypes.addressof
     long = m if by_rows else n
     turns = long // _WIDE
     if turns < 2:

@@ -53,7 +53,7 @@ def blas() -> Blas | None:
 def count() -> int:
     """How many threads products, convolutions and loops use: as many as numpy's BLAS, 1 where that does not tell."""
     found = blas()
-    return _alone.meant or int(found.get()) if found else 1
+    return blas_alone.meant or int(found.get()) if found else 1
 
 
 class _Alone:
@@ -84,8 +84,7 @@ class _Alone:
                 self.meant = 0
 
 
-_alone = _Alone()
-blas_alone = _alone  # `with threads.blas_alone:`
+blas_alone = _Alone()  # `with threads.blas_alone:`
 
 
 def share(work: Callable[[int, int], Any], total: int) -> None:

@@ -1,31 +1,31 @@
-"""Docstrings of PyTorch's whose examples do not all run the same here, by the reason."""
+"""Docstrings of PyTorch's whose examples do not all run the same here, by the reason. Names are those below torch."""
 
 REASONS: dict[str, str] = {
     "there are no sparse tensors here": """
-        torch.narrow_copy torch.sparse_coo_tensor torch.Tensor.col_indices torch.Tensor.crow_indices torch.Tensor.sparse_mask torch.Tensor.to_dense
-        torch.Tensor.to_sparse torch.Tensor.to_sparse_bsc torch.Tensor.to_sparse_bsr torch.Tensor.to_sparse_coo torch.Tensor.to_sparse_csc
-        torch.Tensor.to_sparse_csr torch.sparse.as_sparse_gradcheck torch.sparse.mm torch.sparse.spdiags torch.sparse_bsc_tensor
-        torch.sparse_bsr_tensor torch.sparse_compressed_tensor torch.sparse_csc_tensor torch.sparse_csr_tensor""",
+        narrow_copy sparse_coo_tensor Tensor.col_indices Tensor.crow_indices Tensor.sparse_mask Tensor.to_dense
+        Tensor.to_sparse Tensor.to_sparse_bsc Tensor.to_sparse_bsr Tensor.to_sparse_coo Tensor.to_sparse_csc
+        Tensor.to_sparse_csr sparse.as_sparse_gradcheck sparse.mm sparse.spdiags sparse_bsc_tensor
+        sparse_bsr_tensor sparse_compressed_tensor sparse_csc_tensor sparse_csr_tensor""",
     "nothing is quantised here": """
-        torch.fake_quantize_per_channel_affine torch.fake_quantize_per_tensor_affine torch.quantize_per_channel torch.quantize_per_tensor
-        torch.quantize_per_tensor_dynamic torch.quantized_batch_norm torch.quantized_max_pool1d torch.quantized_max_pool2d""",
-    "conj() and its like compute their result at once": "torch.conj torch.resolve_conj torch.resolve_neg",
-    "there is no complex32": "torch.set_default_dtype",
-    "denormals are never flushed": "torch.set_flush_denormal",
-    "a gradient has its tensor's type": "torch.Tensor.grad_dtype",
-    "memory is no object of its own": "torch.is_storage",
-    "chance decides a shape": "torch.masked_select",
+        fake_quantize_per_channel_affine fake_quantize_per_tensor_affine quantize_per_channel quantize_per_tensor
+        quantize_per_tensor_dynamic quantized_batch_norm quantized_max_pool1d quantized_max_pool2d""",
+    "conj() and its like compute their result at once": "conj resolve_conj resolve_neg",
+    "there is no complex32": "set_default_dtype",
+    "denormals are never flushed": "set_flush_denormal",
+    "a gradient has its tensor's type": "Tensor.grad_dtype",
+    "memory is no object of its own": "is_storage",
+    "chance decides a shape": "masked_select",
     "PyTorch's own library of operators, tracing and dispatch modes": """
-        torch.func.functionalize torch.library.CustomOpDef.register_kernel torch.library.CustomOpDef.register_autocast
-        torch.library.CustomOpDef.register_vmap torch.library.custom_op torch.library.get_kernel
-        torch.library.register_autocast torch.library.register_fake torch.library.register_kernel torch.library.register_vmap torch.library.triton_op
-        torch.library.wrap_triton torch.overrides.get_ignored_functions torch.overrides.get_testing_overrides torch.overrides.redispatch_function
-        torch.masked.is_masked_tensor torch.masked.logaddexp""",
+        func.functionalize library.CustomOpDef.register_kernel library.CustomOpDef.register_autocast
+        library.CustomOpDef.register_vmap library.custom_op library.get_kernel
+        library.register_autocast library.register_fake library.register_kernel library.register_vmap library.triton_op
+        library.wrap_triton overrides.get_ignored_functions overrides.get_testing_overrides overrides.redispatch_function
+        masked.is_masked_tensor masked.logaddexp""",
     "PyTorch's own machinery": """
-        torch._is_device_backend_autoload_enabled torch.Event torch.cuda.cudart torch.utils.ThroughputBenchmark
-        torch.utils.generate_methods_for_privateuse1_backend torch.utils.rename_privateuse1_backend torch.linalg._powsum""",
+        _is_device_backend_autoload_enabled Event cuda.cudart utils.ThroughputBenchmark
+        utils.generate_methods_for_privateuse1_backend utils.rename_privateuse1_backend linalg._powsum""",
     "not built yet": """
-        torch.thread_safe_generator torch.autograd.profiler.Future.then torch.autograd.profiler.Future.add_done_callback
-        torch.autograd.profiler.Future.set_exception torch.autograd.profiler.record_function torch.serialization.skip_data
-        torch.utils.data.IterableDataset""",
+        thread_safe_generator autograd.profiler.Future.then autograd.profiler.Future.add_done_callback
+        autograd.profiler.Future.set_exception autograd.profiler.record_function serialization.skip_data
+        utils.data.IterableDataset""",
 }

@@ -88,20 +88,20 @@ class Cases:
     """The file's cases with one library behind them."""
 
     def __init__(self, real: Any, reduction: Any) -> None:
-        self.library = Library(real)
+        self.source = Library(real)
         assert FOUND is not None
         assert FOUND.origin is not None
         source = Path(FOUND.origin).read_text()
         start = source.index("TemporaryFile =")  # below the imports, of which these are used
         space: dict[str, Any] = {
-            "__name__": "common_nn", "torch": self.library, "nn": real.nn, "F": real.nn.functional, "_Reduction": reduction, "TestCase": unittest.TestCase,
+            "__name__": "common_nn", "torch": self.source, "nn": real.nn, "F": real.nn.functional, "_Reduction": reduction, "TestCase": unittest.TestCase,
             "common_utils": types.SimpleNamespace(TEST_WITH_ROCM=False, set_rng_seed=lambda *_: None), "is_iterable": _iterable, "TEST_CUDA": False,
             "TEST_WITH_ROCM": False, "skipIfTorchDynamo": _anything, "SM90OrLater": False, "Variable": real.autograd.Variable, "_TensorOrTensors": Any, "Any": Any,
         }  # fmt: skip
         exec("from abc import abstractmethod\nimport tempfile, unittest\nfrom copy import deepcopy\nfrom functools import reduce, partial\n"
              "from itertools import product\nfrom operator import mul\nfrom collections.abc import Callable, Sequence\n" + source[start:], space)  # fmt: skip
         self.base = space["TestBase"]
-        with self.library.drawing(0):
+        with self.source.drawing(0):
             modules = [*space["module_tests"], *space["get_new_module_tests"]()]
         self.all = [(case, False) for case in modules] + [(case, True) for case in space["criterion_tests"]]
 
@@ -112,12 +112,12 @@ class Cases:
     def built(self, index: int) -> tuple[Any, list[Any], list[Any]]:
         """A case's module, what it is called with, and those of them that are differentiated."""
         case, loss = self.all[index]
-        real = self.library.real
+        real = self.source.real
         build = case.get("constructor") or getattr(real.nn, case["module_name"])
         given = self.base(build, **{k: v for k, v in case.items() if k in GIVEN})
         given._required_arg_names = {*given._required_arg_names, "target"}
         module = build(*given.constructor_args)
-        with self.library.drawing(index):
+        with self.source.drawing(index):
             inputs = given._get_input()
             args = list(inputs) if isinstance(inputs, tuple | list) else [inputs]
             leaves = [x for x in flat(args) if x.dtype.is_floating_point or x.dtype.is_complex]
