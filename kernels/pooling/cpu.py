@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.kernels.pooling import machine
 from tritensor.kernels.pooling.windows import Windows
 
 _COUNTED = 1 << 16  # cells whose sums are held at a time
@@ -77,34 +78,6 @@ def taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], np.
         yield outs, cells, _numbers([np.arange(c.start, c.stop, c.step) for c in cells[1:]], s.size)
 
 
-def first_cells(s: Windows) -> np.ndarray:
-    """Flat number of each window's first cell inside the image, (*outs, 1)."""
-    cells = []
-    for m, step, p, d in zip(s.outs, s.stride, s.padding, s.dilation, strict=True):
-        at = np.arange(m) * step - p
-        cells.append(np.where(at < 0, at + -(at // d) * d, at))
-    return _numbers(cells, s.size)
-
-
-def max_quarters(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """2 x 2 maxima and where they stand, first of equals; NaN is not looked for."""
-    x = x[:, : 2 * s.outs[0], : 2 * s.outs[1]]
-    left, right = x[:, :, 0::2], x[:, :, 1::2]
-    pair = np.maximum(left, right)  # (P, 2 OH, OW, L)
-    is_right = np.greater(right, left)
-    above, below = pair[:, 0::2], pair[:, 1::2]
-    y = np.maximum(above, below)
-    is_below = np.greater(below, above)
-    beside = (is_below & is_right[:, 1::2]) | (is_right[:, 0::2] > is_below)
-    if s.size[1] > 255:
-        index = np.multiply(is_below.view(np.uint8), s.size[1], dtype=np.int64, casting="unsafe")
-    else:
-        index = (is_below.view(np.uint8) * np.uint8(s.size[1])).astype(np.int64)
-    index += first_cells(s)
-    index += beside
-    return y, index
-
-
 def _first_taps(s: Windows) -> np.ndarray:
     """The number of each window's first tap inside the image, (*outs, 1)."""
     firsts = []
@@ -114,8 +87,14 @@ def _first_taps(s: Windows) -> np.ndarray:
     return _numbers(firsts, s.kernel)
 
 
-def max_general(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """Maxima of any windows; the first of equals, NaN above all. Which tap was the largest is noted in as few bytes as it takes."""
+def largest(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """The largest of each window of x (P, *size, L) and its flat place, both (P, *outs, L): the first of equals, NaN above all."""
+    found = machine.largest(x[..., 0], s) if x.shape[-1] == 1 else None
+    return _by_taps(x, s) if found is None else (found[0][..., None], found[1][..., None])
+
+
+def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """The same, tap by tap. Which tap was the largest is noted in as few bytes as it takes."""
     shape = (x.shape[0], *s.outs, x.shape[-1])
     y = np.full(shape, -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min, x.dtype)
     which = np.empty(shape, np.min_scalar_type(math.prod(s.kernel)))
@@ -151,10 +130,14 @@ def blind(s: Windows) -> np.ndarray | None:
 def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     """dx (P, *size, L): each cell gets the gradients of the windows that chose it."""
     count, inner, cells_of_one = g.shape[0], g.shape[-1], math.prod(s.size)
-    dx = np.zeros((count, *s.size, inner), g.dtype)
     unseeing = blind(s)
     if unseeing is not None:
         g, index = (np.where(unseeing, v.dtype.type(0), v) for v in (g, index))
+    if inner == 1 and unseeing is None:
+        found = machine.scatter(g[..., 0], index[..., 0], s.size)
+        if found is not None:
+            return found[..., None]
+    dx = np.zeros((count, *s.size, inner), g.dtype)
     if s.apart and unseeing is None:  # no cell is chosen twice: each gradient is written to its place
         at = index + np.arange(count).reshape(-1, *(1,) * (g.ndim - 1)) * cells_of_one
         dx.reshape(-1)[at if inner == 1 else at * inner + np.arange(inner)] = g

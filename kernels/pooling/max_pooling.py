@@ -164,10 +164,7 @@ def reference(
     """The largest element of each window and its flat place in its plane or volume; the first of equals, NaN above all, padding below all."""
     s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     axes = cpu.layout_of(x)
-    flat = cpu.planes(x.astype(np.float32) if is_narrow(x.dtype) else x, axes)
-    y, index = cpu.max_quarters(flat, s) if s.quarters else cpu.max_general(flat, s)
-    if s.quarters and y.dtype.kind == "f" and np.isnan(y).any():
-        y, index = cpu.max_general(flat, s)
+    y, index = cpu.largest(cpu.planes(x.astype(np.float32) if is_narrow(x.dtype) else x, axes), s)
     return cpu.image(y.astype(x.dtype, copy=False), axes, *x.shape[:2]), cpu.image(index, axes, *x.shape[:2])
 
 

@@ -35,13 +35,6 @@ class Windows(NamedTuple):
     dilation: Sizes
 
     @property
-    def quarters(self) -> bool:
-        """Whether it is the common 2 x 2 windows side by side in an image."""
-        return (self.kernel, self.stride, self.padding, self.dilation) == ((2, 2), (2, 2), (0, 0), (1, 1)) and all(
-            2 * m <= n for n, m in zip(self.size, self.outs, strict=True)
-        )
-
-    @property
     def apart(self) -> bool:
         """Whether no two windows share a cell."""
         return all(s > (k - 1) * d for s, k, d in zip(self.stride, self.kernel, self.dilation, strict=True))

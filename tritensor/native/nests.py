@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 
 class Nest:
@@ -14,14 +14,15 @@ class Nest:
         self.label = "entry"
 
     @contextmanager
-    def loop(self, name: str, count: str, **carried: tuple[str, str]) -> Iterator[None]:
+    def loop(self, name: str, count: str, **carried: tuple[str, ...]) -> Iterator[None]:
         """A loop whose number %<name> goes from 0 to count - 1. A value `acc=(type, start)` is carried along: %acc at the head of each turn is what
-        the turn before has left as %acc.new, which holds the last one behind the loop."""
+        the turn before has left as %acc.new, which holds the last one behind the loop; `acc=(type, start, left)` names that otherwise."""
+        following = {v: (kind, start, *(left or (f"%{v}.new",))) for v, (kind, start, *left) in carried.items()}
         self.lines += [
             f"  br label %{name}.head",
             f"{name}.head:",
             f"  %{name} = phi i64 [0, %{self.label}], [%{name}.next, %{name}.latch]",
-            *[f"  %{v} = phi {kind} [{start}, %{self.label}], [%{v}.new, %{name}.latch]" for v, (kind, start) in carried.items()],
+            *[f"  %{v} = phi {kind} [{start}, %{self.label}], [{left}, %{name}.latch]" for v, (kind, start, left) in following.items()],
         ]
         self.label = f"{name}.head"
         yield
@@ -34,6 +35,17 @@ class Nest:
             f"{name}.end:",
         ]
         self.label = f"{name}.end"
+
+    @contextmanager
+    def loops(self, counts: dict[str, str], **carried: tuple[str, str]) -> Iterator[None]:
+        """Loops within each other, {name: count}, all of which carry the same values along."""
+        with ExitStack() as open_:
+            for name, count in counts.items():
+                inner = name == list(counts)[-1]
+                here = {v if inner else f"{v}.{name}": (kind, start, f"%{v}.new") for v, (kind, start) in carried.items()}
+                open_.enter_context(self.loop(name, count, **here))
+                carried = {v: (kind, f"%{v}.{name}") for v, (kind, _) in carried.items()}
+            yield
 
     @contextmanager
     def some(self, name: str, count: str) -> Iterator[None]:
