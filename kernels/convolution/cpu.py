@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.convolution import depthwise, direct, tiles, tiles_weight
-from tritensor.kernels.convolution.columns import gather
+from tritensor.kernels.convolution.columns import gather, pointer
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
 from tritensor.native import products, threads
@@ -19,19 +19,22 @@ _BLOCK = 4 << 20  # bytes of columns at a time
 _STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
 _LARGE = 4 << 20  # bytes of an image's padded copy and results from which they are made in parts
 _LARGE_WEIGHT = 1 << 17  # elements of a weight from which threads share its turning
+_LINE = 64  # bytes of a line of the cache
 _KEEP = 64 << 20  # larger buffers are not kept
 _WIDE = 256  # columns from which a product of matrices runs at full speed
 _local = threading.local()
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Uninitialised memory that is used again by the next call of the same name: fresh pages cost more than the work on them."""
+    """Uninitialised memory that is used again by the next call of the same name: fresh pages cost more than the work on them. It begins at a line of the
+    cache."""
     size = math.prod(shape) * dtype.itemsize
     if size > _KEEP:
         return np.empty(shape, dtype)
     held = getattr(_local, name, None)
     if held is None or held.nbytes < size:
-        held = np.empty(max(size, 1), np.uint8)
+        room = np.empty(size + _LINE, np.uint8)
+        held = room[-pointer(room) % _LINE :]
         setattr(_local, name, held)
     return held[:size].view(dtype).reshape(shape)  # type: ignore[no-any-return]
 
@@ -132,7 +135,8 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
             y += bias.reshape(-1, *(1,) * len(s.size))
         return y
     x, plan = np.ascontiguousarray(x), of_windows(s)
-    if s.channels == s.groups and (depthwise.fits(x, plan) or not _in_tiles(x, plan)) and depthwise.correlate(x, w, bias, plan, y):
+    several = s.out > s.groups  # to a channel: tiles read it once for some
+    if s.channels == s.groups and ((depthwise.fits(x, plan) and not several) or not _in_tiles(x, plan)) and depthwise.correlate(x, w, bias, plan, y):
         return y
     _products(x, np.ascontiguousarray(w).reshape(s.groups, s.out // s.groups, -1), bias, plan, y)
     return y

@@ -17,18 +17,20 @@ from tritensor.native.nests import Nest
 from tritensor.strides import contiguous_strides
 
 _LANES = 8  # elements that are copied at a time
+_SHORT = 256  # bytes of a row up to which it is copied by instructions that know its length
 _SMALL = 4  # steps from element to element up to which they are
 _COPY = ("src", "dst", "outer", "inner", "src_o", "src_i", "dst_o", "dst_i", "pieces", "table")
 
 
 class Pieces(NamedTuple):
     """Rows to copy: a table (rows, 3) of the bytes where each begins here and there and of its elements, the table's address, and the bytes from
-    element to element here and there."""
+    element to element here and there; the elements of each row where all have as many, and few, else 0."""
 
     table: np.ndarray
     address: int
     here: int
     there: int
+    each: int
 
 
 class Layout(NamedTuple):
@@ -37,6 +39,7 @@ class Layout(NamedTuple):
 
     plane: int  # elements of an image
     into: Pieces  # from the image as it is
+    gaps: bool  # whether there are others than images' ends
     shift: np.ndarray  # of each tap, bytes
     results: int  # elements of the results of an image
     back: Pieces  # results to where they belong
@@ -109,6 +112,7 @@ def layout_of(plan: Plan, width: int, item: int) -> Layout:
     return Layout(
         len(number) * image,
         pieces(into, plan.stride[-1], 1, item),
+        sum(n for _, _, n in into) < len(number) * (image - width),
         np.array(shift, np.int64),
         math.prod(slabs) * vectors * width,
         pieces(back, 1, 1, item),
@@ -132,12 +136,14 @@ def spread(plan: Plan, width: int, item: int, size: Sizes, start: Sizes, stride:
 def pieces(rows: list[tuple[int, int, int]], here: int, there: int, item: int) -> Pieces:
     """Of rows (start, end, elements) and steps in elements."""
     table = np.array(rows, np.int64).reshape(-1, 3) * np.array([item, item, 1])
-    return Pieces(table, pointer(table), here * item, there * item)
+    lengths = {n for _, _, n in rows}
+    each = lengths.pop() if len(lengths) == 1 and here == there == 1 else 0
+    return Pieces(table, pointer(table), here * item, there * item, each if each * item <= _SHORT else 0)
 
 
 @functools.cache
-def _copier(item: int, here: int, there: int) -> Any:
-    """Copy pieces of `inner` planes of each of `outer` ones: bytes from element to element `here` and `there`."""
+def _copier(item: int, here: int, there: int, each: int) -> Any:
+    """Copy pieces of `inner` planes of each of `outer` ones: bytes from element to element `here` and `there`; elements of each piece, or 0."""
     nest = Nest()
     with nest.loop("o", "%outer"), nest.loop("i", "%inner"):
         nest.moved("from", "%src", ("%o", "%src_o"), ("%i", "%src_i"))
@@ -148,9 +154,10 @@ def _copier(item: int, here: int, there: int) -> Any:
                 nest.item(name, "i64", "%table", place, 8)
             nest.lines += ["  %here = getelementptr i8, ptr %from, i64 %start", "  %there = getelementptr i8, ptr %onto, i64 %end"]
             if here == there == item:
+                bytes_ = f"{each * item}" if each else "%bytes"
                 nest.lines += [
                     f"  %bytes = mul i64 %count, {item}",
-                    "  call void @llvm.memcpy.p0.p0.i64(ptr %there, ptr %here, i64 %bytes, i1 false)",
+                    f"  call void @llvm.memcpy.p0.p0.i64(ptr %there, ptr %here, i64 {bytes_}, i1 false)",
                 ]
             else:
                 _strided(nest, item, here, there)
@@ -198,4 +205,4 @@ def copied(
             return src + low * here[0], dst + low * there[0], high - low, inner, *here, *there, len(which.table), which.address
         return src + low * here[1], dst + low * there[1], 1, high - low, *here, *there, len(which.table), which.address
 
-    threads.over(_copier(item, which.here, which.there), outer if outer > 1 else inner, part, alone)
+    threads.over(_copier(item, which.here, which.there, which.each), outer if outer > 1 else inner, part, alone)

@@ -19,7 +19,7 @@ from tritensor.native.nests import Nest
 
 Scratch = Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
 
-_CHUNK = 1 << 20  # bytes of copies and results at a time: they stay in the cache
+_CHUNK = 1 << 20  # bytes of copies and results at a time, of each thread: they stay in its cache
 _ALONE = 1 << 22  # products below which a second thread does not pay
 _POINTERS = {"x", "w", "bias", "y", "cell", "x_at", "y_at"}
 _PARAMETERS = ("x", "w", "bias", "y", "groups", "x_g", "blocks", "tiles", "taps", "last", "of_group", "y_c", "cell", "x_at", "y_at")
@@ -30,12 +30,19 @@ def kind_of(dtype: np.dtype) -> Kind:
     return kind_in(dtype, 64 if compiler.processor() == "x86-64-v4" else 32)
 
 
+# (channels, vectors) of a tile, the best where they fit first: sums in all registers but one for weights and, of several channels, one for each vector.
+_TILES = {"x86-64-v4": ((8, 3), (6, 4), (4, 5), (3, 7), (2, 8), (1, 8)), "x86-64-v3": ((4, 3), (6, 2), (3, 3), (2, 5), (1, 6))}
+
+
 @functools.cache
 def tile(out: int) -> tuple[int, int]:
-    """(channels, vectors) for so many output channels: sums in all registers but one for weights and, of several channels, one for each vector."""
-    if compiler.processor() == "x86-64-v4":
-        return (1, 8) if out == 1 else (4, 5) if out <= 4 else (8, 3)
-    return (1, 6) if out == 1 else (4, 3)
+    """(channels, vectors) for so many output channels of a group: few rows of the last tile are of no channel."""
+    return fitting(_TILES, lambda rows, _: -(-out // rows) * rows)
+
+
+def fitting(tiles_: dict[str, tuple[tuple[int, int], ...]], sums: Callable[[int, int], int]) -> tuple[int, int]:
+    """The tile of this processor's with the fewest sums, those of no use among them; one that stands behind others has to save more."""
+    return min(enumerate(tiles_[compiler.processor() or "x86-64-v3"]), key=lambda t: sums(*t[1]) * (1 + 0.05 * t[0]))[1]
 
 
 @functools.cache
@@ -146,6 +153,11 @@ def spread_over(dtype: np.dtype, plan: Plan, size: Sizes, start: Sizes, stride: 
     return spread(plan, k.width, k.item, size, start, stride)
 
 
+def clear(copies: np.ndarray, gaps: bool, width: int) -> None:
+    """Zeros wherever no image will lie in its copy: between its rows, or but behind it, where its last vector ends."""
+    (copies if gaps else copies[..., -width:]).fill(0)
+
+
 def products(
     x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray, results: Sequence[Results], scratch: Scratch
 ) -> None:
@@ -163,9 +175,9 @@ def products(
     at_x, at_y, at_w, at_bias = map(pointer, (x, y, weights, bias))
 
     alone = n * planes * layout.results * taps < _ALONE
-    some = max(1, min(n, _CHUNK // (x_n + planes * y_c)))
+    some = max(1, min(n, (_CHUNK if alone else _CHUNK * threads.count()) // (x_n + planes * y_c)))
     copies, sums = scratch("copies", (some, channels, layout.plane), x.dtype), scratch("sums", (some, planes, layout.results), x.dtype)
-    copies.fill(0)
+    clear(copies, layout.gaps, k.width)
     at_copies, at_sums = pointer(copies), pointer(sums)
     x_c = layout.plane * k.item
     for first in range(0, n, some):
