@@ -16,6 +16,8 @@ _THREADED = 1 << 18  # multiplications from which OpenBLAS would use threads of 
 _THREADED_VECTOR = 9216  # the same of a matrix and a vector
 _MANY = 1 << 21  # from which sharing them pays
 _MANY_FOR_PYTHON = 1 << 25  # the same where a thread has to come back to Python for its part
+_FEW_ROWS = 96
+_LARGE = 1 << 17  # elements of a matrix
 _WIDE = 16  # rows or columns of a part, at least
 _WORDS = ctypes.c_int64 * 6
 _LETTERS = {False: ctypes.c_char(b"N"), True: ctypes.c_char(b"T")}
@@ -25,6 +27,30 @@ _ZERO = {np.dtype(np.float32): ctypes.c_float(0), np.dtype(np.float64): ctypes.c
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """np.matmul."""
+    if _turned(a, b):
+        across = _shared(b.T, a.T, None)
+        if out is None:
+            return np.ascontiguousarray(across.T)
+        out[...] = across.T
+        return out
+    return _shared(a, b, out)
+
+
+def _turned(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether few rows meet a large transposed matrix, a weight: OpenBLAS is up to three times as fast at b^T a^T, which is then transposed."""
+    return (
+        a.ndim == b.ndim == 2
+        and 1 < len(a) <= _FEW_ROWS
+        and b.size >= _LARGE
+        and b.shape[1] >= 2 * len(a)
+        and a.dtype == b.dtype == np.float32
+        and b.strides[0] == 4
+        and b.strides[1] > 4
+    )
+
+
+def _shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """np.matmul, by the threads that share loops."""
     matrices = a.ndim > 1 and b.ndim > 1
     if matrices:
         multiplications = a.size * b.shape[-1] * (math.prod(b.shape[:-2]) if a.ndim == 2 else 1)
