@@ -84,7 +84,7 @@ def _products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan:
     if groups == 1 and not plan.bare and direct.fits(x, per_group, weights.shape[2], plan):
         direct.products(x, weights, bias, plan, y)
         return
-    if _in_tiles(x, plan):
+    if _in_tiles(x, plan, per_group * weights.shape[2]):
         for part, read, made in _parts(x, plan, y.shape[1]):
             results = [tiles.Results(0, per_group, tiles.back(x.dtype, part))]
             tiles.products(np.ascontiguousarray(x[:, :, read]), weights, bias, part, y[:, :, made], results, scratch)
@@ -120,8 +120,9 @@ def _parts(x: np.ndarray, plan: Plan, out: int) -> Iterator[tuple[Plan, slice, s
         yield *plan.part(low, high), slice(low, high)
 
 
-def _in_tiles(x: np.ndarray, plan: Plan) -> bool:
-    return not (plan.bare and plan.places >= _WIDE) and tiles.fits(x.dtype, plan)
+def _in_tiles(x: np.ndarray, plan: Plan, weight: int) -> bool:
+    """Whether tiles take a convolution of x with so many elements of weight to a group."""
+    return not (plan.bare and plan.places >= _WIDE) and tiles.fits(x.dtype, plan, weight)
 
 
 def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry) -> np.ndarray:
@@ -135,9 +136,11 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
             y += bias.reshape(-1, *(1,) * len(s.size))
         return y
     x, plan = np.ascontiguousarray(x), of_windows(s)
-    several = s.out > s.groups  # to a channel: tiles read it once for some
-    if s.channels == s.groups and ((depthwise.fits(x, plan) and not several) or not _in_tiles(x, plan)) and depthwise.correlate(x, w, bias, plan, y):
-        return y
+    if s.channels == s.groups:
+        several = s.out > s.groups  # to a channel: tiles read it once for some
+        first = (depthwise.fits(x, plan) and not several) or not _in_tiles(x, plan, s.out // s.groups * s.taps)
+        if first and depthwise.correlate(x, w, bias, plan, y):
+            return y
     _products(x, np.ascontiguousarray(w).reshape(s.groups, s.out // s.groups, -1), bias, plan, y)
     return y
 
@@ -154,12 +157,13 @@ def input_gradient(g: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geo
         dx[...] = 0 if bias is None else bias.reshape(-1, *(1,) * len(s.size))
         return dx
     if s.whole:
-        product = (_rows_of(g) @ w.reshape(s.out, -1)).reshape(dx.shape)
+        product = products.matmul(_rows_of(g), w.reshape(s.out, -1)).reshape(dx.shape)
         return product if bias is None else np.add(product, bias.reshape(-1, *(1,) * len(s.size)), out=product)
     g = np.ascontiguousarray(g)
     taps = w.reshape(s.groups, s.out // s.groups, s.channels // s.groups, s.taps)
+    weight = w.size // s.groups
     for phases in of_phase_sets(s):
-        if _in_tiles(g, phases[0].plan) and not _others(g, s, phases[0].plan):
+        if _in_tiles(g, phases[0].plan, weight) and not _others(g, s, phases[0].plan):
             _phases(g, taps, bias, s, phases, dx)
             continue
         for phase in phases:

@@ -191,6 +191,46 @@ def _strided(nest: Nest, item: int, here: int, there: int) -> None:
         nest.lines += [f"  %value = load {number}, ptr %one, align {item}", f"  store {number} %value, ptr %other, align {item}"]
 
 
+@functools.cache
+def _memset() -> Any:
+    found = ctypes.CDLL(None).memset
+    found.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+    return found
+
+
+def clearing(x: np.ndarray) -> threads.Call:
+    """What fills an array, in C order, with zeros."""
+    return _memset(), (pointer(x), 0, x.nbytes)
+
+
+class Copying(NamedTuple):
+    """Pieces of so many planes to copy between two addresses: bytes from plane to plane here and there."""
+
+    src: int
+    dst: int
+    item: int
+    planes: int
+    here: int
+    there: int
+    which: Pieces
+
+    def call(self) -> list[threads.Call]:
+        """What copies them; nothing where there are no pieces."""
+        return [(self._function(), self._part(0, self.planes))] if len(self.which.table) else []
+
+    def shared(self) -> None:
+        """Have threads copy them."""
+        if len(self.which.table):
+            threads.over(self._function(), self.planes, self._part)
+
+    def _function(self) -> Any:
+        return _copier(self.item, self.which.here, self.which.there, self.which.each)
+
+    def _part(self, low: int, high: int) -> tuple[int, ...]:
+        src, dst = self.src + low * self.here, self.dst + low * self.there
+        return src, dst, 1, high - low, 0, self.here, 0, self.there, len(self.which.table), self.which.address
+
+
 def copied(
     src: int, dst: int, item: int, planes: tuple[int, int], here: tuple[int, int], there: tuple[int, int], which: Pieces, alone: bool = True
 ) -> None:

@@ -21,6 +21,7 @@ Scratch = Callable[[str, tuple[int, ...], np.dtype], np.ndarray]
 
 _CHUNK = 1 << 20  # bytes of copies and results at a time, of each thread: they stay in its cache
 _ALONE = 1 << 22  # products below which a second thread does not pay
+_HEAVY = 1 << 16  # elements of a weight
 _POINTERS = {"x", "w", "bias", "y", "cell", "x_at", "y_at"}
 _PARAMETERS = ("x", "w", "bias", "y", "groups", "x_g", "blocks", "tiles", "taps", "last", "of_group", "y_c", "cell", "x_at", "y_at")
 
@@ -133,12 +134,14 @@ class Results(NamedTuple):
     pieces: Pieces
 
 
-def fits(dtype: np.dtype, plan: Plan) -> bool:
-    """Whether there is machine code, and few results are computed that nobody asks for."""
+def fits(dtype: np.dtype, plan: Plan, weight: int) -> bool:
+    """Whether there is machine code, and few results are computed that nobody asks for: less than half with few elements of a group's weight, a third
+    with so many that BLAS is at its best."""
     if dtype not in WIDTH or compiler.refusal() or not plan.shifts:
         return False
     k = kind_of(dtype)
-    return 2 * plan.places >= layout_of(plan, k.width, k.item).results
+    results = layout_of(plan, k.width, k.item).results
+    return 2 * plan.places >= results if weight < _HEAVY else 3 * plan.places >= 2 * results
 
 
 def back(dtype: np.dtype, plan: Plan) -> Pieces:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution import tiles
+from tritensor.kernels.convolution import padded, tiles
 from tritensor.kernels.convolution.columns import compiled, pointer
-from tritensor.kernels.convolution.padded import copied, layout_of
+from tritensor.kernels.convolution.padded import Copying, layout_of
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.native import compiler, threads
 from tritensor.native.nests import Nest
@@ -18,6 +18,7 @@ from tritensor.native.nests import Nest
 _CHUNK = 1 << 20  # bytes of copies at a time, of each thread
 _RUN = 128  # vectors that are added up one after the other
 _FEW = 32  # vectors below which the sums of their lanes, at the end, are most of the work
+_SMALL = 8  # times the gradient's elements that images and given gradients have where each thread has sums of its own
 _ALONE = 1 << 22  # products below which a second thread does not pay
 _POINTERS = {"x", "g", "dw", "cell", "x_at", "g_at"}
 _PARAMETERS = (
@@ -96,45 +97,106 @@ def _function(dtype: np.dtype, rows: int, cells: int) -> Any:
     return compiled(nest, _PARAMETERS, _POINTERS, declared)
 
 
+class _Gradient:
+    """One gradient under way: how its images and sums are laid out, and the machine functions' arguments for some of them. Each of `slots` has copies
+    of images and sums of its own."""
+
+    def __init__(self, x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> None:
+        self.x, self.g, self.groups, self.plan = x, g, groups, plan
+        self.out, self.per_group = g.shape[1] // groups, x.shape[1] // groups
+        self.taps = self.per_group * len(plan.shifts)
+        self.rows, self.several = tile(self.out, self.taps)
+        self.blocks, self.cells = -(-self.out // self.rows), -(-self.taps // self.several)
+        self.kind = tiles.kind_of(x.dtype)
+        self.layout = layout_of(plan, self.kind.width, self.kind.item)
+        self.x_c, self.g_c = self.layout.plane * self.kind.item, self.layout.results * self.kind.item
+        self.x_n, self.g_n = x.shape[1] * self.x_c, g.shape[1] * self.g_c
+        self.function = _function(x.dtype, self.rows, self.several)
+
+    def make_room(self, slots: int, images: int, scratch: tiles.Scratch) -> None:
+        """Room for copies of so many images, and sums, for each slot; `clearing` is what is left to do of it."""
+        layout, dtype = self.layout, self.x.dtype
+        copies = scratch("copies", (slots, images, self.x.shape[1], layout.plane), dtype)
+        given = scratch("sums", (slots, images, self.g.shape[1], layout.results), dtype)
+        self.clearing = [[padded.clearing(given[slot])] for slot in range(slots)]
+        if layout.gaps:
+            for slot, calls in enumerate(self.clearing):
+                calls.append(padded.clearing(copies[slot]))
+        else:  # between the last row and the end of its last vector alone
+            copies[..., -self.kind.width :].fill(0)
+        self.dw = np.zeros((slots, self.groups, self.blocks * self.rows, self.cells * self.several), dtype)
+        self.images, self.copies, self.given, self.sums = images, pointer(copies), pointer(given), pointer(self.dw)
+
+    def copying(self, first: int, count: int, slot: int) -> list[Copying]:
+        """What copies x and g of some images."""
+        into, (n, channels), out, item = slot * self.images, self.x.shape[:2], self.g.shape[1], self.kind.item
+        x_size, g_size = self.x.nbytes // (n * channels), self.g.nbytes // (n * out)
+        return [
+            Copying(
+                pointer(self.x) + first * channels * x_size, self.copies + into * self.x_n, item, count * channels, x_size, self.x_c, self.layout.into
+            ),
+            Copying(pointer(self.g) + first * out * g_size, self.given + into * self.g_n, item, count * out, g_size, self.g_c, self.layout.forth),
+        ]  # fmt: skip
+
+    def adding(self, count: int, slot: int) -> Callable[[int, int], tuple[int, ...]]:
+        """The arguments that add up the products of `count` images of a slot for some blocks of output channels, or some cells, whichever are more."""
+        v = tiles.vectors_of(self.plan, self.kind.width, self.kind.item, count, self.per_group, self.x_n, self.g_n, 1, -self.taps % self.several)
+        _, dw_g, dw_o, _ = self.dw.strides
+        into = slot * self.images
+
+        def part(low: int, high: int) -> tuple[int, ...]:
+            b, c = (low * self.rows, 0) if self.by_blocks else (0, low * self.several)
+            blocks, cells = (high - low, self.cells) if self.by_blocks else (self.blocks, high - low)
+            return (
+                self.copies + into * self.x_n, self.given + into * self.g_n + b * self.g_c,
+                self.sums + slot * self.dw.strides[0] + b * dw_o + c * self.kind.item, self.groups, self.per_group * self.x_c, self.out * self.g_c,
+                dw_g, blocks, cells, len(v.x_at), self.out - 1 - b, self.g_c, dw_o, v.at_cell + 8 * c, v.at_x, v.at_y, -(-len(v.x_at) // _RUN),
+            )  # fmt: skip
+
+        return part
+
+    @property
+    def by_blocks(self) -> bool:
+        return self.blocks >= self.cells
+
+    @property
+    def shares(self) -> int:
+        return max(self.blocks, self.cells)
+
+
 def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan, scratch: tiles.Scratch) -> np.ndarray | None:
     """The gradient (O, C / groups * taps) to a weight that g (N, O, *outs) gives, x (N, C, *size), both in C order; None where other ways have to,
     as where numbers are not finite: zeros around images, which nothing reads, would meet them."""
-    if not tiles.fits(x.dtype, plan):
+    if not tiles.fits(x.dtype, plan, g.shape[1] * x.shape[1] // groups**2 * len(plan.shifts)):
         return None
-    n, channels = x.shape[:2]
-    out, per_group = g.shape[1] // groups, channels // groups
-    taps = per_group * len(plan.shifts)
-    rows, several = tile(out, taps)
-    k = tiles.kind_of(x.dtype)
-    layout = layout_of(plan, k.width, k.item)
-    if n * len(layout.reads) < _FEW and out > 1:
+    made, n, count = _Gradient(x, g, groups, plan), len(x), threads.count()
+    if n * len(made.layout.reads) < _FEW and made.out > 1:
         return None
-    function = _function(x.dtype, rows, several)
-    blocks, cells = -(-out // rows), -(-taps // several)
-    x_c, g_c = layout.plane * k.item, layout.results * k.item
-    image, result = math.prod(plan.size) * k.item, math.prod(plan.outs) * k.item
-    alone, by_blocks = g.size * taps < _ALONE, blocks >= cells
-    some = max(1, min(n, (_CHUNK if alone else _CHUNK * threads.count()) // (channels * x_c + g.shape[1] * g_c)))
-    copies, given = scratch("copies", (some, channels, layout.plane), x.dtype), scratch("sums", (some, g.shape[1], layout.results), x.dtype)
-    tiles.clear(copies, layout.gaps, k.width)
-    given.fill(0)
-    dw = np.zeros((groups, blocks * rows, cells * several), x.dtype)
-    at_x, at_g, at_copies, at_given, at_dw = map(pointer, (x, g, copies, given, dw))
-    for first in range(0, n, some):
-        count = min(some, n - first)
-        copied(at_x + first * channels * image, at_copies, k.item, (1, count * channels), (0, image), (0, x_c), layout.into, alone)
-        copied(at_g + first * g.shape[1] * result, at_given, k.item, (1, count * g.shape[1]), (0, result), (0, g_c), layout.forth, alone)
-        v = tiles.vectors_of(plan, k.width, k.item, count, per_group, channels * x_c, g.shape[1] * g_c, 1, -taps % several)
-
-        def part(low: int, high: int, v: tiles.Vectors = v) -> tuple[int, ...]:
-            """Some blocks of output channels, or some cells of all; each of their sums goes over the same vectors in the same order."""
-            b, c = (low * rows, 0) if by_blocks else (0, low * several)
-            return (
-                at_copies, at_given + b * g_c, at_dw + b * dw.strides[1] + c * k.item, groups, per_group * x_c, out * g_c, dw.strides[0],
-                high - low if by_blocks else blocks, cells if by_blocks else high - low, len(v.x_at), out - 1 - b, g_c, dw.strides[1],
-                v.at_cell + 8 * c, v.at_x, v.at_y, -(-len(v.x_at) // _RUN),
-            )  # fmt: skip
-
-        threads.over(function, blocks if by_blocks else cells, part, alone)
-    found = np.ascontiguousarray(dw[:, :out, :taps]).reshape(groups * out, taps)
+    alone = count < 2 or g.size * made.taps < _ALONE
+    # sums of each thread's own cost a pass over all of them, sums over images that other threads have copied wait for those
+    own = not alone and n >= count and made.out * made.taps * groups * _SMALL <= x.size + g.size
+    slots = count if own else 1
+    images = min(-(-n // slots), max(1, _CHUNK * (1 if alone or own else count) // (made.x_n + made.g_n)))
+    made.make_room(slots, images, scratch)
+    if alone or own:
+        threads.each([_calls(made, n * slot // slots, n * (slot + 1) // slots, slot) for slot in range(slots)])
+    else:
+        threads.each(made.clearing)
+        for first in range(0, n, images):
+            some = min(images, n - first)
+            for copy in made.copying(first, some, 0):
+                copy.shared()
+            threads.over(made.function, made.shares, made.adding(some, 0))
+    dw = made.dw[0] if slots == 1 else made.dw.sum(0)
+    found = np.ascontiguousarray(dw[:, : made.out, : made.taps]).reshape(groups * made.out, made.taps)
     return found if np.isfinite(found).all() else None
+
+
+def _calls(made: _Gradient, low: int, high: int, slot: int) -> list[threads.Call]:
+    """All that one thread does for some images."""
+    calls = made.clearing[slot]
+    for first in range(low, high, made.images):
+        some = min(made.images, high - first)
+        calls += [call for copy in made.copying(first, some, slot) for call in copy.call()]
+        calls.append((made.function, made.adding(some, slot)(0, made.shares)))
+    return calls

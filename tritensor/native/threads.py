@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import threading
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -99,6 +100,21 @@ def over(function: Any, total: int, arguments: Callable[[int, int], Sequence[int
     """A machine function called with arguments(low, high) for parts of range(total), one a thread; at once for all where it is to be `alone`."""
     if alone or call(workers.address(function), total, arguments) is None:
         function(*arguments(0, total))
+
+
+Call = tuple[Any, Sequence[int]]  # a machine function with its arguments
+
+
+def each(programs: Sequence[Sequence[Call]]) -> None:
+    """Several programs, one a thread, of calls one after the other; the programs one after another where threads are at work."""
+    if len(programs) > 1:
+        given = [[n for f, its in calls for n in (workers.address(f), *its, *[0] * (workers.ARGUMENTS - len(its)))] for calls in programs]
+        tables = [array("q", row) for row in given]
+        if call_parts(workers.calling(), [(t.buffer_info()[0], len(calls)) for t, calls in zip(tables, programs, strict=True)]) is not None:
+            return
+    for calls in programs:
+        for function, its in calls:
+            function(*its)
 
 
 def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:

@@ -171,6 +171,35 @@ def _awaiting() -> str:
     ])  # fmt: skip
 
 
+def _calling() -> str:
+    """run(calls, count): calls `count` functions, each of which has its arguments behind it, one after the other; the answers or-ed."""
+    return "\n".join([
+        "define i64 @run(ptr %calls, i64 %count) {",
+        "entry:",
+        "  br label %each",
+        "each:",
+        "  %k = phi i64 [0, %entry], [%k.next, %each]",
+        "  %all = phi i64 [0, %entry], [%all.next, %each]",
+        f"  %far = mul i64 %k, {1 + ARGUMENTS}",
+        "  %base = getelementptr i64, ptr %calls, i64 %far",
+        *_called("found", "%base"),
+        "  %all.next = or i64 %all, %found",
+        "  %k.next = add i64 %k, 1",
+        "  %more = icmp ult i64 %k.next, %count",
+        "  br i1 %more, label %each, label %end",
+        "end:",
+        "  ret i64 %all.next",
+        "}",
+        "",
+    ])  # fmt: skip
+
+
+@functools.cache
+def calling() -> int:
+    """The address of the function that calls others (see `_calling`)."""
+    return address(compiler.build(_calling()))
+
+
 @functools.cache
 def _machine() -> tuple[Any, Any, Any] | None:
     """(serve, post, await); None where there is no machine code."""
