@@ -12,7 +12,7 @@ from tritensor.kernels.convolution import padded, tiles
 from tritensor.kernels.convolution.columns import compiled, pointer
 from tritensor.kernels.convolution.padded import Copying, layout_of
 from tritensor.kernels.convolution.plans import Plan
-from tritensor.native import compiler, threads
+from tritensor.native import threads
 from tritensor.native.nests import Nest
 
 _CHUNK = 1 << 20  # bytes of copies at a time, of each thread
@@ -22,7 +22,7 @@ _SMALL = 8  # times the gradient's elements that images and given gradients have
 _ALONE = 1 << 22  # products below which a second thread does not pay
 _POINTERS = {"x", "g", "dw", "cell", "x_at", "g_at"}
 _PARAMETERS = (
-    "x", "g", "dw", "groups", "x_g", "g_g", "dw_g", "blocks", "cells", "vectors", "last", "g_c", "dw_o", "cell", "x_at", "g_at", "runs",
+    "x", "g", "dw", "groups", "x_g", "g_g", "dw_g", "blocks", "cells", "vectors", "last", "g_c", "dw_o", "cell", "x_at", "g_at", "runs", "length",
 )  # fmt: skip
 
 
@@ -45,10 +45,10 @@ def _function(dtype: np.dtype, rows: int, cells: int) -> Any:
     sums = [(r, c) for r in range(rows) for c in range(cells)]
     with nest.loop("u", "%runs"), nest.loop("j", "%groups"):
         nest.lines += [
-            f"  %v.start = mul i64 %u, {_RUN}",
+            "  %v.start = mul i64 %u, %length",
             "  %v.left = sub i64 %vectors, %v.start",
-            f"  %v.many = icmp ugt i64 %v.left, {_RUN}",
-            f"  %run = select i1 %v.many, i64 {_RUN}, i64 %v.left",
+            "  %v.many = icmp ugt i64 %v.left, %length",
+            "  %run = select i1 %v.many, i64 %length, i64 %v.left",
             "  %x_from = getelementptr i64, ptr %x_at, i64 %v.start",
             "  %g_from = getelementptr i64, ptr %g_at, i64 %v.start",
         ]
@@ -126,6 +126,7 @@ class _Gradient:
             copies[..., -self.kind.width :].fill(0)
         self.dw = np.zeros((slots, self.groups, self.blocks * self.rows, self.cells * self.several), dtype)
         self.images, self.copies, self.given, self.sums = images, pointer(copies), pointer(given), pointer(self.dw)
+        self.held = copies, given  # their memory must outlive the addresses
 
     def copying(self, first: int, count: int, slot: int) -> list[Copying]:
         """What copies x and g of some images."""
@@ -140,7 +141,9 @@ class _Gradient:
 
     def adding(self, count: int, slot: int) -> Callable[[int, int], tuple[int, ...]]:
         """The arguments that add up the products of `count` images of a slot for some blocks of output channels, or some cells, whichever are more."""
-        v = tiles.vectors_of(self.plan, self.kind.width, self.kind.item, count, self.per_group, self.x_n, self.g_n, 1, -self.taps % self.several)
+        v = tiles.vectors_of(
+            self.plan, self.kind.width, self.kind.item, count, self.per_group, self.x_n, self.g_n, 1, -self.taps % self.several
+        )
         _, dw_g, dw_o, _ = self.dw.strides
         into = slot * self.images
 
@@ -150,7 +153,7 @@ class _Gradient:
             return (
                 self.copies + into * self.x_n, self.given + into * self.g_n + b * self.g_c,
                 self.sums + slot * self.dw.strides[0] + b * dw_o + c * self.kind.item, self.groups, self.per_group * self.x_c, self.out * self.g_c,
-                dw_g, blocks, cells, len(v.x_at), self.out - 1 - b, self.g_c, dw_o, v.at_cell + 8 * c, v.at_x, v.at_y, -(-len(v.x_at) // _RUN),
+                dw_g, blocks, cells, len(v.x_at), self.out - 1 - b, self.g_c, dw_o, v.at_cell + 8 * c, v.at_x, v.at_y, -(-len(v.x_at) // _RUN), _RUN,
             )  # fmt: skip
 
         return part

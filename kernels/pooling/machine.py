@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from tritensor.native.nests import Nest
 
 _KINDS = {np.dtype(np.float32): ("f32", 8), np.dtype(np.float64): ("f64", 4)}  # of numbers, and lanes
 _SHARED = 1 << 17  # results from which threads share the planes
+_CELLS = 1 << 31  # of a plane, whose numbers 32 bits hold
 _LARGEST = ("x", "y", "index", "planes", "cells", "columns", "tall", "rows", "long", "outs", "vectors", "low", "singles")
 _SCATTER = ("g", "index", "dx", "planes", "cells", "outs", "bytes", "bad")
 
@@ -37,9 +39,10 @@ def _turns(s: Windows, lanes: int) -> _Turns:
         at = np.arange(m) * step - p
         first = np.maximum(at, 0)
         axes.append(np.ascontiguousarray(np.stack([first, np.minimum(at + k, n) - first], 1), np.int64))
-    whole = np.flatnonzero(axes[1][:, 1] == s.kernel[1]) if s.stride[1] <= 2 else ()  # only windows at the two ends reach over a border
-    lanes = min(lanes, lanes // 2, key=lambda n: len(whole) // n + len(whole) % n)
-    vectors = len(whole) // lanes
+    whole = np.flatnonzero(axes[1][:, 1] == s.kernel[1])  # only windows at the two ends reach over a border
+    count = len(whole) if s.stride[1] <= 2 else 0
+    lanes = min(lanes, lanes // 2, key=lambda n: count // n + count % n)
+    vectors = count // lanes
     return _Turns(axes[0], axes[1], lanes, vectors, int(whole[0]) if vectors else 0, s.outs[1] - vectors * lanes)
 
 
@@ -96,7 +99,9 @@ def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
         take = (value > best) | (value != value)
         kept = choice(take, value, best), choice(take, number, found)
         nest.lines += code.lines
-        nest.lines += [f"  %{name}.new = bitcast {of} {lane.name} to {of}" for (name, (of, _)), lane in zip(state.items(), kept, strict=True)]
+        nest.lines += [
+            f"  %{name}.new = bitcast {of} {lane.name} to {of}" for (name, (of, _)), lane in zip(state.items(), kept, strict=True)
+        ]
     nest.lines += [
         f"  %{v}to = add i64 %outs.before, %{v}out",
         f"  %{v}onto = getelementptr {LLVM[kind]}, ptr %y, i64 %{v}to",
@@ -108,8 +113,6 @@ def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
 
 
 def _function(nest: Nest, parameters: tuple[str, ...], pointers: set[str], declared: str = "") -> Any:
-    import ctypes
-
     types = [(p in pointers, p) for p in parameters]
     text = nest.function(*[f"{'ptr' if points else 'i64'} %{p}" for points, p in types]) + declared
     return compiler.typed(text, None, *[ctypes.c_void_p if points else ctypes.c_int64 for points, _ in types])
@@ -191,7 +194,7 @@ def _at(x: np.ndarray, first: int = 0) -> int:
 def largest(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray] | None:
     """The largest of each window of x (P, H, W), in C order, and its number in the plane, both (P, OH, OW): the first of equals, NaN above all. None where
     numpy has to find them: of other types, of volumes, of windows with gaps."""
-    if x.dtype not in _KINDS or x.ndim != 3 or max(s.dilation) > 1 or x.shape[1] * x.shape[2] >= 1 << 31 or not x.size:
+    if x.dtype not in _KINDS or x.ndim != 3 or max(s.dilation) > 1 or x.shape[1] * x.shape[2] >= _CELLS or not x.size:
         return None
     turns = _turns(s, _KINDS[x.dtype][1])
     function = _largest(x.dtype, turns.lanes, s.stride[1])

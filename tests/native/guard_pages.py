@@ -16,6 +16,8 @@ import numpy as np
 from tritensor.kernels.convolution import cpu as convolution
 from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.parts.random_words import machine
+from tritensor.kernels.pooling import machine as pooling
+from tritensor.kernels.pooling.windows import windows
 from tritensor.native.loops import MANY, Loop
 from tritensor.native.numbered_rows import add_rows, top_rows
 from tritensor.native.passes import rows, scans, softmaxes, sums
@@ -114,6 +116,17 @@ def _convolutions(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None
         convolution.weight_gradient(image, g, s)
 
 
+def _pooling(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
+    for n in (2, 3, 5, 8, 9, 17, 33):
+        for kernel, stride, padding in ((2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 1, 0), (3, 3, 0)):
+            s = windows((1, 1, 3, n), (2, kernel), (1, stride), (0, padding))
+            if min(s.outs) < 1:
+                continue
+            found = pooling.largest(place(_numbers(3, 3, n).astype(dtype)), s)
+            assert found is not None
+            assert pooling.scatter(place(found[0]), place(found[1]), s.size) is not None
+
+
 def _others(place: Callable[[np.ndarray], np.ndarray]) -> None:
     for kind, dtype in machine.TYPES.items():
         machine.fill(kind, place(np.zeros(4 * machine.BLOCKS * 3 + 7, dtype)), 3, 5)
@@ -135,6 +148,7 @@ def main() -> Iterator[str]:
             _numbered(place, dtype)
             if dtype not in HALVES:
                 _convolutions(place, dtype)
+                _pooling(place, dtype)
             yield f"{np.dtype(dtype).name} {'before' if at_end else 'behind'} a fence"
         _others(place)
 

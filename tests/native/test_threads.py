@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _ctypes
+import ctypes
 import os
 import shutil
 import subprocess
@@ -171,6 +172,38 @@ def test_products_by_parts(sizes: tuple[int, int, int], kind: Any, monkeypatch: 
     for into in (np.empty((m, n), kind), np.empty((n, m), kind).T, np.empty((m, n + 4), kind)[:, 2:-2]):
         assert products.matmul(a, b, into) is into
         assert (np.abs(into - wanted) <= bound).all()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_few_rows_by_a_weight_are_multiplied_the_other_way_round(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "count", lambda: count)
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 33, 96, 97):
+        x, w = rng.standard_normal((rows, 256)).astype(np.float32), rng.standard_normal((768, 256)).astype(np.float32)
+        bound = 8 * np.finfo(np.float32).eps * (np.abs(x).astype(np.float64) @ np.abs(w.T).astype(np.float64))
+        y, into = products.matmul(x, w.T), np.empty((rows, 768), np.float32)
+        assert products._turned(x, w.T) is (1 < rows <= 96)
+        assert y.flags.c_contiguous
+        assert (np.abs(y - x.astype(np.float64) @ w.T.astype(np.float64)) <= bound).all()
+        assert products.matmul(x, w.T, into) is into
+        np.testing.assert_array_equal(into, y)
+
+
+def test_programs_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread's calls one after the other; by one thread where others are at work, or there is one program."""
+    room = np.arange(6)
+    copy = compiler.typed(
+        "define void @run(ptr %to, ptr %from) {\n  %x = load i64, ptr %from\n  store i64 %x, ptr %to\n  ret void\n}\n",
+        None, ctypes.c_void_p, ctypes.c_void_p,
+    )  # fmt: skip
+    at, both_of_them = room.ctypes.data, [[(0, 1), (2, 0)], [(3, 4), (5, 3)]]
+    for programs, wanted in ((both_of_them, [1, 1, 1, 4, 4, 4]), (both_of_them[:1], [1, 1, 1, 3, 4, 5])):
+        for _ in range(2):
+            room[:] = range(6)
+            threads.each([[(copy, (at + 8 * to, at + 8 * from_)) for to, from_ in calls] for calls in programs])
+            assert room.tolist() == wanted
+            monkeypatch.setattr(threads, "call_parts", lambda *given: None)
+        monkeypatch.undo()
 
 
 def test_many_products_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ def test_tiles_of_other_sizes(case, rows, monkeypatch, numpy_alone):
     monkeypatch.setattr(depthwise, "fits", lambda *_: False)
     monkeypatch.setattr(tiles, "kind_of", wider)
     monkeypatch.setattr(tiles, "tile", lambda out: (rows, 3))
-    monkeypatch.setattr(tiles_weight, "tile", lambda out: (rows, 2))
+    monkeypatch.setattr(tiles_weight, "tile", lambda out, taps: (rows, 2))
     found = answers(s, *arrays)
     numpy_alone()
     for mine, wanted, bound in zip(found, *truth(s, arrays), strict=True):
@@ -215,3 +215,42 @@ def test_convolutions_on_several_threads(monkeypatch):
         monkeypatch.setattr(threads, "count", lambda: 2)
         for mine, one in zip(answers(s, *arrays), wanted, strict=True):
             np.testing.assert_array_equal(mine, one)
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@pytest.mark.parametrize("case", ["images", "images, stride", "rows, no padding", "depthwise, several kernels, one row"])
+def test_sums_of_each_threads_own(case, chunk, monkeypatch):
+    """Images of a weight's gradient are shared, and what each thread has summed is added up; the same where threads are at work elsewhere."""
+    s, arrays = made(case, np.float32)
+    monkeypatch.setattr(depthwise, "weight_gradient", lambda *given: None)
+    monkeypatch.setattr(tiles_weight, "_ALONE", 0)
+    monkeypatch.setattr(tiles_weight, "_FEW", 0)
+    monkeypatch.setattr(tiles_weight, "_SMALL", 0)
+    monkeypatch.setattr(tiles_weight, "_CHUNK", chunk)
+    monkeypatch.setattr(threads, "count", lambda: 2)
+    programs, each = [], threads.each
+    monkeypatch.setattr(threads, "each", lambda given: programs.append(len(given)) or each(given))
+    wanted, bounds = truth(s, arrays)
+    found = answers(s, *arrays)
+    monkeypatch.setattr(threads, "call_parts", lambda *given: None)
+    for mine, again, want, bound in zip(found, answers(s, *arrays), wanted, bounds, strict=True):
+        assert np.all(np.abs(mine - want) <= bound)
+        np.testing.assert_array_equal(mine, again)
+    assert 2 in programs
+
+
+def test_buffers_that_are_not_kept(monkeypatch):
+    """Their memory lives as long as machine code has its address."""
+    s, arrays = made("images", np.float32)
+    wanted = answers(s, *arrays)
+    monkeypatch.setattr(cpu, "_KEEP", 0)
+    for mine, one in zip(answers(s, *arrays), wanted, strict=True):
+        np.testing.assert_array_equal(mine, one)
+
+
+@pytest.mark.parametrize("weight", [1, tiles._HEAVY])
+def test_small_images_with_heavy_weights_are_left_to_blas(weight):
+    """Of an image of 4 x 4 half of a tile's results, of vectors of 16, are nobody's."""
+    plan = plans.of_windows(geometry((16, 512, 4, 4), (512, 512, 3, 3), (1, 1), (1, 1), (1, 1), 1))
+    places = padded.layout_of(plan, tiles.kind_of(np.dtype(np.float32)).width, 4).results
+    assert tiles.fits(np.dtype(np.float32), plan, weight) is (weight == 1 or 2 * places <= 3 * 16)
