@@ -126,7 +126,7 @@ class _Gradient:
             copies[..., -self.kind.width :].fill(0)
         self.dw = np.zeros((slots, self.groups, self.blocks * self.rows, self.cells * self.several), dtype)
         self.images, self.copies, self.given, self.sums = images, pointer(copies), pointer(given), pointer(self.dw)
-        self.held = copies, given  # their memory must outlive the addresses
+        self.held: list[Any] = [copies, given]  # memory that must outlive its addresses
 
     def copying(self, first: int, count: int, slot: int) -> list[Copying]:
         """What copies x and g of some images."""
@@ -144,6 +144,7 @@ class _Gradient:
         v = tiles.vectors_of(
             self.plan, self.kind.width, self.kind.item, count, self.per_group, self.x_n, self.g_n, 1, -self.taps % self.several
         )
+        self.held.append(v)
         _, dw_g, dw_o, _ = self.dw.strides
         into = slot * self.images
 
@@ -197,7 +198,7 @@ def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan, scratch: til
 
 def _calls(made: _Gradient, low: int, high: int, slot: int) -> list[threads.Call]:
     """All that one thread does for some images."""
-    calls = made.clearing[slot]
+    calls = list(made.clearing[slot])
     for first in range(low, high, made.images):
         some = min(made.images, high - first)
         calls += [call for copy in made.copying(first, some, slot) for call in copy.call()]
