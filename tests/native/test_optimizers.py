@@ -12,7 +12,7 @@ from tritensor.kernels.optimizers import cpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
-from tritensor.native import compiler, tables
+from tritensor.native import compiler, tables, threads
 from tritensor.native.tables import TableLoop
 from tritensor.optim.plan import formula_of
 
@@ -47,10 +47,22 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch, made: StepFormula, rows: Any, numb
 def test_machine_code_is_numpys(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made = formula_of(name)
     monkeypatch.setattr(cpu_table, "PART", 64)
+    machine_is_numpys(name, made, dtype, monkeypatch)
+    # three threads share the elements, two of the borders within rows
+    monkeypatch.setattr(tables, "SHARED", 1)
+    monkeypatch.setattr(threads, "count", lambda: 3)
+    shared: list[Any] = []
+    call = threads.call
+    monkeypatch.setattr(threads, "call", lambda *given: shared.append(given[1]) or call(*given))
+    machine_is_numpys(name, made, dtype, monkeypatch)
+    assert shared == [5, 5, 5]
+
+
+def machine_is_numpys(name: str, made: StepFormula, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for maximize, decay in ((False, NONE), (True, COUPLED), (False, DECOUPLED)):
         variant = (maximize, decay, (False,) * len(made.flags))
         assert made.loop(variant).of(np.dtype(dtype)) is not None
-        rows = drawn(made, dtype, (3, 5), (), (0,), (65,), (7, 31))
+        rows = drawn(made, dtype, (3, 5), (), (0,), (65,), (7, 31), (0,))
         own = [made.row([2.0 + i] + [0.5] * (len(made.scalars) - 1), FORMULAS[name], 0.1, decay)[1] for i in range(len(rows))]
         copies = [[x.copy() for x in row] for row in rows]
         before = rows[0][0].copy()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from tritensor.native import compiler, threads
 from tritensor.native.lanes import NotStraightError
 from tritensor.native.loops import SHARED, STORED, text
 
-_TURNS = 16  # pieces of a table that threads share out
+_PIECE = 64  # elements of which threads take whole numbers: no line of the cache is written by two
 _FIELD = object.__basicsize__  # of a numpy array the first field behind those of every object is the address of its elements
 
 
@@ -58,54 +57,64 @@ class TableLoop:
             return None
         if gives_up:  # it may have written before it did
             return None
-        made = compiler.build(self._over_rows(module, 8 if kind == "f64" else 4))
+        made = compiler.build(self._over_rows(module, 8 if kind == "f64" else 4, dtype.itemsize))
         made.restype = None
-        made.argtypes = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+        made.argtypes = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64]
 
         def run(table: np.ndarray, numbers: np.ndarray) -> None:
+            if not len(table):
+                return
             step = numbers.strides[0] if len(numbers) > 1 else 0
             at, own = table.ctypes.data, numbers.ctypes.data
-            elements = table[:, 0].cumsum()
-            if len(table) > 1 and elements[-1] >= SHARED:
-                # as many elements for each thread as whole rows allow
-                ends = [0, *elements.searchsorted([elements[-1] * k // _TURNS for k in range(1, _TURNS)]).tolist(), len(table)]
-                rows = [(low, high) for low, high in itertools.pairwise(ends)]
+            ends = table[:, 0].cumsum()
+            elements = int(ends[-1])
 
-                def part(low: int, high: int) -> list[int]:
-                    first, last = rows[low][0], rows[high - 1][1]
-                    return [last - first, at + first * table.strides[0], own + first * step, step]
+            def part(low: int, high: int) -> list[int]:
+                """The elements of pieces low to high, from within the row in which they begin to within the one in which they end."""
+                start, stop = low * _PIECE, min(high * _PIECE, elements)
+                first, last = int(ends.searchsorted(start, "right")), int(ends.searchsorted(stop))
+                skipped, kept = start - int(ends[first] - table[first, 0]), stop - int(ends[last] - table[last, 0])
+                return [last + 1 - first, at + first * table.strides[0], own + first * step, step, skipped, kept]
 
-                threads.over(made, _TURNS, part)
-            else:
-                made(len(table), at, own, step)
+            if elements >= SHARED:
+                threads.over(made, -(-elements // _PIECE), part)
+            elif elements:
+                made(len(table), at, own, step, 0, int(table[-1, 0]))
 
         return run
 
-    def _over_rows(self, module: str, size: int) -> str:
-        """The module with a function `run` that calls the loop over elements for each row."""
+    def _over_rows(self, module: str, size: int, item: int) -> str:
+        """The module with a function `run` that calls the loop over elements for each row: of the first without the `skipped` elements, of the
+        last the `kept` ones. Numbers are of `size` bytes, elements of `item`."""
         loads = [f"  %g{k} = getelementptr i64, ptr %at, i64 {1 + k}\n  %a{k} = load ptr, ptr %g{k}, align 8" for k in range(self.arrays)]
         loads = [line + f"\n  %b = load ptr, ptr %a{self.through}, align 8" if k == self.through else line for k, line in enumerate(loads)]
-        given = ["%b" if k == self.through else f"%a{k}" for k in (*self.written, *range(self.arrays))]
+        for k in range(self.arrays):
+            loads.append(f"  %f{k} = getelementptr i8, ptr {'%b' if k == self.through else f'%a{k}'}, i64 %behind")
+        given = [f"%f{k}" for k in (*self.written, *range(self.arrays))]
         for k in range(self.numbers):
             loads.append(f"  %n{k} = getelementptr i8, ptr %own, i64 {size * k}")
             given.append(f"%n{k}")
         return module.replace("define i64 @run(", "define internal i64 @one(") + "\n".join([
-            "define void @run(i64 %rows, ptr %table, ptr %numbers, i64 %step) {",
+            "define void @run(i64 %rows, ptr %table, ptr %numbers, i64 %step, i64 %skipped, i64 %kept) {",
             "entry:",
-            "  %some = icmp sgt i64 %rows, 0",
-            "  br i1 %some, label %row, label %done",
+            "  %final = sub i64 %rows, 1",
+            "  br label %row",
             "row:",
             "  %r = phi i64 [0, %entry], [%next, %row]",
+            "  %before = phi i64 [%skipped, %entry], [0, %row]",
             f"  %start = mul i64 %r, {1 + self.arrays}",
             "  %at = getelementptr i64, ptr %table, i64 %start",
-            "  %n = load i64, ptr %at, align 8",
+            "  %length = load i64, ptr %at, align 8",
+            "  %ends = icmp eq i64 %r, %final",
+            "  %end = select i1 %ends, i64 %kept, i64 %length",
+            "  %n = sub i64 %end, %before",
+            f"  %behind = mul i64 %before, {item}",
             "  %far = mul i64 %r, %step",
             "  %own = getelementptr i8, ptr %numbers, i64 %far",
             *loads,
             f"  %answer = call i64 @one(i64 %n, {', '.join('ptr ' + name for name in given)})",
             "  %next = add i64 %r, 1",
-            "  %more = icmp slt i64 %next, %rows",
-            "  br i1 %more, label %row, label %done",
+            "  br i1 %ends, label %done, label %row",
             "done:",
             "  ret void",
             "}",
