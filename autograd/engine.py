@@ -342,7 +342,12 @@ def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, c
         if extra is not None and extra.post_hooks is not None:
             with enable_grad() if create_graph else no_grad():
                 for hook in tuple(extra.post_hooks.values()):
-                    hook(leaf)
+                    given = hook(leaf)
+                    if given is not None:
+                        raise GradError(
+                            f"backward: a hook of register_post_accumulate_grad_hook returned a {type(given).__name__}; it returns None, and changes "
+                            "the gradient by writing to the tensor's .grad"
+                        )
         if hooks is not None and hooks.after:
             call_after(hooks, (), g, create_graph)
 

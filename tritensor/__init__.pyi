@@ -749,6 +749,9 @@ def dropout(input: Tensor, p: _builtins.float = 0.5, train: _builtins.bool = Tru
 def dropout_(input: Tensor, p: _builtins.float, train: _builtins.bool) -> Tensor:
     """dropout written over x; x untouched when not training or p is 0."""
 
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """mm, of matrices that PyTorch also takes as sparse ones: (m, k) @ (k, n)."""
+
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 2."""
 
@@ -1747,6 +1750,9 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: _builtins.int = 0) ->
 
 def split_with_sizes_copy(input: Tensor, split_sizes: Any, dim: _builtins.int = 0, *, out: Tensor | None = None) -> tuple[Tensor, ...]:
     """Copies of the parts that split_with_sizes gives."""
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """mm, of matrices that PyTorch also takes as sparse ones: (m, k) @ (k, n)."""
 
 def sqrt(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The square root, correctly rounded; NaN below 0."""

@@ -1,10 +1,12 @@
-"""The line of the user's program that called, the innermost frame outside of tritensor; what it called; how a message writes them."""
+"""The line of the user's program that called, the innermost frame outside of tritensor; what it called; how a message writes them;
+and the name of this library as that program knows it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
@@ -73,3 +75,22 @@ def shown(file: str, line: int) -> str:
     except FileNotFoundError:  # the working directory was removed; a message must not fail for that
         return f"{file}:{line}"
     return f"{file.removeprefix(below)}:{line}"
+
+
+_library = "tritensor"
+
+
+def spelled(name: str) -> str:
+    """`tritensor.<name>`, as types, sizes, layouts and storages print themselves."""
+    return f"{_library}.{name}"
+
+
+@contextlib.contextmanager
+def spelled_as(library: str) -> Iterator[None]:
+    """Within the `with` they print another library's name: torch's where a script's `import torch` is answered."""
+    global _library
+    before, _library = _library, library
+    try:
+        yield
+    finally:
+        _library = before

@@ -9,7 +9,10 @@ from tritensor.errors import DeviceError
 
 
 class device:
-    """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`."""
+    """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
+
+    `device("meta")`, where PyTorch's tensors without memory live, is there for comparisons; nothing can be made or moved there.
+    """
 
     __slots__ = ("index", "type")
 
@@ -27,7 +30,7 @@ class device:
             if index is not None or not number.isdigit():
                 raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
             index = int(number)
-        if name not in ("cpu", "cuda") or (name == "cpu" and index not in (None, 0)):
+        if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
         self.index = index if name == "cuda" else None
@@ -49,6 +52,7 @@ class device:
 
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
+        _refuse_meta(self)
         _default.outer = (*_default.outer, _default.on)
         _default.on = self
         return self
@@ -92,6 +96,14 @@ def _current_gpu() -> device:
     return gpu(_here.index)
 
 
+def _refuse_meta(on: device) -> None:
+    if on.type == "meta":
+        raise DeviceError(
+            "device: tensors without memory ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the "
+            "elements as they are"
+        )
+
+
 def as_device(x: Any) -> device:
     """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
     if x is None:
@@ -104,6 +116,7 @@ def as_device(x: Any) -> device:
         if x == "cuda":
             return _current_gpu()
         found = device(x)
+        _refuse_meta(found)
         if found.type == "cuda":
             if found.index is None:
                 return _current_gpu()
@@ -113,12 +126,14 @@ def as_device(x: Any) -> device:
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
+    _refuse_meta(found)
     return _current_gpu() if found.type == "cuda" and found.index is None else found
 
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
+    _refuse_meta(given)
     _default.on = cpu if given == cpu else given
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tritensor.call_site import spelled
 from tritensor.errors import DTypeError, NumberRangeError
 
 
@@ -51,7 +52,7 @@ class DType:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return spelled(self.name)
 
     def __reduce__(self) -> str:
         return self.name

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from tritensor.call_site import spelled
 from tritensor.errors import ShapeError
 
 Steps = tuple[int, ...]  # strides in elements
@@ -29,7 +30,7 @@ class MemoryFormat:
         self.order = order  # dimensions from the outermost to the innermost, for formats of a fixed number of dimensions
 
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return spelled(self.name)
 
     def __reduce__(self) -> str:
         return self.name

@@ -329,6 +329,22 @@ def test_retain_grad_and_post_accumulate() -> None:
     assert called == [[18.0, 36.0]]
 
 
+def test_a_post_accumulate_hook_that_returns_something() -> None:
+    x = leaf(1.0, 2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.grad * 2)
+    with pytest.raises(tt.GradError, match=r"register_post_accumulate_grad_hook returned a Tensor; it returns None"):
+        (x * 3).sum().backward()
+
+
+def test_a_gradient_is_deleted() -> None:
+    x = leaf(1.0, 2.0)
+    (x * 3).sum().backward()
+    del x.grad
+    assert x.grad is None
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
 def test_what_a_hook_of_the_last_node_kept_stays_as_it_was() -> None:
     x = tt.ones(3, requires_grad=True)
     y = x * 2

@@ -260,6 +260,11 @@ def test_pinning_without_a_gpu_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert order(loader) == [0, 1, 2, 3]
 
 
+def test_what_speaks_of_workers_can_be_asked() -> None:
+    loader = DataLoader([1, 2])
+    assert (loader.prefetch_factor, loader.multiprocessing_context, loader.pin_memory_device, loader.in_order) == (None, None, "", True)
+
+
 def test_random_sampler_counts() -> None:
     tt.manual_seed(0)
     assert sorted(RandomSampler(range(5))) == list(range(5))

@@ -158,3 +158,8 @@ def test_without_a_group() -> None:
         nn.parallel.DistributedDataParallel(nn.Linear(1, 1))
     with pytest.raises(NotImplementedError, match=r"distributed.TCPStore: not in tritensor"):
         dist.TCPStore("localhost", 1)
+
+
+def test_record_of_a_script_that_a_launcher_may_start() -> None:
+    record = tt.distributed.elastic.multiprocessing.errors.record
+    assert record(len) is len

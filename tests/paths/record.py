@@ -55,6 +55,21 @@ WHOLE = [
 TOP = [
     "ao",
     "distributed",
+    "distributed.algorithms",
+    "distributed.algorithms.join",
+    "distributed.checkpoint",
+    "distributed.checkpoint.default_planner",
+    "distributed.checkpoint.state_dict",
+    "distributed.device_mesh",
+    "distributed.elastic",
+    "distributed.elastic.multiprocessing",
+    "distributed.elastic.multiprocessing.errors",
+    "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel",
+    "distributed.fsdp.wrap",
+    "distributed.optim",
+    "distributed.tensor",
+    "distributed.tensor.parallel",
     "export",
     "fx",
     "jit",
@@ -67,7 +82,7 @@ LEFT_OUT = (
     "nn.intrinsic", "nn.quantized", "nn.quantizable", "nn.qat", "nn.backends", "utils.benchmark.", "utils.data.datapipes.", "utils.hipify", "utils.bottleneck",
     "utils.jit", "utils.serialization", "utils.viz", "utils.data.backward_compatibility", "utils.data.graph", "backends.nnpack.", "multiprocessing.queue",
 )  # fmt: skip
-# Private names that public scripts import all the same.
+# Names that PyTorch does not list as public, or elsewhere, and public scripts import all the same.
 PRIVATE = {
     "nn.modules.utils": ("_single", "_pair", "_triple", "_quadruple", "_ntuple", "_reverse_repeat_tuple"),
     "nn.modules.batchnorm": ("_BatchNorm", "_NormBase"),
@@ -75,6 +90,7 @@ PRIVATE = {
     "nn.modules.loss": ("_Loss", "_WeightedLoss"),
     "nn.modules.dropout": ("_DropoutNd",),
     "optim.lr_scheduler": ("_LRScheduler",),
+    "distributed.tensor": ("init_device_mesh", "DeviceMesh"),
     "utils.data.dataloader": ("_BaseDataLoaderIter", "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"),
 }
 BINDINGS = ("cudnn_", "miopen_", "mkldnn_", "fbgemm_", "nnpack_", "thnn_", "hspmm", "hsmm")

@@ -6,6 +6,7 @@ import pytest
 
 import tritensor as tt
 
+META = " ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the elements as they are"
 ROWS = [
     ("T.slice_copy(T.ones(3), 0, 0, 2, -1)", "ArgumentError", "slice_copy: step is -1; give a positive one"),
     ("T.slice_copy(T.tensor(1.0))", "IndexError", "slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)"),
@@ -123,6 +124,10 @@ ROWS = [
         "complex: out is complex128, the result complex64; give an out of that type",
     ),
     ("T.polar(T.ones(2), T.ones(2).double())", "DTypeError", "polar: abs is float32, angle float64; both must be float32, or both float64"),
+    ('T.ones(2, device="meta")', "DeviceError", "ones: tensors without memory" + META),
+    ('T.ones(2).to(T.device("meta"))', "DeviceError", "to: tensors without memory" + META),
+    ('T.device("meta").__enter__()', "DeviceError", "device: tensors without memory" + META),
+    ('T.set_default_device("meta")', "DeviceError", "set_default_device: tensors without memory" + META),
     ('T.set_default_device("tpu")', "DeviceError", "set_default_device: 'tpu' is not a device; give 'cpu', 'cuda' or 'cuda:N'"),
 ]
 

@@ -27,8 +27,8 @@ def test_tensors_of_one_memory_have_one_storage(on: str) -> None:
     assert part.storage_offset() * 4 + part.storage().data_ptr() == part.data_ptr()
     assert (part.storage().dtype, part.storage().device) == (tt.float32, x.device)
     assert part.untyped_storage().is_cuda == part.untyped_storage().is_shared() == (on == "cuda")
-    assert repr(x.storage()) == f"[tritensor.TypedStorage(dtype=tritensor.float32, device={x.device}) of size 12]"
-    assert repr(x.untyped_storage()) == f"[tritensor.UntypedStorage(device={x.device}) of size 48]"
+    assert repr(x.storage()) == f"[tritensor.storage.TypedStorage(dtype=tritensor.float32, device={x.device}) of size 12]"
+    assert repr(x.untyped_storage()) == f"[tritensor.storage.UntypedStorage(device={x.device}) of size 48]"
 
 
 @ON

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import tritensor as tt
 from tritensor.tools import run_script
 from tritensor.tools.missing_names import first_missing, in_source
 
@@ -50,7 +51,7 @@ try:
     import torchvision_of_another_name
 except ImportError as error:
     print(error)
-import torch.distributed.fsdp
+import torch.distributed.rpc
 """
 
 
@@ -96,14 +97,14 @@ def test_what_was_asked_and_what_was_not_reached_is_listed(folder: Path) -> None
     done = ran("-m", "tritensor.run", "reached.py", cwd=folder)
     assert done.returncode == 1
     assert done.stdout.splitlines() == ["2.13.0+tritensor 2.13.0+tritensor Tensor", "No module named 'torchvision_of_another_name'"]
-    assert "ModuleNotFoundError: No module named 'torch.distributed.fsdp': not in tritensor" in done.stderr
+    assert "ModuleNotFoundError: No module named 'torch.distributed.rpc': not in tritensor" in done.stderr
     listed = done.stderr.splitlines()[done.stderr.splitlines().index("tritensor.run: 5 names of torch that tritensor has not:") + 1 :]
     assert listed == [
         "  reached.py:4: torch.sspaddmm",
         "  reached.py:7: torch.nn.qat (not reached)",
         "  reached.py:7: torch.sparse (not reached)",
         "  reached.py:11: torch.Tensor.to_mkldnn",
-        "  reached.py:18: torch.distributed.fsdp",
+        "  reached.py:18: torch.distributed.rpc",
     ]
 
 
@@ -135,6 +136,25 @@ def test_within_the_door_imports_are_answered_and_after_it_they_are_as_before() 
         assert dir(torch) == dir(sys.modules["tritensor"])
     assert [p.name for p in missing] == ["torch.sspaddmm"]
     assert sys.modules.get("torch") is before
+
+
+def test_types_and_sizes_print_as_the_script_knows_them(folder: Path) -> None:
+    """And outside the door under the library's own name."""
+    (folder / "shown.py").write_text(
+        "import torch\nx = torch.ones(2, 3)\n"
+        "print(x.shape, x.half(), x.type(), repr(x.dtype), x.layout, torch.channels_last, str(x.dtype)[6:], x.max(0).__repr__().partition('(')[0])\n"
+        "print(torch.nn.ParameterList([x]), torch.distributions.Normal(x, 1.0), x.untyped_storage())\n"
+    )
+    done = ran("-m", "tritensor.run", "shown.py", cwd=folder)
+    assert done.stdout == (
+        "torch.Size([2, 3]) tensor([[1., 1., 1.],\n        [1., 1., 1.]], dtype=torch.float16) torch.FloatTensor torch.float32 torch.strided "
+        "torch.channels_last float32 torch.return_types.max\n"
+        "ParameterList(  (0): Parameter containing: [torch.float32 of size 2x3]) Normal(loc: torch.Size([2, 3]), scale: torch.Size([2, 3])) "
+        "[torch.storage.UntypedStorage(device=cpu) of size 24]\n"
+    )
+    with run_script.opened():
+        assert repr(tt.float32) == "torch.float32"
+    assert (repr(tt.float32), repr(tt.ones(2).shape)) == ("tritensor.float32", "tritensor.Size([2])")
 
 
 def test_what_is_read_in_the_source(tmp_path: Path) -> None:

@@ -87,6 +87,10 @@ class DataLoader:
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
         self.persistent_workers = persistent_workers
+        self.prefetch_factor = prefetch_factor
+        self.multiprocessing_context = multiprocessing_context
+        self.pin_memory_device = pin_memory_device
+        self.in_order = in_order
         self.generator = generator
         self._streams = isinstance(dataset, IterableDataset)
         self._check(batch_size, shuffle, sampler, batch_sampler, drop_last)

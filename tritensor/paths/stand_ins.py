@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+_ONE_PROCESS = "tritensor communicates among one process yet"
+
 # Modules of which every public name can be imported, and why using one raises.
 NAMES_ONLY = {
-    "distributed": "tritensor communicates among one process yet",
+    "distributed": _ONE_PROCESS,
+    "distributed.algorithms": _ONE_PROCESS,
+    "distributed.checkpoint": _ONE_PROCESS + "; save the state_dict",
+    "distributed.checkpoint.default_planner": _ONE_PROCESS + "; save the state_dict",
+    "distributed.checkpoint.state_dict": _ONE_PROCESS + "; save the state_dict",
+    "distributed.elastic.multiprocessing": _ONE_PROCESS,
+    "distributed.elastic.multiprocessing.errors": _ONE_PROCESS,
+    "distributed.fsdp": _ONE_PROCESS,
+    "distributed.fsdp.wrap": _ONE_PROCESS,
+    "distributed.optim": _ONE_PROCESS,
+    "distributed.tensor": _ONE_PROCESS,
+    "distributed.tensor.parallel": _ONE_PROCESS,
     "fx": "nothing is traced; a module's forward is plain Python",
     "hub": "nothing is downloaded; build the model and load its weights with load_state_dict(tritensor.load(file))",
     "jit": "nothing is compiled; run the function or the module itself",

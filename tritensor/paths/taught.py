@@ -18,7 +18,7 @@ LESSONS = (
     Lesson(
         ("sparse", "cuda.sparse"),
         "(to_)?sparse_?.*|.*_(as_)?sparse_|coalesce|(ccol_|col_|crow_|row_)?indices(_copy)?|values(_copy)?"
-        "|smm|spmm|hspmm|dsmm|saddmm|sspaddmm|(Float|Double)?SparseTensor",
+        "|smm|hspmm|saddmm|sspaddmm|(Float|Double)?SparseTensor",
         "there are no sparse tensors here: keep the matrix dense, or its rows, columns and values as three tensors, whose product with a dense x is "
         "zeros(n, d).index_add(0, rows, values[:, None] * x[cols]); of scipy's matrices, tensor(m.toarray())",
     ),

@@ -51,7 +51,7 @@ class Extra:
     """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
 
     `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
-    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view); "" for most.
+    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them); "" for most.
     """
 
     hooks: Hooks | None = None
@@ -229,6 +229,11 @@ class Tensor(Values, Methods):
                     f"on {self.device}; a gradient has its tensor's shape, dtype and device, make it so"
                 )
         self._grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        """`del x.grad`: None again."""
+        self._grad = None
 
     @property
     def is_leaf(self) -> bool:

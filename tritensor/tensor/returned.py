@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 from typing import Any, TypeVar
 
+from tritensor.call_site import spelled
+
 Kind = TypeVar("Kind", bound=tuple[Any, ...])
 
 
 def _shown(x: Any) -> str:
     kind = type(x)
     parts = ",\n".join(f"{name}={part!r}" for name, part in zip(x._fields, x, strict=True))
-    return f"{kind.__module__}.{kind.__name__}(\n{parts})"
+    return f"{spelled('return_types.' + kind.__name__)}(\n{parts})"
 
 
 @functools.cache

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from operator import index as as_index
 from typing import Any
 
+from tritensor.call_site import spelled
+
 _item = tuple.__getitem__
 size_of = tuple.__new__  # size_of(Size, ints) looks at none of them
 
@@ -40,4 +42,4 @@ class Size(tuple[int, ...]):
         return out
 
     def __repr__(self) -> str:
-        return f"tritensor.Size({list(self)})"
+        return spelled(f"Size({list(self)})")

@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import to_host
+from tritensor.call_site import spelled
 from tritensor.dtypes import DType
 from tritensor.tensor.core import Tensor, as_tensor
 
@@ -192,7 +193,7 @@ def _attributes(a: Tensor, b: Tensor, wanted: Wanted) -> str:
 
 
 def _shown(x: Any) -> str:
-    return f"tritensor.Size({list(x)})" if isinstance(x, tuple) and type(x) is not tuple else str(x)
+    return spelled(f"Size({list(x)})") if isinstance(x, tuple) and type(x) is not tuple else str(x)
 
 
 def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:

@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tritensor.call_site import spelled_as
 from tritensor.paths import absent
 from tritensor.tools import missing_names
 
@@ -98,7 +99,8 @@ def opened() -> Iterator[list[missing_names.Place]]:
     sys.meta_path.insert(0, door)
     absent.listeners.append(note)
     try:
-        yield asked
+        with spelled_as("torch"):
+            yield asked
     finally:
         absent.listeners.remove(note)
         sys.meta_path.remove(door)

@@ -88,6 +88,8 @@ BINARY = [
 BITS = ["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"]
 
 EXPRESSIONS = [
+    "x.clone().add_(3, y)", "x.add(3, y)", "T.add(x, 3, y)", "x.clone().sub_(3, y)", "T.sub(x, 0.5, y)", "x.clone().addcmul_(0.5, x, y)", "T.addcmul(x, 0.5, x, y)",
+    "x.addcdiv(-0.5, x, y)", "x.clone().addcdiv_(-0.5, x, y)", "T.add(3, x, y)", "T.mul(x, 3, y)", "T.add(x, 3, y, alpha=2)",
     *[f"T.{f}(y / 9)" for f in UNARY],
     *[f"T.{f}(s)" for f in UNARY],
     *[f"(x / 9).clone().{f}_()" for f in UNARY if f != "positive"],

@@ -7,5 +7,7 @@ EXPRESSIONS = [
     "T.inner(x, y)", "T.inner(v, v)", "T.outer(v, v[:2])", "T.ger(v, v)", "T.addmm(x, x, m)", "T.addmm(v, x, m, beta=2, alpha=-1)", "T.addmv(v, m, v, alpha=2)", "T.addr(m, v, v, beta=0.5)", "T.addbmm(m, b, b)", "T.baddbmm(b, b, b, beta=2, alpha=3)",
     "m.clone().addmm_(m, m)", "v.clone().addmv_(m, v)", "m.clone().addr_(v, v)", "m.clone().addbmm_(b, b)", "b.clone().baddbmm_(b, b)", "T.addmm(x, x, m, beta=0)", "T.tensordot(x, m, 1)", "T.tensordot(x, y, 2)", "T.tensordot(x, m, ([1], [0]))",
     "T.tensordot(b, x, dims=([0, 1], [0, 1]))", "T.einsum('ij,jk->ik', x, m)", "T.einsum('bij,bjk->bik', b, b)", "T.einsum('ii->i', m)", "T.einsum('ij->', x)", "T.einsum('...j,j', x, v)", "T.einsum('ij,ij->j', x, y)", "T.einsum('ij,jk', x, x)",
-    "T.chain_matmul(x, m, m)", "F.linear(x, m)", "F.linear(x, m, v)", "F.linear(x, x, v)", "F.bilinear(x, y, b.expand(2, 3, 3))",
+    "T.spmm(x, m)", "T.dsmm(m, m)", "T.spmm(x, v)", "T.addmm(0.5, x, 2.0, x, m)", "T.addmm(0.5, x, x, m)", "m.clone().addmm_(0.5, 2, m, m)", "m.addmm(0.5, m, m)",
+    "T.addmv(0.5, v, 2, m, v)", "v.clone().addmv_(2, m, v)", "T.addr(0.5, m, 2, v, v)", "m.clone().addr_(0.5, 3, v, v)", "T.addbmm(0.5, m, 2, b, b)", "m.addbmm(0.5, 2, b, b)",
+    "T.baddbmm(0.5, b, 2, b, b)", "b.clone().baddbmm_(0.5, b, b)", "T.addmm(0.5, x, 2.0, x, m, beta=1)", "T.chain_matmul(x, m, m)", "F.linear(x, m)", "F.linear(x, m, v)", "F.linear(x, x, v)", "F.bilinear(x, y, b.expand(2, 3, 3))",
 ]  # fmt: skip

@@ -30,6 +30,7 @@ _ORIGINS = {
     "index the tensor (x[0], x[2:4]) for a view to write to, or use the out-of-place form",
     "window": "is a window (as_strided) that reaches beyond the view it was taken of, so that the gradient of what is written there would be "
     "lost; take it of the base",
+    "gaps": "is a window (as_strided) on memory with gaps, or elements that share cells; take contiguous() first",
     "function": "came out of a Function, whose backward a write would leave out; clone() it inside forward, or use the out-of-place form",
 }
 

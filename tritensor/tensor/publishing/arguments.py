@@ -10,6 +10,7 @@ import functools
 import inspect
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from inspect import Parameter
 from typing import Any, NoReturn
@@ -99,7 +100,7 @@ def mended(
     """
     assert error.__traceback__ is not None
     if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
-        found = _renamed(f, name, args, kwargs)
+        found = _renamed(f, name, args, kwargs) or _numbers_last(name, args, kwargs)
         return found if found is not None else _misfit(f, name, args, kwargs)
     wrong = explained(f, name, args, kwargs, error)
     if wrong is None:
@@ -169,6 +170,32 @@ def _renamed(
         args = (*args, *(given.pop(k) for k in lead[len(args) :] if k in given), given.pop(star))
         changed = True
     return (args, given) if changed else None
+
+
+# PyTorch's first order of arguments, which it still takes: numbers before the tensors that they multiply. Names of the numbers, and the orders in
+# which (n)umbers and (t)ensors were given, those with the first tensor in front as methods.
+_FIRST_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
+    **dict.fromkeys(("add", "sub"), (("alpha",), {"tnt"})),
+    **dict.fromkeys(("addcmul", "addcdiv"), (("value",), {"tntt"})),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), {"ntntt", "nttt", "tnntt", "tntt"})),
+}
+
+
+def _numbers_last(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Arguments in PyTorch's first order as today's, with a warning; None where they are not in that order."""
+    names, orders = _FIRST_ORDERS.get(name.removesuffix("_"), ((), set()))
+    order = "".join("t" if isinstance(a, Tensor) else "n" if isinstance(a, int | float | complex | np.number) else "?" for a in args)
+    if order not in orders:
+        return None
+    numbers = dict(zip(names, [a for a in args if not isinstance(a, Tensor)], strict=False))
+    if numbers.keys() & kwargs.keys():
+        return None
+    warnings.warn(
+        f"{name}: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, as "
+        f"{' and '.join(f'{k}={v}' for k, v in numbers.items())}",
+        stacklevel=4,
+    )
+    return tuple(a for a in args if isinstance(a, Tensor)), {**kwargs, **numbers}
 
 
 def _own_name(f: Callable[..., Any], k: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.call_site import spelled
 from tritensor.tensor.core import Tensor
 
 
@@ -16,7 +17,7 @@ class layout:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"tritensor.{self.name}"
+        return spelled(self.name)
 
     def __reduce__(self) -> str:
         return self.name

@@ -43,6 +43,12 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return ops.matmul(input, mat2)
 
 
+@function(method=False, names=("dsmm",))
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """mm, of matrices that PyTorch also takes as sparse ones: (m, k) @ (k, n)."""
+    return mm(input, mat2)
+
+
 @function(out=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """(m, k) @ (k,)."""

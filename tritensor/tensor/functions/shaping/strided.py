@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
+from tritensor.array import as_strided as memory_window
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, no_grad, state
-from tritensor.autograd.node import Node
+from tritensor.autograd.node import Node, version_of
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.strides import MemoryFormat, memory_order, reach
-from tritensor.table import ops
+from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.inplace import own_cells
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, extra_of, new_tensor
@@ -88,19 +89,17 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     root = _root(x)
     array = root.array
     steps = element_strides(array)
+    at = _offset(x)
+    first = at if storage_offset is None else int(storage_offset)
+    window = _Geometry(sizes("as_strided", (size,)), sizes("as_strided", (stride,)), first)
+    own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
     order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
     dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
     lying = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
     if lying is None or (array.size > 1 and lying != (1,)):
-        raise ShapeError(
-            f"as_strided: memory of shape {tuple(array.shape)} and strides {steps} has gaps or repeats; take contiguous() first"
-        )
-    at = _offset(x)
-    first = at if storage_offset is None else int(storage_offset)
-    window = _Geometry(sizes("as_strided", (size,)), sizes("as_strided", (stride,)), first)
+        return _on_gaps(root, x, own, window)
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
-        own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
         if x.extra is not None and x.extra.origin:
             extra_of(y).origin = x.extra.origin
         if x.tracked and state.enabled:
@@ -110,6 +109,32 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
             y.hang_at(WindowNode(x, own, window, shared))
         else:
             y.hang_at(None)
+    return y
+
+
+def _on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tensor:
+    """A window on memory that has gaps, or elements that share cells: a view with a gradient that cannot be written in the graph."""
+    array = root.array
+    memory = _Geometry(tuple(array.shape), element_strides(array), 0)
+    (begin, end), ranks = memory.ends(), (len(window.shape), len(window.strides))
+    if type(array) is LayerArray or begin < 0 or ranks[0] != ranks[1]:
+        raise ShapeError(
+            f"as_strided: shape {window.shape} and strides {window.strides} of memory of shape {memory.shape} and strides {memory.strides}, which has "
+            "gaps or repeats; take contiguous() first"
+        )
+    low, high = window.ends()
+    if low < begin or high > end:
+        raise ShapeError(
+            f"as_strided: shape {window.shape}, strides {window.strides}, storage_offset {window.offset} read elements {low} to {high} of memory whose "
+            f"last element is {end}; give smaller ones"
+        )
+    y = new_tensor(memory_window(array, *window))
+    y.version = version_of(root)
+    step = (registry["as_strided"], window._asdict(), ((memory.shape, array.dtype),))
+    y.became_view_of(root, step, state.enabled)
+    extra_of(y).origin = extra_of(y).origin or "gaps"
+    if x.tracked and state.enabled:
+        y.hang_at(WindowNode(x, own, window, not own_cells(x.array)))
     return y
 
 

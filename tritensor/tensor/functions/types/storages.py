@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, device_of
+from tritensor.call_site import spelled
 from tritensor.device import device
 from tritensor.dtypes import DType
 from tritensor.tensor.copying import memory_of
@@ -96,7 +97,7 @@ class UntypedStorage(_Memory):
         return hash((str(self.device), self.data_ptr(), len(self)))
 
     def __repr__(self) -> str:
-        return f"[tritensor.UntypedStorage(device={self.device}) of size {len(self)}]"
+        return f"[{spelled('storage.UntypedStorage')}(device={self.device}) of size {len(self)}]"
 
 
 class TypedStorage(_Memory):
@@ -114,7 +115,7 @@ class TypedStorage(_Memory):
         return untyped_storage(new_tensor(self._elements))
 
     def __repr__(self) -> str:
-        return f"[tritensor.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
 def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor import cuda, dtypes
 from tritensor.array import empty, from_host
+from tritensor.call_site import spelled
 from tritensor.device import as_device, default, set_default
 from tritensor.device import device as Device
 from tritensor.dtypes import DType
@@ -77,7 +78,7 @@ _by_name = {f"{t.__module__}.{t.__name__}": t for t in _types.values()}
 
 def _named(x: Tensor) -> str:
     """`tritensor.FloatTensor`: what x.type() says."""
-    return f"tritensor.{'cuda.' if x.is_cuda else ''}{_SPELLED[x.dtype]}Tensor"
+    return spelled(f"{'cuda.' if x.is_cuda else ''}{_SPELLED[x.dtype]}Tensor")
 
 
 def _type_of(name: str, given: Any) -> Any:
