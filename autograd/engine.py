@@ -343,10 +343,10 @@ def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, c
             with enable_grad() if create_graph else no_grad():
                 for hook in tuple(extra.post_hooks.values()):
                     given = hook(leaf)
-                    if given is not None:
-                        raise GradError(
-                            f"backward: a hook of register_post_accumulate_grad_hook returned a {type(given).__name__}; it returns None, and changes "
-                            "the gradient by writing to the tensor's .grad"
+                    if given is not None and given is not leaf:
+                        raise (GradError if hasattr(given, "array") else TypeError)(
+                            f"backward: a hook of register_post_accumulate_grad_hook returned a {type(given).__name__}; it returns None or the tensor "
+                            "itself, and changes the gradient by writing to its .grad"
                         )
         if hooks is not None and hooks.after:
             call_after(hooks, (), g, create_graph)

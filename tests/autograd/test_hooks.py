@@ -331,9 +331,14 @@ def test_retain_grad_and_post_accumulate() -> None:
 
 def test_a_post_accumulate_hook_that_returns_something() -> None:
     x = leaf(1.0, 2.0)
-    x.register_post_accumulate_grad_hook(lambda t: t.grad * 2)
-    with pytest.raises(tt.GradError, match=r"register_post_accumulate_grad_hook returned a Tensor; it returns None"):
-        (x * 3).sum().backward()
+    returned: list[Any] = [x]
+    x.register_post_accumulate_grad_hook(lambda t: returned[0])
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    for given, error in ((x.grad, tt.GradError), (3, TypeError)):
+        returned[0] = given
+        with pytest.raises(error, match=r"register_post_accumulate_grad_hook returned a \w+; it returns None or the tensor itself"):
+            (x * 3).sum().backward()
 
 
 def test_a_gradient_is_deleted() -> None:
