@@ -99,7 +99,7 @@ def test_a_refused_view_names_the_strides(on: str) -> None:
         (lambda x: x.split([1, 3], 1), "do not add up to 3"),
         (lambda x: x.unfold(0, 3, 1), "size 3, step 1"),
         (lambda x: x.as_strided((3, 3), (2, 1)), "read elements 0 to 6 of input's 6"),
-        (lambda x: x[:, ::2].detach().as_strided((2,), (1,)), "gaps"),
+        (lambda x: x[:, ::2].detach().as_strided((2,), (1, 1)), "gaps"),
         (lambda x: x.diagonal(0, 1, 1), "both 1"),
         (lambda x: x.flatten(1, 0), "comes after"),
         (lambda x: tt.cat([x, x.t()]), r"tensor 1 is \(3, 2\), tensor 0 is \(2, 3\)"),
