@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -298,3 +299,16 @@ def test_names_and_words_are_the_same_once_autocast_was_on() -> None:
         tt.acos(input=[1.0])
     with pytest.raises(TypeError, match=r"^acos: input missing; acos takes \(input"):
         tt.acos()
+
+
+def test_numbers_before_tensors_warn_once_a_line() -> None:
+    x = tt.ones(2)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")
+        for step in (1, 2, 3):
+            x.add_(step, tt.ones(2))
+    assert x.tolist() == [7.0, 7.0]
+    assert [str(w.message) for w in told] == [
+        "add_: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, as alpha=..."
+    ]
+    assert told[0].filename == __file__

@@ -191,8 +191,8 @@ def _numbers_last(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     if numbers.keys() & kwargs.keys():
         return None
     warnings.warn(
-        f"{name}: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, as "
-        f"{' and '.join(f'{k}={v}' for k, v in numbers.items())}",
+        f"{name}: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, "
+        f"as {' and '.join(f'{k}=...' for k in numbers)}",  # without its value: each line that calls warns once
         stacklevel=4,
     )
     return tuple(a for a in args if isinstance(a, Tensor)), {**kwargs, **numbers}
