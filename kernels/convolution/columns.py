@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
 
 import numpy as np
 
 from tritensor.kernels.convolution.plans import Plan, Table, table_of
-from tritensor.native import compiler
 from tritensor.native.lanes import LLVM
 from tritensor.native.nests import Nest
 
@@ -75,12 +73,6 @@ def write(nest: Nest, dtype: np.dtype, onto: str, value: str) -> list[str]:
     return [f"declare void @{name}({vector}, ptr, i32, <{width} x i1>)"]
 
 
-def compiled(nest: Nest, parameters: tuple[str, ...], pointers: set[str], declared: list[str]) -> Any:
-    """The function of a nest, None where there is no machine code."""
-    text = nest.function(*[f"{'ptr' if p in pointers else 'i64'} %{p}" for p in parameters]) + "\n".join(declared) + "\n"
-    return compiler.typed(text, None, *[ctypes.c_void_p if p in pointers else ctypes.c_int64 for p in parameters])
-
-
 @functools.cache
 def _function(dtype: np.dtype, told: bool) -> Any:
     nest = Nest()
@@ -94,7 +86,7 @@ def _function(dtype: np.dtype, told: bool) -> Any:
                 nest.lines.append("  %which = add i64 %first, %v")
                 _, one = read(nest, dtype, told, "%from", "%which")
                 two = write(nest, dtype, "%onto", "%value")
-    return compiled(nest, _PARAMETERS, _POINTERS, one + two)
+    return nest.compiled(_PARAMETERS, _POINTERS, one + two)
 
 
 def machine(dtype: np.dtype, plan: Plan, function: Any) -> tuple[Any, Table] | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution.columns import WIDTH, compiled, machine, pointer, read, write
+from tritensor.kernels.convolution.columns import WIDTH, machine, pointer, read, write
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.native import compiler, threads
 from tritensor.native.nests import Nest
@@ -75,7 +75,7 @@ def _correlation(dtype: np.dtype, told: bool) -> Any:
                     f"  %acc.new = call {vector} @{fused}({vector} %a1, {vector} %value, {vector} %acc)",
                 ]
             two = write(nest, dtype, "%onto", "%acc.new")
-    return compiled(nest, _CORRELATE, _POINTERS, [*one, *two, f"declare {vector} @{fused}({vector}, {vector}, {vector})"])
+    return nest.compiled(_CORRELATE, _POINTERS, [*one, *two, f"declare {vector} @{fused}({vector}, {vector}, {vector})"])
 
 
 @functools.cache
@@ -112,7 +112,7 @@ def _gradient(dtype: np.dtype, told: bool) -> Any:
         *one, f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})",
         f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})", f"declare {kind} @llvm.vector.reduce.fadd.{name}({kind}, {vector})",
     }  # fmt: skip
-    return compiled(nest, _WEIGHT, _POINTERS, sorted(declared))
+    return nest.compiled(_WEIGHT, _POINTERS, sorted(declared))
 
 
 def fits(x: np.ndarray, plan: Plan) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.convolution.columns import WIDTH, compiled, pointer
+from tritensor.kernels.convolution.columns import WIDTH, pointer
 from tritensor.kernels.convolution.plans import Plan, table_of
 from tritensor.kernels.convolution.vectors import Kind, kind_in
 from tritensor.native import compiler, threads
@@ -123,7 +123,7 @@ def _function(dtype: np.dtype) -> Any:
         f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})",
         f"declare void @llvm.masked.store.{k.name}.p0({k.vector}, ptr, i32, {k.lanes})",
     ]
-    return compiled(nest, _PARAMETERS, _POINTERS, declared)
+    return nest.compiled(_PARAMETERS, _POINTERS, declared)
 
 
 class Vectors(NamedTuple):

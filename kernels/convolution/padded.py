@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.geometry import Sizes
 from tritensor.kernels.convolution.plans import Plan
-from tritensor.native import compiler, threads
+from tritensor.native import threads
 from tritensor.native.nests import Nest
 from tritensor.strides import contiguous_strides
 
@@ -161,10 +161,7 @@ def _copier(item: int, here: int, there: int, each: int) -> Any:
                 ]
             else:
                 _strided(nest, item, here, there)
-    pointers = {"src", "dst", "table"}
-    text = nest.function(*[f"{'ptr' if p in pointers else 'i64'} %{p}" for p in _COPY])
-    text += "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
-    return compiler.typed(text, None, *[ctypes.c_void_p if p in pointers else ctypes.c_int64 for p in _COPY])
+    return nest.compiled(_COPY, {"src", "dst", "table"}, ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"])
 
 
 def _strided(nest: Nest, item: int, here: int, there: int) -> None:
@@ -216,19 +213,13 @@ class Copying(NamedTuple):
 
     def call(self) -> list[threads.Call]:
         """What copies them; nothing where there are no pieces."""
-        return [(self._function(), self._part(0, self.planes))] if len(self.which.table) else []
+        where, count = self.which, len(self.which.table)
+        given = self.src, self.dst, 1, self.planes, 0, self.here, 0, self.there, count, where.address
+        return [(_copier(self.item, where.here, where.there, where.each), given)] if count else []
 
     def shared(self) -> None:
         """Have threads copy them."""
-        if len(self.which.table):
-            threads.over(self._function(), self.planes, self._part)
-
-    def _function(self) -> Any:
-        return _copier(self.item, self.which.here, self.which.there, self.which.each)
-
-    def _part(self, low: int, high: int) -> tuple[int, ...]:
-        src, dst = self.src + low * self.here, self.dst + low * self.there
-        return src, dst, 1, high - low, 0, self.here, 0, self.there, len(self.which.table), self.which.address
+        copied(self.src, self.dst, self.item, (1, self.planes), (0, self.here), (0, self.there), self.which, alone=False)
 
 
 def copied(

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.convolution.columns import WIDTH, compiled, pointer
+from tritensor.kernels.convolution.columns import WIDTH, pointer
 from tritensor.kernels.convolution.geometry import Sizes
 from tritensor.kernels.convolution.padded import Pieces, copied, layout_of, spread
 from tritensor.kernels.convolution.plans import Plan
@@ -97,7 +97,7 @@ def _function(dtype: np.dtype, rows: int, vectors: int) -> Any:
             for r, v in sums:
                 nest.moved(f"onto{r}_{v}", f"%onto{r}", (f"%end{v}", "1"))
                 nest.lines.append(f"  store {k.vector} %s{r}_{v}.new, ptr %onto{r}_{v}, align {k.item}")
-    return compiled(nest, _PARAMETERS, _POINTERS, [f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})"])
+    return nest.compiled(_PARAMETERS, _POINTERS, [f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})"])
 
 
 class Vectors(NamedTuple):

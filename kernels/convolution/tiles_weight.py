@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.convolution import padded, tiles
-from tritensor.kernels.convolution.columns import compiled, pointer
+from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.padded import Copying, layout_of
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.native import threads
@@ -94,7 +94,7 @@ def _function(dtype: np.dtype, rows: int, cells: int) -> Any:
         f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})",
         f"declare {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number}, {k.vector})",
     ]
-    return compiled(nest, _PARAMETERS, _POINTERS, declared)
+    return nest.compiled(_PARAMETERS, _POINTERS, declared)
 
 
 class _Gradient:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tritensor.kernels.pooling.windows import Windows
-from tritensor.native import compiler, threads
+from tritensor.native import threads
 from tritensor.native.lanes import LLVM, Code, Lane, choice
 from tritensor.native.nests import Nest
 
@@ -112,12 +111,6 @@ def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
     ]
 
 
-def _function(nest: Nest, parameters: tuple[str, ...], pointers: set[str], declared: str = "") -> Any:
-    types = [(p in pointers, p) for p in parameters]
-    text = nest.function(*[f"{'ptr' if points else 'i64'} %{p}" for points, p in types]) + declared
-    return compiler.typed(text, None, *[ctypes.c_void_p if points else ctypes.c_int64 for points, _ in types])
-
-
 @functools.cache
 def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
     """y, index of x (planes, cells): vectors of outputs whose windows are `step` apart."""
@@ -149,7 +142,7 @@ def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
                     "  %s.out = select i1 %s.before, i64 %s, i64 %s.behind",
                 ]
                 _windows(nest, kind, "s.", 1, step)
-    return _function(nest, _LARGEST, {"x", "y", "index", "tall", "long"})
+    return nest.compiled(_LARGEST, {"x", "y", "index", "tall", "long"})
 
 
 @functools.cache
@@ -183,7 +176,7 @@ def _scatter(dtype: np.dtype) -> Any:
                 "  br label %o.latch0",
                 "o.latch0:",
             ]
-    return _function(nest, _SCATTER, {"g", "index", "dx", "bad"}, "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)\n")
+    return nest.compiled(_SCATTER, {"g", "index", "dx", "bad"}, ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"])
 
 
 def _at(x: np.ndarray, first: int = 0) -> int:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from tritensor.native import compiler
 
 
 class Nest:
@@ -87,3 +91,10 @@ class Nest:
     def function(self, *parameters: str) -> str:
         """The function `run` of these parameters."""
         return "\n".join([f"define void @run({', '.join(parameters)}) {{", *self.lines, "  ret void", "}", ""])
+
+    def compiled(self, parameters: Iterable[str], pointers: Collection[str], declared: Iterable[str] = ()) -> Any:
+        """`function` of these parameters, some of them pointers and the others int64, with what it calls declared; None where there is no machine
+        code."""
+        kinds = [(("ptr", ctypes.c_void_p) if p in pointers else ("i64", ctypes.c_int64), p) for p in parameters]
+        text = "\n".join([self.function(*[f"{word} %{p}" for (word, _), p in kinds]), *declared, ""])
+        return compiler.typed(text, None, *[kind for (_, kind), _ in kinds])

@@ -10,7 +10,6 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import to_host
-from tritensor.call_site import spelled
 from tritensor.dtypes import DType
 from tritensor.tensor.core import Tensor, as_tensor
 
@@ -189,11 +188,7 @@ def _attributes(a: Tensor, b: Tensor, wanted: Wanted) -> str:
     if wanted.check_dtype:
         checks.append(("dtype", a.dtype, b.dtype))
     unlike = next(((name, x, y) for name, x, y in checks if x != y), None)
-    return "" if unlike is None else f"The values for attribute '{unlike[0]}' do not match: {_shown(unlike[1])} != {_shown(unlike[2])}."
-
-
-def _shown(x: Any) -> str:
-    return spelled(f"Size({list(x)})") if isinstance(x, tuple) and type(x) is not tuple else str(x)
+    return "" if unlike is None else f"The values for attribute '{unlike[0]}' do not match: {unlike[1]} != {unlike[2]}."
 
 
 def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 from typing import Any
 
 import numpy as np
 
-from tritensor.native import compiler
 from tritensor.native.nests import Nest
 
 _NUMBERS = {np.dtype(np.float32): ("float", 4), np.dtype(np.float64): ("double", 8)}
@@ -55,8 +53,7 @@ def function(dtype: np.dtype, taps: int, what: str) -> Any:
                     _along(nest, t, number, item)
             if what == "read":
                 nest.lines += [f"  %y.at = getelementptr {number}, ptr %onto, i64 %p", f"  store {number} {total}, ptr %y.at, align {item}"]
-    text = nest.function(*[f"ptr %{p}" for p in _POINTERS], *[f"i64 %{p}" for p in _SIZES])
-    return compiler.typed(text, None, *[ctypes.c_void_p] * len(_POINTERS), *[ctypes.c_int64] * len(_SIZES))
+    return nest.compiled((*_POINTERS, *_SIZES), _POINTERS)
 
 
 def _read(nest: Nest, t: int, total: str, number: str, item: int) -> str:

@@ -18,7 +18,7 @@ from tritensor.device import as_device
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
-from tritensor.tensor.publishing.layout import check_layout
+from tritensor.tensor.publishing.layout import strided
 from tritensor.tensor.publishing.publish import checked, function
 
 Shape = Callable[["Places"], np.ndarray]  # the values at some places of a symmetric window
@@ -153,8 +153,8 @@ windows: dict[str, Callable[..., Tensor]] = {}
 
 
 def _window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
-    if layout is not None:
-        check_layout(name, layout)
+    if layout is not None and layout is not strided:
+        raise ArgumentError(f"{name}: layout is {layout!r}; tritensor.strided is the only layout")
     if dtypes.of(numpy_type(dtype)).name not in ("float32", "float64"):
         raise ArgumentError(f"{name}: dtype is {dtypes.of(numpy_type(dtype))}; give float32 or float64")
     made = _made(name, M, sym, dtype, device, shape)
