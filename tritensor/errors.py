@@ -67,6 +67,10 @@ class RegistrationError(TypeError):
     """An op record that is unfinished or contradicts itself; nothing was registered."""
 
 
+class PluginError(ImportError):
+    """An installed package whose ops could not be registered, because it raises when it is imported."""
+
+
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """Matrices that a factorization cannot take for what their numbers are: singular, or not positive definite."""
 

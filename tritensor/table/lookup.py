@@ -11,7 +11,10 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tritensor.errors import PluginError
 from tritensor.table.record import Op
+
+GROUP = "tritensor.ops"  # of entry points
 
 
 class Table(dict[str, Op]):
@@ -111,15 +114,37 @@ class Ops:
         return bound
 
 
+def read_plugins() -> None:
+    """Let installed packages register their ops: import what their entry points of the group "tritensor.ops" name. Read once per process.
+
+    Raises PluginError, naming the package, for one that raises when it is imported. The others are read before that; a later call goes on.
+    """
+    if Ops.plugins_read:
+        return
+    from importlib.metadata import entry_points
+
+    failed: list[tuple[Any, Exception]] = []
+    for entry in entry_points(group=GROUP):
+        try:
+            entry.load()
+        except Exception as error:  # whatever the package raises, the others are to be had
+            failed.append((entry, error))
+    if failed:
+        entry, error = failed[0]
+        owner = getattr(getattr(entry, "dist", None), "name", None) or entry.name
+        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
+        raise PluginError(
+            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(error).__name__}: {error}{more}; "
+            f"mend it, or pip uninstall {owner}"
+        ) from error
+    Ops.plugins_read = True
+
+
 def _elsewhere(name: str) -> Op:
     """An op that the index does not hold: of a file that is new, or of an installed package. Raises AttributeError."""
     record: Op | None = registry.get(name)
-    if record is None and not Ops.plugins_read:
-        from importlib.metadata import entry_points
-
-        Ops.plugins_read = True
-        for entry in entry_points(group="tritensor.ops"):
-            entry.load()
+    if record is None:
+        read_plugins()
         record = registry.get(name)
     if record is None:
         near = difflib.get_close_matches(name, registry, 1)

@@ -1,0 +1,80 @@
+"""One way to name ops on every command line: names, patterns, files, packages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tritensor as tt
+from tritensor.errors import PluginError
+from tritensor.table import Ops, registry
+from tritensor.table.choice import UnknownOpError, chosen
+
+OP = """
+import numpy as np
+import tritensor as tt
+
+
+def chosen_half(x: np.ndarray) -> np.ndarray:
+    return x / 2
+
+
+tt.op("chosen_half", chosen_half, shape=lambda x: tt.Spec(x.shape, x.dtype), forward=lambda x: x, rule=lambda g: g / 2, backward=lambda g: g,
+      samples=lambda rng: [tt.Sample(rng.standard_normal(3))])
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    path = tmp_path / "half_ops.py"
+    path.write_text(OP)
+    yield path
+    registry.pop("chosen_half", None)
+
+
+def names(*asked: str) -> list[str]:
+    return [op.name for op in chosen(asked)]
+
+
+def test_names_patterns_commas_and_order() -> None:
+    assert names("softmax,sum", "add") == ["softmax", "sum", "add"]
+    assert names("sum", "su?", "sum") == ["sum", "sub"]
+    assert names() == list(registry)
+
+
+def test_a_file_gives_the_ops_it_registers_and_runs_once(file: Path) -> None:
+    assert names(str(file)) == ["chosen_half"]
+    assert names(str(file), "chosen_*") == ["chosen_half"]
+
+
+def test_what_gives_nothing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnknownOpError, match=r"no op is called 'sofmax'; did you mean softmax"):
+        chosen(["sofmax"])
+    with pytest.raises(UnknownOpError, match=r"no op matches 'zz\*'"):
+        chosen(["zz*"])
+    with pytest.raises(UnknownOpError, match="none.py: no such file"):
+        chosen([str(tmp_path / "none.py")])
+    (tmp_path / "nothing_here.py").write_text("x = 1\n")
+    with pytest.raises(UnknownOpError, match="registers no op"):
+        chosen([str(tmp_path / "nothing_here.py")])
+
+
+class Broken:
+    name, value, dist = "broken", "broken_ops:ops", None
+
+    def load(self) -> None:
+        raise ZeroDivisionError("by nought")
+
+
+def test_a_package_that_raises_is_named_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken()] if group == "tritensor.ops" else [])
+    monkeypatch.setattr(Ops, "plugins_read", False)
+    with pytest.raises(
+        PluginError, match=r"plug-in 'broken' \(tritensor.ops: broken = broken_ops:ops\) raises .* ZeroDivisionError: by nought; mend it"
+    ):
+        chosen(["conv*"])
+    with pytest.raises(PluginError):
+        tt.ops.no_such_op  # noqa: B018

@@ -1,0 +1,83 @@
+"""Which ops a tool works on: one way to name them on every command line, `--op softmax,conv* my_ops.py`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from tritensor.table.lookup import read_plugins, registry
+from tritensor.table.record import Op
+
+HELP = "ops by name (softmax), by pattern (conv*), or all that a file registers (my_ops.py); several with commas or spaces; all when none is named"
+
+
+class UnknownOpError(ValueError):
+    """A name, pattern or file that gives no op."""
+
+
+def add_option(parser: argparse.ArgumentParser, help: str = HELP) -> None:
+    """Give a command the option `--op`, which may be repeated; `chosen(args.op)` says which ops it names."""
+    parser.add_argument("--op", nargs="+", action="extend", default=[], metavar="NAME", help=help)
+
+
+def chosen(asked: Iterable[str]) -> list[Op]:
+    """The ops that words of a command line name, each once, in the order of the words; all where there are none.
+
+    A word is a name, a shell pattern, a Python file (whose ops are registered by running it), or several of these with commas between.
+    Ops of installed packages (entry points "tritensor.ops") count as those of the table.
+    Raises UnknownOpError with the nearest names, PluginError for a package that raises when it is imported.
+    """
+    words = [w for word in asked for w in word.split(",") if w]
+    files = {w: registered_by(Path(w)) for w in words if w.endswith(".py")}  # first, so that patterns find their ops
+    read_plugins()
+    found: dict[str, Op] = {}
+    for word in words or ["*"]:
+        names = files[word] if word in files else _named(word)
+        found.update({n: registry[n] for n in names})
+    return list(found.values())
+
+
+def _named(word: str) -> list[str]:
+    if any(c in word for c in "*?["):
+        names = [n for n in registry if fnmatchcase(n, word)]
+        if not names:
+            raise UnknownOpError(f"no op matches {word!r}; tritensor.table.registry holds {len(registry)}, docs/ops.md lists them")
+        return names
+    if registry.known(word) is None and word not in registry:
+        near = difflib.get_close_matches(word, registry, 3)
+        said = f"did you mean {', '.join(near)}?" if near else "docs/ops.md lists them; a file of ops is named with its .py"
+        raise UnknownOpError(f"no op is called {word!r}; {said}")
+    return [word]
+
+
+_run: dict[Path, list[str]] = {}  # files that have been run: their ops are registered already
+
+
+def registered_by(file: Path) -> list[str]:
+    """The names of the ops that a Python file registers, in its order. It is imported once in a process, as its stem or, where a module is called so, under
+    another name. Raises UnknownOpError for a file that is not there or registers nothing; what the file raises comes through."""
+    path = file.resolve()
+    if path not in _run:
+        if not path.is_file():
+            raise UnknownOpError(f"{file}: no such file")
+        before = set(dict.keys(registry))
+        name = path.stem if path.stem not in sys.modules and importlib.util.find_spec(path.stem) is None else f"ops_of_{path.stem}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # kernels are found through their module
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]
+            raise
+        _run[path] = [n for n in dict.keys(registry) if n not in before and registry[n].module == name]
+    if not _run[path]:
+        raise UnknownOpError(f"{file}: registers no op; it calls tritensor.op(...) for each when it is imported")
+    return _run[path]
