@@ -55,7 +55,7 @@ def test_what_gives_nothing_is_named(tmp_path: Path) -> None:
         chosen(["sofmax"])
     with pytest.raises(UnknownOpError, match=r"no op matches 'zz\*'"):
         chosen(["zz*"])
-    with pytest.raises(UnknownOpError, match="none.py: no such file"):
+    with pytest.raises(UnknownOpError, match=r"none\.py: no such file"):
         chosen([str(tmp_path / "none.py")])
     (tmp_path / "nothing_here.py").write_text("x = 1\n")
     with pytest.raises(UnknownOpError, match="registers no op"):
