@@ -120,6 +120,7 @@ from tritensor.tensor.publishing.publish import checked as _checked
 from tritensor.tensor.publishing.publish import namespaces as _namespaces
 from tritensor.tensor.publishing.publish import public as _public
 from tritensor.tensor.size import Size as Size
+from tritensor.triton_kernels import import_hook as _import_hook
 
 __version__ = "0.1.0"
 
@@ -173,6 +174,7 @@ def is_floating_point(input: "Tensor") -> _builtins.bool:
     return input.is_floating_point()
 
 
+_import_hook.install()
 newaxis = None
 memory_format = _strides.MemoryFormat
 
@@ -232,5 +234,6 @@ _ROOMS = {
     "table",
     "tools",
     "transfer",
+    "triton_kernels",
 }
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.cuda.current import here
@@ -13,6 +14,19 @@ _GRID = (
     65535,
     65535,
 )  # the most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide)
+
+# How kernels see objects of a class, told by the floor that has it: (value, kernel's name, parameter's name) -> what launch() takes.
+Seen = Callable[[Any, str, str], Any]
+_seen: dict[type, Seen] = {}
+_PLAIN = (int, float, bool, str, type(None))
+_AS_THEY_ARE: set[type] = set(_PLAIN)  # classes whose objects kernels see as they are; grows as others are met
+
+
+def seen_as(cls: type, see: Seen) -> None:
+    """Say how a kernel sees objects of a class (and of those derived from it) among its arguments."""
+    _seen[cls] = see
+    _AS_THEY_ARE.clear()
+    _AS_THEY_ARE.update(_PLAIN)
 
 
 def launch(
@@ -26,7 +40,7 @@ def launch(
     ========================  ==============================================================================
     given                     seen by the kernel
     ========================  ==============================================================================
-    CudaArray                 pointer to its first element (shape and strides are separate arguments)
+    Tensor or CudaArray       pointer to its first element (shape and strides are separate arguments)
     bool                      int1
     int                       int32, or int64 / uint64 where the value does not fit
     float                     fp32: Triton's rule. A kernel that computes in float64 is given np.float64(value)
@@ -43,8 +57,20 @@ def launch(
     Args:
         num_ctas: blocks of a cluster (sm_90 and later). launch_cooperative_grid: all programs run at once, so that they may wait for
             one another. launch_pdl: the kernel may start while the one before it ends (it must contain the waiting instruction).
-    Raises LaunchError when the kernel does not compile or start, TypeError when arguments and parameters do not match.
+    Raises LaunchError when the kernel does not compile or start, TypeError when arguments and parameters do not match, DeviceError for a tensor
+    that is on the CPU or on another GPU than the first.
     """
+    options: tuple[tuple[str, Any], ...] = ()
+    if num_ctas != 1 or launch_cooperative_grid or launch_pdl:
+        options = (("num_ctas", num_ctas), ("launch_cooperative_grid", launch_cooperative_grid), ("launch_pdl", launch_pdl))
+    start(kernel, grid, args, constexprs, num_warps, num_stages, options)
+
+
+def start(
+    kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any],
+    num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
+) -> None:  # fmt: skip
+    """launch() with everything else in its place: `named` are the parameters by name, `options` what the compiler is told beside warps and stages."""
     if 0 in grid:
         return
     if grid[0] > _GRID[0] or max(grid[1:], default=0) > _GRID[1]:
@@ -52,11 +78,40 @@ def launch(
             f"launch {kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
             "and take program_id(0) apart in the kernel"
         )
-    options: tuple[tuple[str, Any], ...] = ()
-    if num_ctas != 1 or launch_cooperative_grid or launch_pdl:
-        options = (("num_ctas", num_ctas), ("launch_cooperative_grid", launch_cooperative_grid), ("launch_pdl", launch_pdl))
+    args, named = bare(kernel, args, named)
     if here.recorder is not None:
-        here.recorder.launched(kernel, grid, args, constexprs, num_warps, num_stages, options)
+        here.recorder.launched(kernel, grid, args, named, num_warps, num_stages, options)
         if here.recorder.dry:
             return
-    runtime().launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
+    runtime().launch(kernel, grid, args, named, num_warps, num_stages, options)
+
+
+def bare(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a launch as runtimes take them, each as its class is seen."""
+    for a in args:
+        if a.__class__ not in _AS_THEY_ARE:
+            args = tuple([_bare(a, kernel, i) for i, a in enumerate(args)])
+            break
+    for a in named.values():
+        if a.__class__ not in _AS_THEY_ARE:
+            named = {k: _bare(a, kernel, k) for k, a in named.items()}
+            break
+    return args, named
+
+
+def _bare(value: Any, kernel: Any, place: int | str) -> Any:
+    """An argument as runtimes take it: what its class, or one that it is derived from, is seen as; `place` is its number or name."""
+    cls = value.__class__
+    if cls in _AS_THEY_ARE:
+        return value
+    if isinstance(value, tuple):
+        items = [_bare(v, kernel, place) for v in value]
+        return cls(*items) if hasattr(value, "_fields") else tuple(items)
+    see = next((_seen[c] for c in cls.__mro__ if c in _seen), None)
+    if see is None:
+        _AS_THEY_ARE.add(cls)
+        return value
+    names = getattr(kernel, "arg_names", ())
+    if not isinstance(place, str):
+        place = names[place] if place < len(names) else f"argument {place}"
+    return see(value, kernel.__name__, place)

@@ -130,13 +130,13 @@ def read_plugins() -> None:
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
     if failed:
-        entry, error = failed[0]
+        entry, raised = failed[0]
         owner = getattr(getattr(entry, "dist", None), "name", None) or entry.name
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise PluginError(
-            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(error).__name__}: {error}{more}; "
+            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(raised).__name__}: {raised}{more}; "
             f"mend it, or pip uninstall {owner}"
-        ) from error
+        ) from raised
     Ops.plugins_read = True
 
 

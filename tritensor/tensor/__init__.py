@@ -1,6 +1,7 @@
 """Tensors: the class, its operators, and the public functions by family (each file publishes into `publish.public`)."""
 
 from tritensor.tensor import core as core
+from tritensor.tensor import in_kernels as in_kernels
 from tritensor.tensor import printing as printing
 from tritensor.tensor import values as values
 from tritensor.tensor.aliasing import inplace as inplace

@@ -16,6 +16,12 @@ from tritensor.errors import DeviceError, LaunchError
 DESCRIPTOR = "tensordesc"  # the type of a tensor descriptor among a launch's values
 
 
+class Constant(NamedTuple):
+    """An argument that is compiled in although its parameter is no constexpr, as Triton does with the integer 1."""
+
+    value: Any
+
+
 class Parameter(NamedTuple):
     """One parameter of a kernel. `type` is the Triton type its annotation forces ("i64"), "" without one."""
 
@@ -233,6 +239,9 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
     """The type of an argument; its value is added to what was found."""
     if parameter.constexpr or value is None:
         found.constants.append((path, value))
+        return "constexpr"
+    if type(value) is Constant:
+        found.constants.append((path, value.value))
         return "constexpr"
     values = found.values
     if type(value) is int:

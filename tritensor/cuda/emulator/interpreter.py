@@ -366,6 +366,31 @@ def _promise(input: Any, values: Any, attribute: str, _semantic: Any = None) -> 
 
 
 _builder: Builder | None = None
+_corrected: dict[Any, Any] = {}  # a function of Triton's language: what it was corrected to
+
+
+def rebind(function: Any) -> None:
+    """Give a kernel the corrected functions of Triton's language where its file took them by name before they were: `from ...libdevice import rsqrt`."""
+    names = function.__globals__
+    for name in function.__code__.co_names:
+        found = names.get(name)
+        if callable(found) and (better := _corrected.get(found)) is not None:
+            names[name] = better
+
+
+def _language() -> dict[tuple[Any, str], Any]:
+    """What the modules of Triton's language hold."""
+    from triton.language.extra import libdevice as neutral
+    from triton.language.extra.cuda import libdevice
+
+    modules = (tl, tl.core, tl.math, tl.standard, neutral, libdevice, language.extra)
+    return {(m, name): value for m in modules for name, value in vars(m).items() if callable(value) and not isinstance(value, type)}
+
+
+def _patched(function: Any) -> Any:
+    """In place of Triton's patching of the language at each call."""
+    rebind(function)
+    return upstream._LangPatchScope()
 
 
 def install() -> Builder:
@@ -373,6 +398,7 @@ def install() -> Builder:
     global _builder
     if _builder is not None:
         return _builder
+    before = _language()
     builder = Builder()
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
@@ -392,11 +418,12 @@ def install() -> Builder:
         for lang in (tl, tl.core):
             setattr(lang, name, partial(_promise, attribute=f"tt.{attribute}"))
     remembered.install()
-    remembered.install()
     python_syntax.install()
     language.install()
     _patch_libdevice(builder, scope)
     tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(()))  # 3.6 fails on numpy >= 2.4
-    upstream._patch_lang = lambda function: upstream._LangPatchScope()  # done once for good, above
+    upstream._patch_lang = _patched  # done once for good, above
+    now = _language()
+    _corrected.update({value: now[key] for key, value in before.items() if now.get(key, value) is not value})
     _builder = builder
     return builder

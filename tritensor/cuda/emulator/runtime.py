@@ -16,10 +16,10 @@ from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 
 from tritensor import dtypes
 from tritensor.cuda import device_errors
-from tritensor.cuda.compiler.arguments import bind, check_one_device, check_options, is_array, pointer_type, scalar_type
+from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
-from tritensor.cuda.emulator.interpreter import install, numpy_type
+from tritensor.cuda.emulator.interpreter import install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
 from tritensor.cuda.emulator.tensor_descriptors import described
@@ -199,6 +199,7 @@ class EmulatedRuntime(EmulatedStreams):
         with self._lock, np.errstate(all="ignore"):
             order = np.random.default_rng([zlib.crc32(name.encode()), len(points)]).permutation(len(points))
             watch = Sanitizer(name, len(points), self.allocation, frozenset([e.pointer for e in self._errors.values()]))
+            rebind(kernel.fn)
             builder, run = self._builder, kernel.rewrite()
             builder.set_grid_dim(*(*grid, 1, 1)[:3])
             builder.watch, builder.num_warps = watch, num_warps
@@ -236,6 +237,8 @@ def _value(value: Any, name: str, forced: str) -> Any:
     """What the interpreter works on for one argument: a tl.tensor of one element, or a tuple of them."""
     if value is None:
         return None
+    if type(value) is Constant:
+        return _value(value.value, name, forced) if isinstance(value.value, int) else value.value
     if isinstance(value, tuple):
         items = [_value(v, f"{name}[{i}]", "") for i, v in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)

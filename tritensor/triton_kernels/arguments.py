@@ -1,0 +1,97 @@
+"""What Triton's own classes are among the arguments of a launch: descriptors, reinterpreted tensors, constants, stand-ins of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.launch import seen_as
+from tritensor.cuda.memory.storage import Storage
+from tritensor.device import gpu
+from tritensor.errors import DeviceError, DTypeError
+
+
+def _array(value: Any, kernel: str, parameter: str) -> CudaArray:
+    """The array of a tensor that one of Triton's classes holds."""
+    array = getattr(value, "array", value)
+    if type(array) is not CudaArray:
+        raise DeviceError(f"launch {kernel}: {parameter} is of a {type(value).__name__} that is not on device cuda; make it of x.cuda()")
+    return array
+
+
+def _described(d: Any, kernel: str, parameter: str) -> TensorDescriptor:
+    """triton.tools.tensor_descriptor.TensorDescriptor: a shape, strides and tiles over the memory that begins at a tensor's first element."""
+    if getattr(d, "round_f32_to_tf32", False):
+        raise DTypeError(
+            f"launch {kernel}: {parameter} rounds float32 to tf32 on its way (round_f32_to_tf32), which is not here; round in the kernel"
+        )
+    array = _array(d.base, kernel, parameter)
+    window = array.as_strided(tuple(int(n) for n in d.shape), tuple(int(n) for n in d.strides), 0)
+    return TensorDescriptor(window, [int(n) for n in d.block_shape], d.padding)
+
+
+def _reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:
+    """triton.reinterpret(tensor, dtype): the same bytes as another type."""
+    array = _array(x.base, kernel, parameter)
+    name = getattr(x.dtype, "name", str(x.dtype))
+    wanted = next((d for d in dtypes.ALL if name in (d.triton, d.name)), None)
+    if wanted is None or wanted.triton is None:
+        raise DTypeError(f"launch {kernel}: {parameter} is reinterpreted as {x.dtype}, of which no tensor can be here")
+    return array.view(wanted.numpy)
+
+
+class _NoMemory(Storage):
+    """The memory of a tensor that a warm-up is told of by its type alone: an address that divides by 16."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.pointer, self.nbytes, self.device = 1 << 40, 256, gpu(0)
+
+
+def imagined(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a warm-up with arrays in place of types (`kernel.warmup(torch.float32, ...)` as `MockTensor`s)."""
+    return tuple([_imagined(a) if isinstance(a, dtypes.DType) or is_mock(a) else a for a in args])
+
+
+def _imagined(like: Any) -> CudaArray:
+    dtype = dtypes.as_dtype(like if isinstance(like, dtypes.DType) else like.dtype)
+    return CudaArray(_NoMemory(), (16,), dtype.numpy)
+
+
+def is_mock(value: Any) -> bool:
+    """Whether it is what Triton stands for a tensor of which only the type is known."""
+    cls = type(value)
+    return cls.__name__ == "MockTensor" and cls.__module__ == "triton.runtime.jit"
+
+
+def is_constexpr(value: Any) -> bool:
+    """Whether it is a tl.constexpr made outside of a kernel."""
+    import triton.language as tl
+
+    return isinstance(value, tl.constexpr)
+
+
+def is_function(value: Any) -> bool:
+    """Whether it is a function for kernels, which is compiled into the one that is given it."""
+    return isinstance(value, _functions())
+
+
+def _functions() -> tuple[type, ...]:
+    import sys
+
+    from triton.runtime.jit import JITFunction
+
+    interpreter = sys.modules.get("triton.runtime.interpreter")
+    return (JITFunction,) if interpreter is None else (JITFunction, interpreter.InterpretedFunction)
+
+
+def install() -> None:
+    """Tell launch() how kernels see them."""
+    from triton.runtime.jit import TensorWrapper
+    from triton.tools.tensor_descriptor import TensorDescriptor as Theirs
+
+    seen_as(Theirs, _described)
+    seen_as(TensorWrapper, _reinterpreted)

@@ -1,0 +1,102 @@
+"""`@triton.autotune` on our tensors: configs that a GPU cannot run are left out and named if none is left; emulated, the first that runs is taken.
+
+Pruning, the key, `restore_value`, `reset_to_zero`, the cache on disk and printing are Triton's own; the timer is its do_bench over our
+events (see driver.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.cuda.runtime import serving
+from tritensor.errors import DeviceError, LaunchError
+
+_NEVER = float("inf")
+
+
+class _Search:
+    """One search: the arguments that it is made for, whether a config was found that runs, and why others do not."""
+
+    def __init__(self, arguments: Any) -> None:
+        self.arguments = arguments
+        self.found = False
+        self.refused: list[str] = []
+
+
+def _search_of(tuner: Any) -> _Search:
+    """The search that a tuner is in. Triton makes `nargs` anew for each call of the kernel."""
+    found: _Search | None = tuner.__dict__.get("_tritensor_search")
+    if found is None or found.arguments is not tuner.nargs:
+        found = tuner._tritensor_search = _Search(tuner.nargs)
+    return found
+
+
+def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
+    """Autotuner._bench: the times of a config, three quantiles in ms, infinity for one that cannot run."""
+
+    def measured(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
+        search = _search_of(self)
+        emulated = serving.emulated()
+        if emulated and search.found:
+            return [_NEVER] * 3
+        before = self.__dict__.get("do_bench", self)
+        if emulated:
+            self.do_bench = _once
+        try:
+            times = bench(self, *args, config=config, **meta)
+        except LaunchError as error:
+            if _is_fault(error):
+                raise
+            search.refused.append(f"{config}: {str(error).splitlines()[0]}")
+            return [_NEVER] * 3
+        finally:
+            if emulated:
+                if before is self:
+                    del self.do_bench
+                else:
+                    self.do_bench = before
+        if times[0] == _NEVER:  # Triton knew the error, and printed it if it was asked to
+            search.refused.append(f"{config}: it needs more than the GPU has, or does not compile (TRITON_PRINT_AUTOTUNING=1 says more)")
+        else:
+            search.found = True
+        return times
+
+    return measured
+
+
+def _is_fault(error: LaunchError) -> bool:
+    """Whether an error shows a fault of the kernel, which no other config mends."""
+    return type(error).__name__ == "SanitizerError"
+
+
+def _once(call: Callable[[], None], quantiles: Any = None, **_: Any) -> list[float]:
+    """In place of a timer on the emulated device, where times mean nothing: that it runs is all there is to learn."""
+    call()
+    return [0.0, 0.0, 0.0]
+
+
+def _launched(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Autotuner.run, which says so when no config can run."""
+
+    def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(self, *args, **kwargs)
+        except (LaunchError, DeviceError) as error:
+            search: _Search | None = self.__dict__.get("_tritensor_search")
+            if search is None or search.found or not search.refused or search.arguments is not self.nargs:
+                raise
+            why = "".join(f"\n- {line}" for line in search.refused)
+            raise LaunchError(
+                f"autotune {self.base_fn.__name__}: none of its {len(search.refused)} configs runs here; add one that needs less:{why}"
+            ) from error
+
+    return launched
+
+
+def install() -> None:
+    """Called once, when Triton has been imported."""
+    from triton.runtime.autotuner import Autotuner
+
+    Autotuner._bench = _measured(Autotuner._bench)
+    Autotuner.run = _launched(Autotuner.run)

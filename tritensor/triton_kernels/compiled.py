@@ -1,0 +1,77 @@
+"""What `kernel[grid](...)` and `kernel.warmup(...)` return: the compiled kernel, had when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.launch import bare, start
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime.serving import runtime
+
+
+class Launched:
+    """The kernel of a launch. What Triton's CompiledKernel has (asm, metadata, n_regs, n_spills, kernel[grid]) is looked up at the first question:
+    the launch itself needs none of it."""
+
+    def __init__(self, *call: Any) -> None:
+        self._call = call
+
+    @cached_property
+    def _kernel(self) -> Any:
+        kernel = warmed_up(*self._call)
+        kernel._init_handles()
+        return kernel
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._kernel, name)
+
+    def __getitem__(self, grid: Any) -> Any:
+        return self._kernel[grid]
+
+
+def compiled(*call: Any) -> Launched | None:
+    """What a launch returns: None on the emulated device."""
+    return None if serving.emulated() else Launched(*call)
+
+
+def warmed_up(
+    kernel: Any, args: tuple[Any, ...], named: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...]
+) -> Any:
+    """Triton's CompiledKernel for arguments like these on the current GPU; on the emulated device what stands for it.
+
+    Raises LaunchError when it does not compile."""
+    if serving.emulated():
+        return Emulated(kernel, num_warps, num_stages)
+    from tritensor.cuda.compiler.compile import compile
+    from tritensor.cuda.devices import current_device
+
+    args, named = bare(kernel, args, named)
+    spec, _ = specialize(kernel, args, named, num_warps, num_stages, options)
+    major, minor = runtime().capability(current_device())
+    return compile(spec, 10 * major + minor)
+
+
+class Emulated:
+    """A kernel on the emulated device in place of Triton's CompiledKernel. Nothing is compiled there: registers and shared memory are fixed numbers of
+    a middling kernel, so that programs that compute an occupancy from them run."""
+
+    n_regs, n_spills, n_max_threads = 32, 0, 1024
+
+    def __init__(self, kernel: Any, num_warps: int, num_stages: int) -> None:
+        self.name = kernel.__name__
+        self._kernel = kernel
+        self.metadata = SimpleNamespace(num_warps=num_warps, num_stages=num_stages, num_ctas=1, shared=1024, name=self.name)
+
+    def _init_handles(self) -> None:
+        """There is nothing to load."""
+
+    def __getitem__(self, grid: Any) -> Any:
+        def runner(*args: Any, stream: Any = None) -> None:
+            start(self._kernel, tuple(grid), args, {}, self.metadata.num_warps, self.metadata.num_stages)
+
+        return runner

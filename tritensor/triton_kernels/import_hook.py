@@ -1,0 +1,71 @@
+"""Once Triton is imported, by whomever, its kernels take our tensors: what this room changes in it, and when."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+
+def _after_triton() -> None:
+    from tritensor.triton_kernels import autotuning, driver, subscript, testing
+
+    subscript.install()
+    autotuning.install()
+    testing.install()
+    driver.install()
+
+
+def _after_interpreter() -> None:
+    from tritensor.triton_kernels import subscript
+
+    subscript.install_interpreted()
+
+
+_WAITING: dict[str, Callable[[], None]] = {"triton": _after_triton, "triton.runtime.interpreter": _after_interpreter}
+
+
+class _Loader:
+    """A module's loader, and what is to be done when it has run."""
+
+    def __init__(self, loader: Any, then: Callable[[], None]) -> None:
+        self._loader, self._then = loader, then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__.loader = module.__loader__ = self._loader  # the module shows its own loader
+        self._loader.exec_module(module)
+        self._then()
+
+
+class _Finder:
+    """Lets the others find Triton, and its interpreter, and is told when they have run."""
+
+    _asking = False
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name not in _WAITING or self._asking:
+            return None
+        self._asking = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._asking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, _WAITING[name])  # type: ignore[assignment]
+        return spec
+
+
+def install() -> None:
+    """Change Triton now where it is imported, else when it will be."""
+    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    for name, then in _WAITING.items():
+        if name in sys.modules:
+            then()

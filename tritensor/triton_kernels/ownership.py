@@ -1,0 +1,61 @@
+"""Whose call `kernel[grid](...)` is: this library's, or one on tensors of another that Triton serves as before."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tritensor.array import CudaArray
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.errors import DeviceError
+from tritensor.tensor.core import Tensor
+from tritensor.triton_kernels import arguments
+
+LOOKED_AT: set[type] = {int}  # classes whose objects Triton may compile in; those of its own join when the first is met
+_PLAIN, _OURS, _THEIRS, _HOLDER = 1, 2, 3, 4
+_KINDS: dict[type, int] = dict.fromkeys((int, float, bool, str, type(None)), _PLAIN)
+
+
+def _kind(value: Any) -> int:
+    """Whether an argument is of this library, of another one that has tensors, or of neither; learnt by class."""
+    cls = value.__class__
+    found = _KINDS.get(cls)
+    if found is None:
+        if arguments.is_constexpr(value) or arguments.is_function(value):
+            LOOKED_AT.add(cls)
+        if isinstance(value, Tensor | CudaArray | TensorDescriptor):
+            found = _OURS
+        elif isinstance(value, tuple) or hasattr(value, "base"):  # Triton's descriptors and reinterpreted tensors have one
+            found = _HOLDER
+        else:
+            found = _THEIRS if hasattr(value, "data_ptr") and not arguments.is_mock(value) else _PLAIN
+        _KINDS[cls] = found
+    if found == _HOLDER:
+        inner = [_kind(v) for v in (value if isinstance(value, tuple) else (value.base,))]
+        return _OURS if _OURS in inner else _THEIRS if _THEIRS in inner else _PLAIN
+    return found
+
+
+def is_ours(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    """Whether a call is to be served here: it has our tensors, or no tensors and no other library is there that may have meant it.
+
+    Raises DeviceError for one that mixes tensors of two libraries.
+    """
+    kinds = {_KINDS.get(a.__class__) or _kind(a) for a in args}
+    if named:
+        kinds |= {_KINDS.get(a.__class__) or _kind(a) for a in named.values()}
+    if _OURS in kinds:
+        if _THEIRS in kinds:
+            other = next(a for a in (*args, *named.values()) if _kind(a) == _THEIRS)
+            raise DeviceError(
+                f"launch {kernel.__name__}: tensors of two libraries, tritensor's and {type(other).__module__}.{type(other).__qualname__}; "
+                "tritensor.from_dlpack(other) takes it over without a copy"
+            )
+        return True
+    return _THEIRS not in kinds and not other_torch()
+
+
+def other_torch() -> bool:
+    """Whether PyTorch itself is imported (and not this library under its name, as `python -m tritensor.run` has it)."""
+    torch = sys.modules.get("torch")
+    return torch is not None and not torch.__name__.startswith("tritensor")

@@ -1,0 +1,206 @@
+"""`kernel[grid](x, y, n, BLOCK=1024)`: Triton's own way of starting a kernel, with our tensors among the arguments.
+
+What is compiled is what Triton compiles for such a call: pointers and integers that divide by 16 are marked so, the integer 1 is a
+constant, `num_warps=`, `num_stages=`, `maxnreg=` and all other options of its compiler are taken by name. The launch itself is
+`tritensor.cuda.launch`: it is recorded and replayed inside the corners of an op, kept by a CUDA graph, found in packs, and on the
+emulated device run under the sanitizer. A call with tensors of another library goes to Triton as before.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import operator
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from tritensor.cuda.compiler.arguments import Constant, is_array, parameters
+from tritensor.cuda.launch import start
+from tritensor.errors import LaunchError
+from tritensor.tensor.core import Tensor
+from tritensor.triton_kernels import arguments
+from tritensor.triton_kernels.compiled import compiled, warmed_up
+from tritensor.triton_kernels.driver import step_aside
+from tritensor.triton_kernels.ownership import LOOKED_AT, is_ours
+
+# Unlike the kernels of this library (see ARITHMETIC in compiler/arguments.py) these are compiled with Triton's own setting.
+_AS_TRITON = (("enable_reflect_ftz", True),)
+_ABSENT = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "maxnreg": None, "ir_override": None}  # as if not given
+_FLOATS = ("i1", "u1", "fp16", "bf16", "fp32", "fp64")  # parameters annotated so are never compiled in
+
+
+class Plan(NamedTuple):
+    """What a kernel's parameters are, by place: names, which are constexprs, which are compiled in when they are 1; and `place` by name."""
+
+    names: tuple[str, ...]
+    constexpr: tuple[bool, ...]
+    ones: tuple[bool, ...]
+    place: dict[str, int]
+    defaults: dict[str, Any]
+
+
+def plan_of(kernel: Any) -> Plan:
+    """The plan of a kernel, made once."""
+    found: Plan | None = kernel.__dict__.get("_tritensor_call")
+    if found is None:
+        known = parameters(kernel.fn)
+        plain = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize}
+        found = kernel._tritensor_call = Plan(
+            tuple(p.name for p in known),
+            tuple(p.constexpr for p in known),
+            tuple(not p.constexpr and p.name not in plain and p.type not in _FLOATS for p in known),
+            {p.name: i for i, p in enumerate(known)},
+            {p.name: p.default for p in known if p.default is not inspect.Parameter.empty},
+        )
+    return found
+
+
+def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
+    """What `kernel[grid](*args, **named)` does, and `kernel.warmup(*args, grid=grid, **named)`.
+
+    Returns what was compiled (registers, code, ...; see compiled.py), None on the emulated device, as Triton's interpreter does.
+    Raises TypeError for arguments that do not match the parameters, DeviceError for tensors that are not on one GPU, LaunchError for a grid that no
+    GPU takes and for a kernel that does not compile.
+    """
+    plan = plan_of(kernel)
+    place = plan.place
+    options: dict[str, Any] = {}
+    for k in [k for k in named if k not in place]:
+        options[k] = named.pop(k)
+    for hook in getattr(kernel, "pre_run_hooks", ()):
+        hook(*args, **named, **options)
+    num_warps, num_stages = options.pop("num_warps", 4), options.pop("num_stages", 3)
+    rest = _AS_TRITON if not options else _options(kernel, options)
+    if warmup:
+        args, named = arguments.imagined(args), {k: arguments.imagined((v,))[0] for k, v in named.items()}
+    elif grid.__class__ is not tuple or not all([n.__class__ is int and n > 0 for n in grid]):
+        grid = _grid(kernel, grid, plan, args, named)
+    ones, constexpr = plan.ones, plan.constexpr
+    if len(args) <= len(ones):
+        args = tuple([_compiled_in(a, ones[i], constexpr[i]) if a.__class__ in LOOKED_AT else a for i, a in enumerate(args)])
+    for k, a in named.items():
+        if a.__class__ in LOOKED_AT or constexpr[place[k]]:
+            named[k] = _compiled_in(a, ones[place[k]], constexpr[place[k]])
+    for name, a in (*zip(plan.names, args, strict=False), *named.items()):
+        if constexpr[place[name]] and (isinstance(a, Tensor) or is_array(a)):
+            raise TypeError(
+                f"launch {kernel.__name__}: {name} is a constexpr, compiled into the kernel, and was given a tensor; give x.item()"
+            )
+    if warmup:
+        return warmed_up(kernel, args, named, num_warps, num_stages, rest)
+    changed = getattr(kernel, "used_global_vals", None)
+    if changed:
+        _refuse_changed(kernel, changed)
+    if 0 in grid:
+        _warn_of_nothing(kernel, grid, args, named)
+        return None
+    start(kernel, grid, args, named, num_warps, num_stages, rest)
+    return compiled(kernel, args, named, num_warps, num_stages, rest)
+
+
+# Arguments
+def _compiled_in(value: Any, ones: bool, constexpr: bool) -> Any:
+    """An argument, as a Constant where Triton compiles it in although its parameter is no constexpr; of tl.constexpr what it holds."""
+    if value.__class__ is int:
+        return Constant(1) if ones and value == 1 else value
+    if arguments.is_constexpr(value):
+        value = value.value
+        return value if constexpr else Constant(value)
+    if not constexpr and arguments.is_function(value):
+        return Constant(value)
+    return value
+
+
+@cache
+def _known_options() -> frozenset[str]:
+    """What Triton's compiler for NVIDIA's GPUs can be told."""
+    from triton.backends.nvidia.compiler import CUDAOptions
+
+    return frozenset(CUDAOptions.__dataclass_fields__)
+
+
+def _options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The options of a launch beside warps and stages. Raises TypeError for what is neither an option nor a parameter."""
+    known = _known_options()
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*plan_of(kernel).names, *known], 1)
+            raise TypeError(
+                f"launch {kernel.__name__}: {name} is neither a parameter nor an option of Triton's compiler"
+                + (f"; did you mean {near[0]}?" if near else "")
+                + f" The kernel takes ({', '.join(plan_of(kernel).names)})"
+            )
+    wanted = {k: v for k, v in given.items() if k not in _ABSENT or v != _ABSENT[k]}
+    return tuple(sorted({**dict(_AS_TRITON), **wanted}.items()))
+
+
+# The grid
+def _grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+    """A grid as a tuple of whole numbers: given as one, as one number, or as a function of the arguments by name."""
+    if callable(grid):
+        grid = grid({**plan.defaults, **dict(zip(plan.names, args, strict=False)), **named})
+    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    try:
+        whole = tuple([operator.index(n) for n in sizes])
+    except TypeError:
+        raise LaunchError(
+            f"launch {kernel.__name__}: a grid of {sizes}; it is one to three whole numbers, the programs along each dimension: triton.cdiv(n, BLOCK)"
+        ) from None
+    if not 1 <= len(whole) <= 3 or min(whole) < 0:
+        raise LaunchError(f"launch {kernel.__name__}: a grid of {whole}; it is one to three whole numbers, none below 0")
+    return whole
+
+
+def _warn_of_nothing(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """Warn of a grid that holds no program although no tensor is empty: nothing is launched, as in Triton, and outputs stay as they were."""
+    arrays = [a for a in (*args, *named.values()) if isinstance(a, Tensor) or is_array(a)]
+    if arrays and all(0 not in x.shape for x in arrays):
+        warnings.warn(
+            f"launch {kernel.__name__}: a grid of {grid} holds no program, so nothing is launched, and no tensor is empty; "
+            f"sizes that are rounded down give 0: triton.cdiv(n, BLOCK) rounds up",
+            stacklevel=5,  # above Triton's kernel[grid]
+        )
+
+
+def _refuse_changed(kernel: Any, used: dict[Any, Any]) -> None:
+    """Raise when a global constant that was compiled into a kernel has another value now."""
+    missing = object()
+    for (name, _), (value, names) in used.items():
+        now = names.get(name, missing)
+        if now is not value and now != value:
+            raise RuntimeError(
+                f"launch {kernel.__name__}: the global {name} was {value} when the kernel was compiled and is {now} now; pass it as a tl.constexpr parameter"
+            )
+
+
+# Triton's classes
+def _routed(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Triton's `run` of a class of kernels, ours where the call is ours."""
+
+    def routed(self: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
+        if is_ours(self, args, named):
+            return run(self, *args, grid=grid, warmup=warmup, **named)
+        step_aside()
+        return theirs(self, *args, grid=grid, warmup=warmup, **named)
+
+    routed.__wrapped__ = theirs  # type: ignore[attr-defined]
+    return routed
+
+
+def install() -> None:
+    """Let compiled kernels take our tensors. Called once, when Triton has been imported."""
+    from triton.runtime.jit import JITFunction
+
+    JITFunction.run = _routed(JITFunction.run)
+    arguments.install()
+
+
+def install_interpreted() -> None:
+    """The same of interpreted ones, when Triton's interpreter has been imported."""
+    from triton.runtime.interpreter import InterpretedFunction
+
+    InterpretedFunction.run = _routed(InterpretedFunction.run)
+    if not hasattr(InterpretedFunction, "pre_run_hooks"):
+        InterpretedFunction.pre_run_hooks = ()
