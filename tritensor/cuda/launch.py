@@ -73,6 +73,8 @@ def start(
     """launch() with everything else in its place: `named` are the parameters by name, `options` what the compiler is told beside warps and stages."""
     if 0 in grid:
         return
+    if not 0 < len(grid) < 4:
+        raise LaunchError(f"launch {kernel.__name__}: a grid of {grid}; it has one to three dimensions")
     if grid[0] > _GRID[0] or max(grid[1:], default=0) > _GRID[1]:
         raise LaunchError(
             f"launch {kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
@@ -107,10 +109,12 @@ def _bare(value: Any, kernel: Any, place: int | str) -> Any:
     if isinstance(value, tuple):
         items = [_bare(v, kernel, place) for v in value]
         return cls(*items) if hasattr(value, "_fields") else tuple(items)
-    see = next((_seen[c] for c in cls.__mro__ if c in _seen), None)
+    see = _seen.get(cls)
     if see is None:
-        _AS_THEY_ARE.add(cls)
-        return value
+        see = next((_seen[c] for c in cls.__mro__ if c in _seen), None)
+        if see is None:
+            _AS_THEY_ARE.add(cls)
+            return value
     names = getattr(kernel, "arg_names", ())
     if not isinstance(place, str):
         place = names[place] if place < len(names) else f"argument {place}"

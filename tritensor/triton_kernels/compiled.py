@@ -34,11 +34,6 @@ class Launched:
         return self._kernel[grid]
 
 
-def compiled(*call: Any) -> Launched | None:
-    """What a launch returns: None on the emulated device."""
-    return None if serving.emulated() else Launched(*call)
-
-
 def warmed_up(
     kernel: Any, args: tuple[Any, ...], named: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...]
 ) -> Any:

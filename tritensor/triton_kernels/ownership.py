@@ -11,9 +11,9 @@ from tritensor.errors import DeviceError
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
 
-LOOKED_AT: set[type] = {int}  # classes whose objects Triton may compile in; those of its own join when the first is met
+PLAIN = frozenset({int, float, bool, str, type(None)})  # classes of arguments that are taken as they are
 _PLAIN, _OURS, _THEIRS, _HOLDER = 1, 2, 3, 4
-_KINDS: dict[type, int] = dict.fromkeys((int, float, bool, str, type(None)), _PLAIN)
+_KINDS: dict[type, int] = dict.fromkeys(PLAIN, _PLAIN)
 
 
 def _kind(value: Any) -> int:
@@ -21,8 +21,6 @@ def _kind(value: Any) -> int:
     cls = value.__class__
     found = _KINDS.get(cls)
     if found is None:
-        if arguments.is_constexpr(value) or arguments.is_function(value):
-            LOOKED_AT.add(cls)
         if isinstance(value, Tensor | CudaArray | TensorDescriptor):
             found = _OURS
         elif isinstance(value, tuple) or hasattr(value, "base"):  # Triton's descriptors and reinterpreted tensors have one

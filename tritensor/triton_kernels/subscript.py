@@ -16,29 +16,31 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from tritensor.cuda.compiler.arguments import Constant, is_array, parameters
+from tritensor.array import CudaArray
+from tritensor.cuda.compiler.arguments import Constant, bind, is_array, parameters
 from tritensor.cuda.launch import start
 from tritensor.errors import LaunchError
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
-from tritensor.triton_kernels.compiled import compiled, warmed_up
+from tritensor.triton_kernels.compiled import Launched, warmed_up
 from tritensor.triton_kernels.driver import step_aside
-from tritensor.triton_kernels.ownership import LOOKED_AT, is_ours
+from tritensor.triton_kernels.ownership import PLAIN, is_ours
 
 # Unlike the kernels of this library (see ARITHMETIC in compiler/arguments.py) these are compiled with Triton's own setting.
 _AS_TRITON = (("enable_reflect_ftz", True),)
 _ABSENT = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "maxnreg": None, "ir_override": None}  # as if not given
-_FLOATS = ("i1", "u1", "fp16", "bf16", "fp32", "fp64")  # parameters annotated so are never compiled in
 
 
 class Plan(NamedTuple):
-    """What a kernel's parameters are, by place: names, which are constexprs, which are compiled in when they are 1; and `place` by name."""
+    """What a kernel's parameters are, by place: names, which are constexprs, which are compiled in when they are 1; and `place` by name.
+    `compiled`: it is no interpreted kernel."""
 
     names: tuple[str, ...]
     constexpr: tuple[bool, ...]
     ones: tuple[bool, ...]
     place: dict[str, int]
     defaults: dict[str, Any]
+    compiled: bool
 
 
 def plan_of(kernel: Any) -> Plan:
@@ -50,9 +52,10 @@ def plan_of(kernel: Any) -> Plan:
         found = kernel._tritensor_call = Plan(
             tuple(p.name for p in known),
             tuple(p.constexpr for p in known),
-            tuple(not p.constexpr and p.name not in plain and p.type not in _FLOATS for p in known),
+            tuple(not p.constexpr and not p.type and p.name not in plain for p in known),
             {p.name: i for i, p in enumerate(known)},
             {p.name: p.default for p in known if p.default is not inspect.Parameter.empty},
+            hasattr(kernel, "used_global_vals"),
         )
     return found
 
@@ -65,46 +68,56 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     GPU takes and for a kernel that does not compile.
     """
     plan = plan_of(kernel)
-    place = plan.place
+    names, constexpr, ones, place = plan.names, plan.constexpr, plan.ones, plan.place
     options: dict[str, Any] = {}
     for k in [k for k in named if k not in place]:
         options[k] = named.pop(k)
-    for hook in getattr(kernel, "pre_run_hooks", ()):
-        hook(*args, **named, **options)
-    num_warps, num_stages = options.pop("num_warps", 4), options.pop("num_stages", 3)
-    rest = _AS_TRITON if not options else _options(kernel, options)
+    if kernel.pre_run_hooks:
+        for hook in kernel.pre_run_hooks:
+            hook(*args, **named, **options)
+    rest, num_warps, num_stages = _AS_TRITON, 4, 3
+    if options:
+        num_warps, num_stages = options.pop("num_warps", num_warps), options.pop("num_stages", num_stages)
+        rest = _options(kernel, options) if options else rest
     if warmup:
         args, named = arguments.imagined(args), {k: arguments.imagined((v,))[0] for k, v in named.items()}
-    elif grid.__class__ is not tuple or not all([n.__class__ is int and n > 0 for n in grid]):
+    elif grid.__class__ is not tuple or not 0 < len(grid) < 4 or not all([n.__class__ is int and n > 0 for n in grid]):
         grid = _grid(kernel, grid, plan, args, named)
-    ones, constexpr = plan.ones, plan.constexpr
-    if len(args) <= len(ones):
-        args = tuple([_compiled_in(a, ones[i], constexpr[i]) if a.__class__ in LOOKED_AT else a for i, a in enumerate(args)])
+    if len(args) > len(names):
+        bind(kernel, args, named)  # which says so
+    args = tuple(
+        [
+            a.array if a.__class__ is Tensor and not c and a.array.__class__ is CudaArray
+            else (_ONE if a == 1 and one else a) if a.__class__ is int
+            else a if a.__class__ in PLAIN
+            else _seen(kernel, name, a, c)
+            for a, one, c, name in zip(args, ones, constexpr, names, strict=False)
+        ]
+    )  # fmt: skip
     for k, a in named.items():
-        if a.__class__ in LOOKED_AT or constexpr[place[k]]:
-            named[k] = _compiled_in(a, ones[place[k]], constexpr[place[k]])
-    for name, a in (*zip(plan.names, args, strict=False), *named.items()):
-        if constexpr[place[name]] and (isinstance(a, Tensor) or is_array(a)):
-            raise TypeError(
-                f"launch {kernel.__name__}: {name} is a constexpr, compiled into the kernel, and was given a tensor; give x.item()"
-            )
+        if a.__class__ not in PLAIN:
+            named[k] = _seen(kernel, k, a, constexpr[place[k]])
+        elif a.__class__ is int and a == 1 and ones[place[k]]:
+            named[k] = _ONE
     if warmup:
         return warmed_up(kernel, args, named, num_warps, num_stages, rest)
-    changed = getattr(kernel, "used_global_vals", None)
-    if changed:
-        _refuse_changed(kernel, changed)
+    if plan.compiled and kernel.used_global_vals:
+        _refuse_changed(kernel, kernel.used_global_vals)
     if 0 in grid:
         _warn_of_nothing(kernel, grid, args, named)
         return None
     start(kernel, grid, args, named, num_warps, num_stages, rest)
-    return compiled(kernel, args, named, num_warps, num_stages, rest)
+    return Launched(kernel, args, named, num_warps, num_stages, rest) if plan.compiled else None
 
 
 # Arguments
-def _compiled_in(value: Any, ones: bool, constexpr: bool) -> Any:
-    """An argument, as a Constant where Triton compiles it in although its parameter is no constexpr; of tl.constexpr what it holds."""
-    if value.__class__ is int:
-        return Constant(1) if ones and value == 1 else value
+_ONE = Constant(1)
+
+
+def _seen(kernel: Any, name: str, value: Any, constexpr: bool) -> Any:
+    """An argument as launch() takes it: a Constant where Triton compiles it in although its parameter is no constexpr, of a tl.constexpr what it holds."""
+    if constexpr and (isinstance(value, Tensor) or is_array(value)):
+        raise TypeError(f"launch {kernel.__name__}: {name} is a constexpr, compiled into the kernel, and was given a tensor; give x.item()")
     if arguments.is_constexpr(value):
         value = value.value
         return value if constexpr else Constant(value)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import functools
 import importlib
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +14,7 @@ from typing import Any
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels.ownership import other_torch
 
-_ASK_FOR_TORCH = ("do_bench_cudagraph", "assert_close", "get_max_tensorcore_tflops", "get_max_simd_tflops", "get_dram_gbps")
+_ASK_FOR_TORCH = {"do_bench_cudagraph", "assert_close", "get_max_tensorcore_tflops", "get_max_simd_tflops", "get_dram_gbps"}
 
 
 def _import(name: str, *args: Any) -> Any:
@@ -22,16 +24,21 @@ def _import(name: str, *args: Any) -> Any:
     return builtins.__import__(name, *args)
 
 
-def _with_ours(function: Any) -> Callable[..., Any]:
-    """A function of triton.testing that runs over this library where PyTorch is not imported, or our tensors are among its arguments."""
-    names = dict(function.__globals__, __builtins__={**vars(builtins), "__import__": _import})
-    ours = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
-    ours.__kwdefaults__ = function.__kwdefaults__
+def _again(function: Any, names: dict[str, Any]) -> Any:
+    """A function of triton.testing once more, with other names around it."""
+    inner = inspect.unwrap(function)
+    made = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
+    made.__kwdefaults__ = inner.__kwdefaults__
+    return contextlib.contextmanager(made) if inspect.isgeneratorfunction(inner) else made
 
-    @functools.wraps(function)
+
+def _choosing(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Ours where PyTorch is not imported, or our tensors are among the arguments."""
+
+    @functools.wraps(theirs)
     def chosen(*args: Any, **kwargs: Any) -> Any:
         mine = not other_torch() or any(isinstance(a, Tensor) for a in (*args, *kwargs.values()))
-        return (ours if mine else function)(*args, **kwargs)
+        return (ours if mine else theirs)(*args, **kwargs)
 
     return chosen
 
@@ -40,6 +47,8 @@ def install() -> None:
     """Called once, when Triton has been imported."""
     from triton import testing
 
-    for name in _ASK_FOR_TORCH:
-        if hasattr(testing, name):
-            setattr(testing, name, _with_ours(getattr(testing, name)))
+    names = {**vars(testing), "__builtins__": {**vars(builtins), "__import__": _import}}
+    functions = {n: f for n, f in vars(testing).items() if isinstance(f, types.FunctionType) and f.__module__ == testing.__name__}
+    names.update({n: _again(f, names) for n, f in functions.items()})  # they call one another
+    for name in _ASK_FOR_TORCH & functions.keys():
+        setattr(testing, name, _choosing(functions[name], names[name]))

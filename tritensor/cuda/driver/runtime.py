@@ -14,6 +14,7 @@ from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.kernels import Kernels, Launch
+from tritensor.cuda.driver.known_launches import KnownLaunches, form_of
 from tritensor.cuda.driver.memory import Memory, PinnedRecord
 from tritensor.cuda.driver.streams import StreamCalls
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
@@ -24,8 +25,6 @@ from tritensor.cuda.streams import hidden_waits
 from tritensor.cuda.streams.capture import refusal
 from tritensor.device import gpu
 from tritensor.errors import DeviceError
-
-_LAUNCHES = 1024  # of those that are not replayed, kept to be given new numbers
 
 
 class Place:
@@ -53,7 +52,7 @@ class DriverRuntime(StreamCalls):
         self.kernels = Kernels(self.devices)
         self._places: dict[tuple[int, int, int | None], Place] = {}
         self._error_records: dict[int, PinnedRecord] = {}
-        self._launches: dict[Any, Launch] = {}  # by specialization, GPU and grid: of calls that are not replayed
+        self._known = KnownLaunches()  # of calls that are not replayed
         self._lock = threading.Lock()
 
     # devices
@@ -185,15 +184,23 @@ class DriverRuntime(StreamCalls):
         num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
     ) -> None:  # fmt: skip
         """Queue a kernel on the current stream of the GPU that holds its arrays; returns before it has run."""
+        form = form_of(kernel, grid, args, constexprs, num_warps, num_stages, options)
+        known = None if form is None else self._known.find(form)
+        if known is not None and form is not None:
+            made = known.take(form.numbers)
+            self._fire(made, known.ordered(form.arrays))
+            known.idle.append(made)
+            return
         spec, typed = specialize(kernel, args, constexprs, num_warps, num_stages, options)
         arrays = arrays_of(typed)
-        index = (arrays[0].storage.device.index or 0) if arrays else here.index
-        key = (spec, index, grid)
-        made = self._launches.pop(key, None)  # taken out, so that it is this call's alone
-        if made is None or made.loaded.maps:
-            made = self._made(spec, typed, index, grid)
-        else:
-            made.renew([value for kind, value in typed if kind != "*"])
+        made = self._made(spec, typed, (arrays[0].storage.device.index or 0) if arrays else here.index, grid)
+        self._fire(made, arrays)
+        if form is not None:
+            self._known.add(kernel, made, form, typed)
+
+    def _fire(self, made: Launch, arrays: Sequence[Any]) -> None:
+        """Send a launch to the current stream of its GPU, with the addresses of these arrays."""
+        index = made.loaded.index
         place = here.place
         if place is None or place.index != index:
             place = self.place(index)
@@ -206,9 +213,6 @@ class DriverRuntime(StreamCalls):
             area = self.memory.allocate(scratch, index)
             pointers.append(area.pointer)
         made.fire(pointers, place.stream)
-        if len(self._launches) >= _LAUNCHES:
-            self._launches.clear()
-        self._launches[key] = made
 
     def _made(self, spec: Specialization, typed: list[tuple[str, Any]], index: int, grid: tuple[int, ...]) -> Launch:
         loaded = self.kernels.get(spec, index)

@@ -1,0 +1,96 @@
+"""What Triton asks of its driver, answered by this library; Triton's testing functions over our tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.testing
+
+import tritensor as tt
+from tests.triton_kernels.kernels import scaled_sum
+from tritensor.triton_kernels.driver import TensorDriver
+
+
+def active() -> Any:
+    return triton.runtime.driver.active
+
+
+def test_the_active_driver_is_ours_and_says_what_the_device_is() -> None:
+    assert isinstance(active(), TensorDriver)
+    assert active().get_active_torch_device() == tt.device("cuda", 0)
+    target = active().get_current_target()
+    assert (target.backend, target.arch, target.warp_size) == ("cuda", 90, 32)
+    assert active().get_device_capability() == (9, 0)
+    assert active().get_current_stream(0) == tt.cuda.current_stream().cuda_stream == 0
+    assert active().get_device_interface() is tt.cuda
+    found = active().utils.get_device_properties(active().get_current_device())
+    assert found["max_shared_mem"] == 232448
+    assert found["multiprocessor_count"] == 132
+    assert found["max_num_regs"] == 65536
+    assert found["warpSize"] == 32
+
+
+def test_the_current_device_is_one_and_the_same() -> None:
+    active().set_current_device(1)
+    try:
+        assert tt.cuda.current_device() == 1
+        assert active().get_active_torch_device() == tt.device("cuda", 1)
+    finally:
+        tt.cuda.set_device(0)
+    assert active().get_current_device() == 0
+
+
+def test_do_bench_times_with_our_events() -> None:
+    x = tt.ones(64, device="cuda")
+    out = tt.empty_like(x)
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        scaled_sum[(1,)](x, x, out, 64, 1.0, BLOCK=64)
+
+    times = triton.testing.do_bench(call, warmup=1, rep=1, quantiles=[0.5, 0.2, 0.8])
+    assert len(times) == 3
+    assert all(t > 0 for t in times)
+    assert len(calls) >= 3
+    assert triton.testing.do_bench(call, warmup=1, rep=1, return_mode="min") > 0
+
+
+def test_do_bench_in_a_graph() -> None:
+    x = tt.ones(64, device="cuda")
+    out = tt.zeros_like(x)
+    ms = triton.testing.do_bench_cudagraph(lambda: scaled_sum[(1,)](x, x, out, 64, 1.0, BLOCK=64), rep=1)
+    assert ms > 0
+    assert out.tolist() == [2.0] * 64
+
+
+def test_assert_close_compares_our_tensors() -> None:
+    x = tt.arange(8, dtype=tt.float32, device="cuda")
+    triton.testing.assert_close(x, x.cpu())
+    triton.testing.assert_close(x.to(tt.bfloat16), [float(i) for i in range(8)])
+    triton.testing.assert_close(x, np.arange(8, dtype=np.float32))
+    with pytest.raises(AssertionError):
+        triton.testing.assert_close(x, x + 1, atol=1e-3, rtol=0)
+
+
+def test_a_report_of_a_benchmark() -> None:
+    @triton.testing.perf_report(
+        triton.testing.Benchmark(
+            x_names=["n"], x_vals=[64, 128], line_arg="provider", line_vals=["ours"], line_names=["ours"], plot_name="sums", args={}
+        )
+    )  # fmt: skip
+    def benchmark(n: int, provider: str) -> float:
+        x = tt.ones(n, device="cuda")
+        return 3 * n * 4 / triton.testing.do_bench(lambda: scaled_sum[(1,)](x, x, tt.empty_like(x), n, 1.0, BLOCK=128), warmup=1, rep=1)
+
+    found = benchmark.run(return_df=True)
+    frame = found[0] if isinstance(found, list) else found
+    assert list(frame["n"]) == [64.0, 128.0]
+
+
+def test_figures_of_the_device() -> None:
+    assert triton.testing.get_dram_gbps(0) > 0
+    assert triton.testing.get_max_tensorcore_tflops(tt.float16, 1.7e6, 0) > 0
