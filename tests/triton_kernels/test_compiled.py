@@ -33,7 +33,7 @@ def triton_says(kernel: Any, *args: Any, **named: Any) -> tuple[dict[str, str], 
 
     backend = make_backend(GPUTarget("cuda", 90, 32))
     binder = create_function_from_signature(kernel.signature, kernel.params, backend)
-    bound, specialization, _ = binder(debug=False, *args, **named)
+    bound, specialization, _ = binder(*args, debug=False, **named)
     names, values = kernel.arg_names, [getattr(bound[n], "value", bound[n]) for n in kernel.arg_names]
     kinds = [{"u1": "i1", "*u1": "*i1"}.get(kind, kind) for kind, _ in specialization]
     constants = {(i,): values[i] for i, kind in enumerate(kinds) if kind == "constexpr"}
@@ -126,7 +126,7 @@ def test_options_are_compiled_in_and_a_wrong_one_is_named() -> None:
     many = scaled_sum[(1,)](x, x, x, 256, 1.0, BLOCK=256)
     assert ".maxnreg 24" in few.asm["ptx"]
     assert ".maxnreg" not in many.asm["ptx"]
-    with pytest.raises(LaunchError, match="scaled_sum.* does not compile"):
+    with pytest.raises(LaunchError, match=r"scaled_sum.* does not compile"):
         scaled_sum[(1,)](x, x, x, 256, 1.0, BLOCK=100)
     with pytest.raises(LaunchError, match="num_ctas is 3"):
         scaled_sum[(1,)](x, x, x, 256, 1.0, BLOCK=64, num_ctas=3)
@@ -163,7 +163,7 @@ def test_a_global_that_changed_is_named() -> None:
     x = tt.ones(16, device="cuda")
     file.times_factor[(1,)](x, x)
     file.FACTOR = tl.constexpr(4)
-    with pytest.raises(RuntimeError, match="the global FACTOR was .*3.* when the kernel was compiled and is .*4.* now"):
+    with pytest.raises(RuntimeError, match=r"the global FACTOR was .*3.* when the kernel was compiled and is .*4.* now"):
         file.times_factor[(1,)](x, x)
 
 

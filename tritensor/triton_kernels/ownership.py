@@ -11,7 +11,7 @@ from tritensor.errors import DeviceError
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
 
-PLAIN = frozenset({int, float, bool, str, type(None)})  # classes of arguments that are taken as they are
+PLAIN: frozenset[type] = frozenset({int, float, bool, str, type(None)})  # classes of arguments that are taken as they are
 _PLAIN, _OURS, _THEIRS, _HOLDER = 1, 2, 3, 4
 _KINDS: dict[type, int] = dict.fromkeys(PLAIN, _PLAIN)
 

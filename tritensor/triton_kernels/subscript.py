@@ -27,7 +27,7 @@ from tritensor.triton_kernels.driver import step_aside
 from tritensor.triton_kernels.ownership import PLAIN, is_ours
 
 # Unlike the kernels of this library (see ARITHMETIC in compiler/arguments.py) these are compiled with Triton's own setting.
-_AS_TRITON = (("enable_reflect_ftz", True),)
+_AS_TRITON: tuple[tuple[str, Any], ...] = (("enable_reflect_ftz", True),)
 _ABSENT = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "maxnreg": None, "ir_override": None}  # as if not given
 
 
