@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,10 @@ from tests.stub import control
 from tests.stub.child import on_stub
 from tests.triton_kernels.kernels import described_inside, mapped, scaled_sum, square, strided_copy
 from tritensor.cuda.compiler.arguments import Constant, specialize
+from tritensor.cuda.compiler.pack import Pack, decode
 from tritensor.errors import LaunchError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @triton.jit(do_not_specialize=["n"], do_not_specialize_on_alignment=["stride"])
@@ -182,3 +189,33 @@ def test_recorded_launches_keep_constants() -> None:
         here.recorder = None
     assert call.args[5] == Constant(1)
     assert dict(call.options)["enable_reflect_ftz"] is True
+
+
+def test_precompile_takes_them_with_all_their_configs(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import tritensor as tt, triton\n"
+        "from tests.triton_kernels.kernels import scaled_sum\n"
+        "x = tt.empty(1000, device='cuda')\n"
+        "tuned = triton.autotune([triton.Config({'BLOCK': b}) for b in (256, 512)], key=['n'])(scaled_sum)\n"
+        "kernel = tuned[lambda m: (triton.cdiv(1000, m['BLOCK']),)](x, x, x, 1000, 2.0)\n"
+        "assert kernel.n_regs > 0\n"
+    )
+    pack = tmp_path / "kernels.ttpack"
+    command = [
+        sys.executable,
+        "-m",
+        "tritensor.tools.command_line",
+        "precompile",
+        "--arch",
+        "sm_90",
+        "--out",
+        str(pack),
+        "--script",
+        str(script),
+    ]
+    where = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=where, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    names = [decode(key, blob).name for key, _, blob in Pack(pack).rows()]
+    assert names.count("scaled_sum") == 2  # both configs, of which a search on the GPU then chooses; the others are the timer's
