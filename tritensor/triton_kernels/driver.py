@@ -7,6 +7,7 @@ benchmarks for events and a timer, and `CompiledKernel[grid](...)` starts throug
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -124,8 +125,8 @@ class TensorDriver(DriverBase):
 
 
 def install() -> None:
-    """Become the driver that Triton asks, unless PyTorch is there, whose own it then takes."""
-    if not other_torch():
+    """Become the driver that Triton asks, unless a PyTorch is there that has a GPU: then Triton's own serves both."""
+    if not (other_torch() and sys.modules["torch"].cuda.is_available()):
         active_driver.set_active(TensorDriver())
 
 
