@@ -124,13 +124,17 @@ class TensorDriver(DriverBase):
         cache.zero_()
 
 
+def _pytorch_has_a_gpu() -> bool:
+    return other_torch() and sys.modules["torch"].cuda.is_available()
+
+
 def install() -> None:
     """Become the driver that Triton asks, unless a PyTorch is there that has a GPU: then Triton's own serves both."""
-    if not (other_torch() and sys.modules["torch"].cuda.is_available()):
+    if not _pytorch_has_a_gpu():
         active_driver.set_active(TensorDriver())
 
 
 def step_aside() -> None:
     """Let Triton choose its own driver: a kernel is started on tensors of PyTorch's."""
-    if other_torch() and isinstance(active_driver._active, TensorDriver):
+    if isinstance(active_driver._active, TensorDriver) and _pytorch_has_a_gpu():
         active_driver._active = None
