@@ -14,10 +14,11 @@ from typing import Any
 
 import triton
 
-from bench import forked, static_table
+from bench import static_table
 from bench.launches import Launch, collect, element_sizes, quick
 from bench.static_table import Comparison, Rows, Uses
 from tritensor import dtypes
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.compiler.occupancy import LIMITS
 from tritensor.errors import LaunchError
@@ -116,7 +117,7 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
         return measure(launches[i], arch)
 
     found: dict[tuple[int, int], Kernel] = {}
-    for n, kernel in progress(forked.each(compile_first, alike, processes), len(alike)):
+    for n, kernel in progress(child_processes.each(compile_first, alike, processes), len(alike)):
         for i, arch in alike[n]:
             one = launches[i]
             own: Kernel = {
@@ -129,7 +130,7 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
                 "arch": arch,
             }
             own |= {"elementwise": registry[one.op].broadcasts, "pointers": element_sizes(one.spec.types)}
-            found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, forked.Died) else (kernel | own)
+            found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, child_processes.Died) else (kernel | own)
     return [found[job] for job in jobs]
 
 

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from bench import forked
 from bench.launches import _calls, _corners, _inputs
 from tritensor import dtypes
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.runtime import serving
@@ -70,7 +70,7 @@ def main() -> int:
         return ""
 
     faults = 0
-    for n, said in forked.each(compiled, specs):
+    for n, said in child_processes.each(compiled, specs):
         if said:
             faults += 1
             print(f"{found[specs[n]]}: {said}", flush=True)
