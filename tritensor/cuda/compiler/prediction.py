@@ -119,11 +119,27 @@ def forecast_all(calls: Sequence[Call], arch: int, processes: int | None = None)
         yield n, Forecast(None, None, str(found)) if isinstance(found, child_processes.Died) else found
 
 
+def fastest(configs: Sequence[Sequence[Forecast]]) -> int | None:
+    """The place of the best of several configs, each given by the forecasts of all launches that it leads to; None where none can run.
+
+    Within one per cent the model cannot tell times apart: of those, configs that keep registers in memory are left out as long as there
+    are others, then those stay that leave most room below the limit (least of issue + tensor + bytes, within 5 %), and of these the first.
+    """
+    totals = [sum(f.microseconds for f in found) if found else math.inf for found in configs]
+    least = min(totals, default=math.inf)
+    if math.isinf(least):
+        return None
+    near = [n for n, total in enumerate(totals) if total <= 1.01 * least]
+    near = [n for n in near if not any(f.report is not None and f.report.spilled for f in configs[n])] or near
+    work = {n: sum(p.issue + p.tensor + p.bytes for f in configs[n] if (p := f.prediction) is not None) for n in near}
+    return next(n for n in near if work[n] <= 1.05 * min(work.values()))
+
+
 def cannot_run(made: Report) -> str:
     """Why no program of a compiled kernel fits a multiprocessor, in words."""
     has = LIMITS[made.arch]
     if made.shared > has.shared_per_block:
-        return f"needs {made.shared} bytes of shared memory; a program on sm_{made.arch} has at most {has.shared_per_block}: fewer stages or smaller tiles"
+        return f"needs {made.shared} bytes of shared memory; a program on sm_{made.arch} has at most {has.shared_per_block}: fewer stages, smaller tiles"
     if made.tensor_memory > has.tensor_memory:
         return f"needs {made.tensor_memory} columns of tensor memory; a multiprocessor of sm_{made.arch} has {has.tensor_memory}: smaller tiles"
     return f"needs {made.registers} registers for each of {32 * made.warps} threads; a multiprocessor has {has.registers}: fewer warps"
@@ -168,9 +184,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
             an array's size is found in the second-level cache, and with no size given all that is moved comes from memory.
     With R = ceil(programs / multiprocessors), the programs that the fullest multiprocessor runs:
 
-    - issue: R x instructions of a program's warps / 4. A loop's instructions count as often as the kernel's text says that the loop
-      runs, divided by how many of its passes the assembler made one (by the bytes that a pass moves); what is skipped by a predicate
-      counts. Loops that the text does not have count once.
+    - issue: instructions of a warp x ceil(R x warps of a program / 4), the warps of each quarter. A loop's instructions count as often as
+      the kernel's text says that the loop runs, divided by how many of its passes the assembler made one (by the bytes that a pass
+      moves); what is skipped by a predicate counts. Loops that the text does not have count once.
     - tensor: R x flops of a program / the tensor cores' rate. Float32 products without tensor cores are instructions and counted there.
     - bytes: the slower of memory (each array once, whichever its programs' order) and the second-level cache (all that is moved). Memory's rate
       falls where too little is under way: resident warps x the loads of their hot loop (or shared memory that is filled behind their backs),
@@ -185,7 +201,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     if not programs or not held:
         return Prediction(0.0, 1.0, 0.0, 0.0, 0.0, "bytes", float("inf") if programs else 0.0, 0.0, held, work.assumed)
     executed, passes = _executed(made, work)
-    issue = rounds * executed * made.warps / ISSUE
+    issue = executed * -(-rounds * made.warps // ISSUE)
     tensor = rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
     moved = programs * work.moved()
     far = _from_memory(work, programs, sizes)
