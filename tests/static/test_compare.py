@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -225,3 +228,57 @@ def test_no_config_that_runs_is_an_error() -> None:
     )
     assert done.returncode == 1
     assert "power of 2" in done.stdout
+
+
+PLUGIN = '''"""An op of another package."""
+
+import numpy as np
+import triton
+
+from tritensor.kernels.parts.cpu.blocks import blocked
+from tritensor.kernels.parts.elementwise import elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain
+
+
+@triton.jit
+def _cube(x):
+    return x * x * x
+
+
+@triton.jit
+def _cube_grad(g, x):
+    return 3.0 * g * x * x
+
+
+def _block(x: np.ndarray, out: np.ndarray) -> None:
+    np.multiply(x, x, out=out)
+    out *= x
+
+
+elementwise("planted_cube", _cube, _cube_grad, blocked(_block), kinds=("float",), domain=Domain(-3.0, 3.0))
+'''
+
+
+def test_ops_of_installed_packages_are_recorded_and_compared(tmp_path: Path) -> None:
+    """A package with an entry point: its op is found by pattern and by name."""
+    (tmp_path / "cube_ops.py").write_text(PLUGIN)
+    installed = tmp_path / "cube_ops-1.0.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: cube-ops\nVersion: 1.0\n")
+    (installed / "entry_points.txt").write_text("[tritensor.ops]\ncube = cube_ops\n")
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": f"{ROOT}:{tmp_path}"}
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "bench", "static", *words]
+        return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+    out = tmp_path / "out.json"
+    done = run("--op", "planted_cub*", "--dtype", "float32", "--arch", "90", "--out", str(out))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {(k["op"], k["corner"]) for k in json.loads(out.read_text())["kernels"]} == {
+        ("planted_cube", "forward"),
+        ("planted_cube", "backward"),
+    }
+    done = run("--compare", "planted_cube", "--config", "num_warps=8")
+    assert done.returncode == 0, done.stderr
+    assert "planted_cube forward" in done.stdout

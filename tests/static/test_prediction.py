@@ -32,6 +32,15 @@ def test_a_grid_just_over_one_wave_runs_at_half() -> None:
     assert predict(one, 90, 132, work()).tail == 1.0
 
 
+def test_a_persistent_grid_waits_for_its_longest_program() -> None:
+    one = made(registers=255, warps=8, tensor={"wgmma.mma_async": 4})
+    even = work(flops={"bf16": 4096e3})
+    found = predict(one, 90, 132, even._replace(longest=16 / 15.5))
+    assert found.tail == 15.5 / 16
+    assert found.tensor == pytest.approx(predict(one, 90, 132, even).tensor * 16 / 15.5)
+    assert predict(one, 90, 1320, even._replace(longest=2.0)).tensor == predict(one, 90, 1320, even).tensor, "many waves mix them"
+
+
 def test_a_small_grid_leaves_multiprocessors_idle() -> None:
     found = predict(made(), 90, 1, work())
     assert round(found.tail, 4) == round(1 / 132, 4)
@@ -153,6 +162,19 @@ def test_a_kernels_text_says_what_a_program_does() -> None:
     assert [(p.parent, p.passes) for p in found.loops] == [(-1, 10.0), (0, 50.0)], "the inner loop: 5 passes on average"
     assert found.loads == {0: (10 + 50) * 128.0}
     assert found.assumed == ()
+    assert found.longest == 1.0
+
+
+def test_programs_that_do_more_than_others() -> None:
+    """A persistent kernel's loop: 10 tiles among 4 programs, of which two do 3 and two do 2."""
+    strided = KERNEL.replace("%i = %c0 to %n step %c64", "%i = %pid to %n step %tiles").replace(
+        "%next =", "%tiles = tt.get_num_programs x : i32\n%next ="
+    )
+    found = program_work(strided, [("*", 1), ("*", 2), ("i32", 10), ("fp32", 1.0)], (4,))
+    assert found.loops[0].passes == 2.5
+    assert found.longest == pytest.approx(1.0), "the dot outweighs what the loop moves"
+    moving = "\n".join(line for line in strided.splitlines() if "tt.dot" not in line)
+    assert program_work(moving, [("*", 1), ("*", 2), ("i32", 10), ("fp32", 1.0)], (4,)).longest > 1.05
 
 
 def test_what_a_text_does_not_tell_is_said() -> None:

@@ -56,7 +56,7 @@ def report(spec: Specialization, arch: int) -> Report:
     """Compile and read the result; kept beside the kernel in Triton's disk cache. Raises LaunchError when it does not compile."""
     compiled = compile(spec, arch)
     cache = get_cache_manager(compiled.hash)
-    name = "tritensor-5.json"  # raised whenever Report gets another field
+    name = "tritensor-6.json"  # raised whenever Report gets another field
     kept = cache.get_file(name)
     if kept is not None:
         return Report(**json.loads(Path(kept).read_text()))

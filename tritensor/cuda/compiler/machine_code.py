@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,8 +40,8 @@ class MachineCode:
     """What stands in a kernel's machine code: accesses to global memory by width in bits, asynchronous copies among the loads;
     instructions in all (without padding); those of the hot loop (0: there is none), and its loads.
 
-    The hot loop is the longest of the innermost ones, by backward branches. `loops` are all that are nested properly. `reached` counts
-    the instructions without those that are only called: the slow path of a division or a root.
+    The hot loop is the longest of the innermost ones of `loops`, by backward branches. `reached` counts the instructions without those
+    that are only called: the slow path of a division or a root.
     """
 
     loads: dict[str, int] = field(default_factory=dict)
@@ -68,8 +68,9 @@ def read(cubin: bytes, arch: int) -> MachineCode:
         backward = sorted({(to, at + 1) for at, to in branches.items() if to < at})
         reached = real & _reached(words, operation, branches)
         total.reached += int(reached.sum())
-        total.loops += [_measured(words, operation, reached, arch, loop) for loop in _nested(backward, words, operation)]
-        first, last = hot_loop(backward)
+        loops = nested(backward, np.flatnonzero((operation == _EXIT) & _always(words)).tolist())
+        total.loops += [_measured(words, operation, reached, arch, loop) for loop in loops]
+        first, last = hot_loop(loops)
         if int(real[first:last].sum()) > total.loop:
             total.loop = int(real[first:last].sum())
             total.loop_loads = {}
@@ -84,13 +85,15 @@ def hot_loop(loops: list[tuple[int, int]]) -> tuple[int, int]:
     return max(inner, key=lambda loop: loop[1] - loop[0], default=(0, 0))
 
 
-def _nested(branches: list[tuple[int, int]], words: np.ndarray, operation: np.ndarray) -> list[tuple[int, int]]:
-    """The backward branches that close loops: not those from waiting code behind the kernel's end back into it."""
-    ends = np.flatnonzero((operation == _EXIT) & _always(words))
+def nested(branches: list[tuple[int, int]], ends: Collection[int]) -> list[tuple[int, int]]:
+    """Of backward branches, each as (its target, its own place + 1), those that close loops. `ends`: where the code ends for good.
+
+    Left out is what comes back from behind an end: code that waits for a barrier stands there, and its way back looks like a long loop.
+    """
     found: list[tuple[int, int]] = []
     for first, last in sorted(branches, key=lambda loop: loop[1] - loop[0]):
         crosses = any(first < a < last < b or a < first < b < last for a, b in found)
-        if not crosses and not np.any((ends >= first) & (ends < last)):
+        if not crosses and not any(first <= end < last for end in ends):
             found.append((first, last))
     return sorted(found)
 

@@ -56,7 +56,7 @@ class Prediction(NamedTuple):
     """What one launch should take at best, in clocks of the whole launch: the largest of three is the time.
 
     waves: programs / (programs resident on the whole GPU). tail: the share of the last round's places that is filled, over all rounds: with
-        one resident program for each multiprocessor, 1.1 waves run at 0.55.
+        one resident program for each multiprocessor, 1.1 waves run at 0.55. In a single wave, programs that do less than the longest count as well.
     issue: clocks to issue all instructions. tensor: clocks of the tensor cores. bytes: clocks to move the data.
     limit: "issue", "tensor" or "bytes", the largest. microseconds: its time. passes: of the hot loop by one program (0: no loop).
     blocks: programs resident on a multiprocessor, and with 0 nothing can run: microseconds is infinite.
@@ -201,8 +201,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     if not programs or not held:
         return Prediction(0.0, 1.0, 0.0, 0.0, 0.0, "bytes", float("inf") if programs else 0.0, 0.0, held, work.assumed)
     executed, passes = _executed(made, work)
-    issue = executed * -(-rounds * made.warps // ISSUE)
-    tensor = rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
+    uneven = work.longest if programs <= held * has.multiprocessors else 1.0  # of more programs, a multiprocessor gets short and long ones
+    issue = uneven * executed * -(-rounds * made.warps // ISSUE)
+    tensor = uneven * rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
     moved = programs * work.moved()
     far = _from_memory(work, programs, sizes)
     resident = min(held, rounds)
@@ -210,7 +211,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     clocks = max(far / rate if far else 0.0, moved / has.second_level)
     largest, limit = max((issue, "issue"), (tensor, "tensor"), (clocks, "bytes"))
     waves = programs / (held * has.multiprocessors)
-    tail = programs / (has.multiprocessors * rounds)
+    tail = programs / (has.multiprocessors * rounds) / uneven
     return Prediction(waves, tail, issue, tensor, clocks, limit, largest / has.ghz / 1e3, passes, held, work.assumed)
 
 

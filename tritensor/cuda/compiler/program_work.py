@@ -24,7 +24,8 @@ class ProgramWork(NamedTuple):
 
     `loads` and `stores`: bytes for each array argument by its place among the run-time arguments (-1: through a pointer that cannot
     be traced). `flops`: 2 m n k of every dot by the type that is multiplied ("bf16", "tf32", "f32" where no tensor core can).
-    `loops` in the order of the text. `assumed`: what could not be known, in words.
+    `loops` in the order of the text. `assumed`: what could not be known, in words. `longest`: how much more the program with most to do does
+    than the average (1.0: all do the same).
     """
 
     loads: dict[int, float]
@@ -32,6 +33,7 @@ class ProgramWork(NamedTuple):
     flops: dict[str, float]
     loops: tuple[Passes, ...]
     assumed: tuple[str, ...]
+    longest: float = 1.0
 
     def moved(self) -> float:
         """Bytes that a program loads and stores."""
@@ -71,7 +73,10 @@ def _mean(runs: list[_Run]) -> ProgramWork:
         parent = place.get(found[0].parent, -1)
         loops.append(Passes(parent, sum(f.passes for f in found) / len(runs), sum(f.bytes for f in found) / len(runs)))
     assumed = tuple({note: None for r in runs for note in r.assumed})
-    return ProgramWork(mean([r.loads for r in runs]), mean([r.stores for r in runs]), mean([r.flops for r in runs]), tuple(loops), assumed)
+    done = [sum(r.flops.values()) or r.moved() for r in runs]
+    longest = max(done) * len(done) / sum(done) if any(done) else 1.0
+    flops = mean([r.flops for r in runs])
+    return ProgramWork(mean([r.loads for r in runs]), mean([r.stores for r in runs]), flops, tuple(loops), assumed, longest)
 
 
 # The text
