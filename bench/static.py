@@ -213,9 +213,10 @@ they are, n=i32 where the value is not known) and --grid; or the file has a func
 
   def example():
       x = tt.empty(4096, 4096, dtype=tt.bfloat16, device="cuda")     # no memory is taken, nothing runs
-      _kernel[lambda meta: (tt.cdiv(x.numel(), meta["BLOCK"]),)](x.array, x.numel())
+      _kernel[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, x.numel())
 
-An example(BLOCK=1024, num_warps=4) is called with each config's values of these names.
+A grid that is a function is calculated anew for each config. An example(BLOCK=1024) is called with each config's BLOCK, for a file that
+uses tritensor.cuda.launch.launch. What example() launches beside the kernel is not asked for.
 
 the columns: us is the predicted time at best: the largest of issue (instructions of all warps, 4 a clock and multiprocessor), tensor
 (flops of the dots at the tensor cores' rate) and bytes (memory and the second-level cache), and limit says which. The model knows A100 (80), H200 (90)
