@@ -170,7 +170,8 @@ def _decoded() -> list[bool]:
                 ]
                 said.append(dict(Counter(widths)) == counted)
             jumps = [(int(rest.rpartition("0x")[2], 16) // 16, at) for at, name, _, rest in real if name == "BRA"]
-            first, last = machine_code.hot_loop([(to, at + 1) for to, at in jumps if to < at])
+            ends = [int(at, 16) // 16 for at in re.findall(r"/\*([0-9a-f]{4,})\*/\s+EXIT\b", text)]
+            first, last = machine_code.hot_loop(machine_code.nested([(to, at + 1) for to, at in jumps if to < at], ends))
             said.append(found.loop == sum(first <= at < last for at, *_ in real) and found.instructions == len(real))
     return said
 
