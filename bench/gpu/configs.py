@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tritensor import replay
 from tritensor.cuda.current import here
 from tritensor.replay.recorder import Call, Recorder
 
@@ -12,8 +13,9 @@ from tritensor.replay.recorder import Call, Recorder
 def configs_of(run: Callable[[], object]) -> list[dict[str, Any]]:
     """What `run()` launches on device cuda, in order: {"kernel", "num_warps", "num_stages", "constants": {name: value}, "launches": how often}.
 
-    It is run once, launches and all. [] where it launches nothing: on the CPU, and for views.
+    It is run once, launches and all. [] where it launches nothing: on the CPU, and for views. Calls that were replayed before are learnt anew.
     """
+    replay.forget()  # a known call runs no Python that could be listened to
     recorder, before = Recorder(()), here.recorder
     here.recorder = recorder  # corners that find one run as they are written, and launch() tells it what it is given
     try:

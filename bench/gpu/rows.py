@@ -197,13 +197,14 @@ def time_ours(lib: Ours, case: Case, roof: Roof, l2: int, seconds: float) -> dic
     function = caller(lib, case)
     assert function is not None
     ready = prepare(lib, case, l2, function)
+    config = configs_of(ready.runs[0])  # before the clock starts: it drops what was learnt
     found = measure(lib, ready.runs, seconds)
     least = roof.least_ms(ready.bytes, ready.flops, case.dtype)
     return {
         "op": case.op.name, "corner": case.corner, "dtype": case.dtype, "shape": case.label, "largest": case.largest, "model": case.model,
         "bytes": ready.bytes, "flops": ready.flops, "sets": len(ready.runs), "cold": len(ready.runs) * ready.bytes >= 2 * l2, **rounded("", found),
         "gbs": round(ready.bytes / found.ms / 1e6, 1), "tflops": round(ready.flops / found.ms / 1e9, 3), "roof": round(least / found.ms, 3),
-        "config": configs_of(ready.runs[0]),
+        "config": config,
     }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def draw(content: dict[str, Any], to: Path) -> int:
     kept = sorted(rows, key=lambda r: (-r.get("lost_ms", 0.0), -r["ms"]))[:MOST_ROWS]
     shown = [r for r in rows if r in kept]
     places = list(range(len(shown)))[::-1]
-    figure, (share, time) = plt.subplots(1, 2, figsize=(15, 1.8 + 0.32 * len(shown)), sharey=True, layout="constrained")
+    figure, (share, time) = plt.subplots(1, 2, figsize=(15, 1.8 + 0.42 * len(shown)), sharey=True, layout="constrained")
     share.barh(places, [r.get("roof", 0.0) for r in shown], color=_OURS, label="tritensor", height=0.6)
     for field, label, color, mark in (("torch_ms", "torch", _TORCH, "o"), ("compile_ms", "torch.compile", _COMPILED, "D")):
         seen = [(r.get("roof", 0.0) * r["ms"] / r[field], y) for r, y in zip(shown, places, strict=True) if r.get(field)]
@@ -51,7 +51,11 @@ def draw(content: dict[str, Any], to: Path) -> int:
             share.plot(*zip(*seen, strict=True), mark, color=color, label=label)
     share.axvline(1.0, color="black", linewidth=0.8)
     share.set(
-        xlabel="share of the roofline measured in the same run", yticks=places, yticklabels=[_label(r) for r in shown], xlim=(0, None)
+        xlabel="share of the roofline measured in the same run",
+        yticks=places,
+        yticklabels=[_label(r) for r in shown],
+        xlim=(0, None),
+        ylim=(-0.7, len(shown) - 0.3),
     )
     for field, spread, label, color, mark in (
         ("ms", "spread", "GPU (graph)", _OURS, "o"),
@@ -62,6 +66,7 @@ def draw(content: dict[str, Any], to: Path) -> int:
             x, error, y = zip(*times, strict=True)
             time.errorbar(x, y, xerr=error, fmt=mark, color=color, label=label, capsize=3)
     time.set(xscale="log", xlabel="ms, median and quartiles")
+    share.tick_params(axis="y", labelsize=8)
     for axes in (share, time):
         axes.grid(axis="x", alpha=0.3)
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
