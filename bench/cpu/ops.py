@@ -7,6 +7,7 @@ end. Each call is made on the same inputs again and again: what fits a cache is 
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,11 +16,11 @@ from typing import Any
 from bench.cpu.library import OnCpu
 from bench.cpu.limits import too_large
 from bench.cpu.timing import quartiles
-from bench.gpu.rows import Case, caller, corners, prepare, types_of
+from bench.gpu.rows import Case, caller, corners, drawn, prepare, types_of
 from bench.gpu.sizes import shapes
 from bench.ops_asked import ops_asked
 from bench.reports.report import Report, circumstances, processor
-from tritensor.table import Op, Sample
+from tritensor.table import Op
 from tritensor.table.choice import add_option
 
 SIDE = 1024  # of the square inputs of ops whose record names no sizes; a GPU's are 4096
@@ -37,23 +38,9 @@ def sized(ops: Iterable[Op]) -> tuple[list[Case], dict[str, str]]:
             if why:
                 left[f"{op.name} size{i}"] = why
                 continue
-            draw = _drawing(op, dtype, i)
+            draw = functools.partial(drawn, op, dtype, SIDE, i)
             found += [c._replace(size=i) for c in corners(op, dtype, shape.sample, shape.largest, draw, shape.model)]
     return found, left
-
-
-def _drawing(op: Op, dtype: str, i: int) -> Any:
-    return lambda: drawn(op, dtype, i)
-
-
-_last: list[Any] = [None, []]
-
-
-def drawn(op: Op, dtype: str, i: int) -> Sample:
-    """The i-th sample of an op with its values; those of one op are kept until another's are asked for."""
-    if _last[0] != (op.name, dtype):
-        _last[:] = [(op.name, dtype), shapes(op, dtype, SIDE)]
-    return _last[1][i].sample  # type: ignore[no-any-return]
 
 
 def row(lib: OnCpu, case: Case, seconds: float = 0.4) -> dict[str, Any]:

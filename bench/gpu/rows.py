@@ -49,7 +49,7 @@ def cases(op: Op, quick: bool, side: int = SIDE) -> Iterator[Case]:
     for dtype in types_of(op)[: 1 if quick and op.broadcasts else None]:
         for i, shape in enumerate(shapes(op, dtype, side, dry=True)):
             if not quick or shape.largest:
-                draw = functools.partial(_drawn, op, dtype, side, i)
+                draw = functools.partial(drawn, op, dtype, side, i)
                 yield from (c._replace(size=i) for c in corners(op, dtype, shape.sample, shape.largest, draw, shape.model))
 
 
@@ -58,7 +58,7 @@ def _all_drawn(op: Op, dtype: str, side: int) -> list[Shape]:
     return shapes(op, dtype, side)
 
 
-def _drawn(op: Op, dtype: str, side: int, i: int) -> Sample:
+def drawn(op: Op, dtype: str, side: int, i: int) -> Sample:
     """The i-th sample of an op, with its values; those of one op are kept until another's are asked for."""
     return _all_drawn(op, dtype, side)[i].sample
 
