@@ -168,7 +168,15 @@ def _floating(x: Any) -> bool:
 
 
 def _size(xs: Any) -> int:
-    return sum(x.numel() * x.element_size() for x in xs if hasattr(x, "element_size"))
+    """Bytes of the tensors among xs; of one that is expanded, those that are there."""
+    tensors = [x for x in xs if hasattr(x, "element_size")]
+    return sum(x.element_size() * math.prod(n for n, step in zip(x.shape, x.stride(), strict=True) if step) for x in tensors)
+
+
+def _without_views(found: Any, given: list[Any]) -> list[Any]:
+    """The tensors that do not lie in the memory of given ones."""
+    held = {x.untyped_storage().data_ptr() for x in given}
+    return [x for x in found if hasattr(x, "untyped_storage") and x.untyped_storage().data_ptr() not in held]
 
 
 def _forward_work(case: Case, inputs: list[Any], out: Any) -> tuple[int, int]:
@@ -181,13 +189,15 @@ def _forward_work(case: Case, inputs: list[Any], out: Any) -> tuple[int, int]:
 
 
 def _backward_work(case: Case, inputs: list[Any], outs: list[Any], g: list[Any], found: Any) -> tuple[int, int]:
-    """(bytes, flops) of a backward: gradients in and out and what the node keeps; a product's flops once per gradient."""
+    """(bytes, flops) of a backward: gradients in and out and what the node keeps; a product's flops once per gradient. Where every gradient is a view
+    of the one that came in (a sum's, a concatenation's) nothing moves."""
     needs = tuple(_floating(x) for x in inputs)
     kept_in, kept_out, _ = case.op.keep(needs)
     last = len(kept_in) - 1
     kept = [x for i, x in enumerate(inputs) if last >= 0 and kept_in[min(i, last)]]
     kept += [y for y, k in zip(outs, kept_out, strict=False) if k]
-    moved = _size(g) + _size(found) + _size(kept)
+    own = _without_views(found, g)
+    moved = _size(g) + _size(own) + _size(kept) if own else 0
     flops = _forward_work(case, inputs, tuple(outs))[1]
     return moved, flops * sum(x is not None for x in found[:2])
 

@@ -10,10 +10,11 @@ import pytest
 
 import tritensor as tt
 from bench.cpu import limits, ops
+from bench.cpu.library import OnCpu
 from bench.gpu import command
 from bench.gpu.configs import configs_of
 from bench.gpu.model_sizes import MODEL_CALLS
-from bench.gpu.rows import cases
+from bench.gpu.rows import caller, cases, corners, prepare
 from bench.gpu.run import Bench, Plan
 from bench.gpu.sizes import SIDE, Tiled, label, shapes
 from tritensor.table import Sample, Spec, registry
@@ -62,6 +63,25 @@ def test_launches_that_are_alike_are_counted() -> None:
     x = tt.ones(8, device="cuda")
     (found,) = configs_of(lambda: (x.exp(), x.exp(), x.exp()))
     assert found["launches"] == 3
+
+
+# bytes
+def bytes_of(op: str, sample: Sample) -> list[int]:
+    """What forward and backward must move, on the CPU in float32."""
+    lib = OnCpu()
+    return [prepare(lib, c, 0, caller(lib, c)).bytes for c in corners(registry[op], "float32", sample)]  # type: ignore[arg-type]
+
+
+def test_a_backward_moves_gradients_and_what_it_keeps() -> None:
+    x = np.ones((8, 16))
+    assert bytes_of("softmax", Sample(x, dim=1)) == [2 * 4 * 128, 3 * 4 * 128], "x, y; then g, y, dx"
+
+
+def test_a_backward_that_gives_views_moves_nothing() -> None:
+    x = np.ones((1 << 10, 1 << 10))
+    assert bytes_of("sum", Sample(x, dim=(1,), keepdim=False))[1] == 0
+    assert bytes_of("cat", Sample(x, x, dim=0))[1] == 0
+    assert bytes_of("mean", Sample(x, dim=(1,), keepdim=False))[1] == 2 * 4 * (1 << 10), "g over n, expanded"
 
 
 # what is asked for
