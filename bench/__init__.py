@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench host | train | ops | static | gpu | table`. torch is a peer in the same run where it is installed."""
+"""Benchmarks: `python -m bench host | train | ops | optim | imports | static | gpu | compare | table`, and `python -m pytest bench --benchmark-only`."""

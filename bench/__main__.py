@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `static`, `gpu` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `static`, `gpu`, `compare` or `table`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,32 @@ import argparse
 import os
 import sys
 
-OWN_ARGUMENTS = {"host", "train", "ops", "optim", "static", "gpu", "table"}  # these read the rest of the command line themselves
+# What each runs, and what it is for. All but imports read the rest of the command line themselves.
+COMMANDS = {
+    "host": ("bench.cpu.host", "host cost of tiny ops"),
+    "train": ("bench.cpu.train", "training steps"),
+    "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
+    "optim": ("bench.cpu.optim", "a step of every optimizer"),
+    "imports": ("bench.cpu.imports", "what an import takes"),
+    "static": ("bench.static", "what compiled kernels use"),
+    "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
+    "compare": ("bench.reports.compare", "what became slower between two reports"),
+    "table": ("bench.reports.readme_table", "the README's table, from a GPU's reports"),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Benchmarks of tritensor; torch is a peer where it is installed.")
-    parser.add_argument(
-        "what",
-        choices=["host", "train", "ops", "optim", "imports", "static", "gpu", "table"],
-        help="host cost of tiny ops, training steps, every op of the table on the CPU (--peer: every function beside torch), a step of every optimizer, what an import takes, what compiled kernels use, every op on the GPU, "
-        "or the README's table of a GPU's report (optim, static, gpu and table --help say more)",
-    )
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description="Benchmarks of tritensor; torch is a peer where it is installed.",
+        epilog="; ".join(f"{name}: {what}" for name, (_, what) in COMMANDS.items()) + ". Each but imports says more with --help. "
+        "python -m pytest bench --benchmark-only times the ops with pytest-benchmark",
+    )  # fmt: skip
+    parser.add_argument("what", choices=list(COMMANDS))
     threads = argparse.ArgumentParser(add_help=False)
     for p in (parser, threads):
         p.add_argument("--threads", type=int, default=1, help="BLAS threads (default 1: a busy neighbour slows several threads)")
     own = None
-    if len(sys.argv) > 1 and sys.argv[1] in OWN_ARGUMENTS:
+    if len(sys.argv) > 1 and sys.argv[1] in COMMANDS and sys.argv[1] != "imports":
         args, own = threads.parse_known_args(sys.argv[2:])
         args.what = sys.argv[1]
     else:
@@ -30,7 +40,7 @@ def main() -> None:
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import importlib
 
-    module = importlib.import_module(f"bench.{args.what}")
+    module = importlib.import_module(COMMANDS[args.what][0])
     sys.exit(module.main() if own is None else module.main(own))
 
 

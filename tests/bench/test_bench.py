@@ -6,16 +6,29 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench import apart, ops, optim, train
-from bench.timing import line, paired
+from bench.cpu import apart, ops, optim, timing, train
+from bench.cpu.library import OnCpu
+from bench.cpu.timing import line, paired, quartiles
+from bench.gpu.rows import corners
 from tritensor.table import Sample, registry
 
 
 def test_a_row_names_op_inputs_and_rates() -> None:
-    row = ops._line(registry["softmax"], Sample(np.ones((4, 8)), dim=1))
-    assert row.startswith("softmax")
-    assert "float32[4, 8], dim=1" in row
-    assert "GB/s" in row
+    forward, backward = corners(registry["softmax"], "float32", Sample(np.ones((4, 8)), dim=1))
+    row = ops.row(OnCpu(), forward, 0.001)
+    assert row["bytes"] == 2 * 4 * 8 * 4
+    assert row["gbs"] == pytest.approx(row["bytes"] / row["ms"] / 1e6, rel=0.01, abs=1e-3)
+    assert ops.line(row).startswith("softmax             for float32  [4, 8], dim=1")
+    assert "GB/s" in ops.line(row)
+    assert "softmax             bac " in ops.line(ops.row(OnCpu(), backward, 0.001))
+
+
+def test_quartiles_are_of_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = iter([9.0, *(1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0)])
+    monkeypatch.setattr(timing, "once", lambda f, calls: next(taken))
+    middle, spread = quartiles(lambda: None, 0.1, rounds=7)
+    assert middle == 4.0
+    assert spread == 1.0
 
 
 @pytest.mark.parametrize(("make", "shape"), [(train.lenet, (2, 1, 28, 28)), (train.mlp, (2, 784))])

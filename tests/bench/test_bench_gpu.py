@@ -15,31 +15,31 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench import gpu, gpu_report, gpu_rows, gpu_training, roofline
-from bench.gpu import Bench, Plan
-from bench.gpu_clock import Ours, Torch, TorchOnHost, measure
-from bench.gpu_report import Report, lines
-from bench.gpu_rows import Case, cases, corners
-from bench.gpu_sizes import EXTRA, Tiled
-from bench.gpu_training import GPTShape
-from bench.peers import PEERS
-from bench.roofline import Roof
+from bench.cpu.library import OnCpu as Host
+from bench.gpu import command, roofline, rows, run, training
+from bench.gpu.clock import Ours, Torch, TorchOnHost, measure
+from bench.gpu.peers import PEERS
+from bench.gpu.roofline import Roof
+from bench.gpu.rows import Case, cases, corners
+from bench.gpu.run import Bench, Plan
+from bench.gpu.sizes import EXTRA, Tiled
+from bench.gpu.training import GPTShape
+from bench.reports.report import Report, facts, lines
 from tests.stub.build import environment
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.table import Sample, registry
+from tritensor.table.choice import chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = GPTShape(blocks=1, width=8, heads=2, length=4, words=7, batch=2)
 PROPERTIES = Properties("NVIDIA Test 9000", (9, 0), 1 << 34, 132, 227 << 10, 2048, 32, 1 << 10, 1_980_000, 3_200_000, 6144, 13000)
-HEAD = gpu_report.facts(PROPERTIES, quick=True)
+HEAD = facts(PROPERTIES, quick=True)
 
 
-class OnCpu(TorchOnHost):
+class OnCpu(Host):
     """tritensor on the CPU where torch would be: it has torch's functions under torch's names."""
 
-    def __init__(self) -> None:
-        super().__init__(tt)
-        self.device = tt.device("cpu")
+    name = "torch"
 
 
 def tiny(*names: str) -> list[Case]:
@@ -104,13 +104,13 @@ def test_tiled_draws_numpys_shapes(dry: bool) -> None:
 def test_integers_and_bools_are_rows_of_their_type() -> None:
     for name, dtype in (("bitwise_and", "int32"), ("logical_not", "bool")):
         case = Case(registry[name], "forward", dtype, "", True, lambda: Sample(np.array([0.5, -1.0]), np.array([1.0, 2.0])))
-        assert all((x.dtype == dtype and x.all()) or dtype == "bool" for x in gpu_rows.host_inputs(case))
+        assert all((x.dtype == dtype and x.all()) or dtype == "bool" for x in rows.host_inputs(case))
 
 
 # the run
 def test_a_whole_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = bench(tmp_path, planned(tiny("softmax", "add", "full")), OnCpu())
-    assert run.run() == 0
+    made = bench(tmp_path, planned(tiny("softmax", "add", "full")), OnCpu())
+    assert made.run() == 0
     content = read(tmp_path)
     assert len(content["rows"]) == 5  # softmax and add have a backward
     for row in content["rows"].values():
@@ -160,10 +160,10 @@ def test_what_there_is_no_time_for_is_listed(tmp_path: Path) -> None:
 
 
 def test_the_clock_thins_the_repeats(tmp_path: Path) -> None:
-    run = bench(tmp_path, planned([], seconds=100.0)._replace(most=0.4))
-    assert run._share(10) == 0.4
-    assert 0.02 < run._share(500) < 0.1
-    assert run._share(10**6) == gpu.LEAST
+    made = bench(tmp_path, planned([], seconds=100.0)._replace(most=0.4))
+    assert made._share(10) == 0.4
+    assert 0.02 < made._share(500) < 0.1
+    assert made._share(10**6) == run.LEAST
 
 
 def test_a_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_a_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     bench(tmp_path, planned(first)).run()
     again = Report.resumed(tmp_path / "report.json", HEAD)
     asked = []
-    monkeypatch.setattr(gpu, "time_ours", lambda lib, case, *rest: asked.append(case.op.name) or {"ms": 1.0})
+    monkeypatch.setattr(run, "time_ours", lambda lib, case, *rest: asked.append(case.op.name) or {"ms": 1.0})
     Bench(planned([*first, *second]), again, Ours(), None, 0).run()
     assert asked == ["tanh", "tanh"]
     assert len(read(tmp_path)["rows"]) == 4
@@ -197,15 +197,15 @@ def test_an_interruption_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         done.append(1)
         return {"ms": 1.0}
 
-    monkeypatch.setattr(gpu, "time_ours", two_then_stop)
+    monkeypatch.setattr(run, "time_ours", two_then_stop)
     with pytest.raises(KeyboardInterrupt):
         bench(tmp_path, planned(tiny("relu", "tanh"), ("ops",))).run()
     assert len(read(tmp_path)["rows"]) == 2
 
 
 def test_training_and_host_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "works", lambda batch, shape: gpu_training.works(batch, shape)[1:2])
-    monkeypatch.setattr(gpu, "host_calls", lambda lib: {"x.view(-1)": None, "empty(64, 64)": None})
+    monkeypatch.setattr(run, "works", lambda batch, shape: training.works(batch, shape)[1:2])
+    monkeypatch.setattr(run, "host_calls", lambda lib: {"x.view(-1)": None, "empty(64, 64)": None})
     assert bench(tmp_path, planned([], ("training", "host")), OnCpu()).run() == 0
     content = read(tmp_path)
     ((name, row),) = content["training"].items()
@@ -220,32 +220,37 @@ def test_training_and_host_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """`bench gpu` from its flags to its exit code."""
     out = tmp_path / "report.json"
-    monkeypatch.setattr(gpu, "why_not", lambda: "")
+    monkeypatch.setattr(command, "why_not", lambda: "")
     monkeypatch.setattr(tt.cuda, "get_device_properties", lambda index: PROPERTIES, raising=False)
-    monkeypatch.setattr(gpu, "peer_library", lambda: None)
+    monkeypatch.setattr(command, "peer_library", lambda names: None)
     warmed: list[int] = []
-    monkeypatch.setattr(gpu, "compile_ahead", lambda given, arch: warmed.append(arch))
-    monkeypatch.setattr(gpu, "cases", lambda op, quick: tiny(op.name))
-    monkeypatch.setattr(gpu, "measure_roof", lambda *rest: {"copy_gbs": {"tritensor": 100.0}, "tflops": {"bfloat16": {}}, "failed": []})
-    assert gpu.main(["--quick", "--ops", "relu,add", "--out", str(out), "--seconds", "100"]) == 0
+    monkeypatch.setattr(command, "compile_ahead", lambda given, arch: warmed.append(arch))
+    monkeypatch.setattr(command, "cases", lambda op, quick: tiny(op.name))
+    monkeypatch.setattr(run, "measure_roof", lambda *rest: {"copy_gbs": {"tritensor": 100.0}, "tflops": {"bfloat16": {}}, "failed": []})
+    assert command.main(["--quick", "--op", "relu,add", "--out", str(out), "--seconds", "100"]) == 0
     assert warmed == [90]
     shown = capsys.readouterr().out
     assert f"written to {out}" in shown
     assert read(tmp_path)["mode"] == "quick"
-    assert gpu.main(["--table", str(out)]) == 0
+    assert command.main(["--table", str(out)]) == 0
     assert "relu" in capsys.readouterr().out
-    with pytest.raises(SystemExit, match="no op is called nothing"):
-        gpu.main(["--ops", "nothing"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["--op", "nothing"])
+    assert "bench gpu: no op is called 'nothing'" in capsys.readouterr().err
 
 
 def test_the_plan_of_the_flags() -> None:
-    everything = gpu.plan(gpu.options(["--quick"]))
-    assert everything.parts == gpu.PARTS
-    assert everything.seconds == gpu.QUICK_SECONDS < 480
+    def plan(*flags: str) -> Plan:
+        given = command.parser().parse_args(flags)
+        return command.plan(given, chosen(given.op))
+
+    everything = plan("--quick")
+    assert everything.parts == run.PARTS
+    assert everything.seconds == run.QUICK_SECONDS < 480
     assert everything.untimed.keys() == {n for n, op in registry.items() if op.view or op.host}
     assert everything.cases[0].op.broadcasts is False, "what is more than a formula comes first"
-    assert gpu.plan(gpu.options(["--host"])).parts == ("host",)
-    assert gpu.plan(gpu.options(["--ops", "relu"])).seconds is None
+    assert plan("--host").parts == ("host",)
+    assert plan("--op", "relu").seconds is None
 
 
 def test_without_a_gpu_it_says_so() -> None:
@@ -377,8 +382,8 @@ def test_a_rate_that_cannot_be_measured_is_reported(tmp_path: Path) -> None:
         def mark(self) -> Any:
             raise RuntimeError("lost")
 
-    run = bench(tmp_path, planned([], ("roofline",)), Broken())
-    assert run.run() == 0
+    made = bench(tmp_path, planned([], ("roofline",)), Broken())
+    assert made.run() == 0
     assert read(tmp_path)["peer_failed"]
     assert read(tmp_path)["roofline"]["copy_gbs"].keys() == {"tritensor"}
 
@@ -389,7 +394,7 @@ def test_the_road_through_the_driver(tmp_path: Path) -> None:
     """`bench gpu` as a user starts it, streams, events and graphs of the driver's own; what it measures there means nothing."""
     out = tmp_path / "report.json"
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "gpu", "--quick", "--ops", "relu,embedding", "--seconds", "60", "--no-torch", "--no-warm", "--out", str(out)],
+        [sys.executable, "-m", "bench", "gpu", "--quick", "--op", "relu,embedding", "--seconds", "60", "--against", "none", "--no-warm", "--out", str(out)],
         cwd=ROOT, env=environment(STUB_CHECK=0), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -409,7 +414,7 @@ def test_the_road_through_the_driver(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "flags"),
-    [("bench.gpu_warm", ["--ops", "relu", "--quick"]), ("tests.gpu.warm", ["--op", "logical_not"])],
+    [("bench.gpu.warm", ["--op", "relu", "--quick"]), ("tests.gpu.warm", ["--op", "logical_not"])],
 )
 def test_compiling_ahead(module: str, flags: list[str], tmp_path: Path) -> None:
     clean = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}

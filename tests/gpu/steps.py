@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tritensor as tt
-from bench.train import lenet as lenet_model
+from bench.cpu.train import lenet as lenet_model
 from tritensor import nn, optim
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from bench.gpu_rows import types_of
-from bench.gpu_sizes import SIDE, shapes
+from bench.gpu.rows import types_of
+from bench.gpu.sizes import SIDE, shapes
 from tests.gpu.scale import real, scaled
 from tests.harness import conditioning
 from tests.harness.cases import Case

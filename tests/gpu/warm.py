@@ -15,7 +15,7 @@ if __name__ == "__main__":
     os.environ.pop("TRITON_INTERPRET", None)  # read when a kernel is defined
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from bench.gpu_compile import Job, warm
+from bench.gpu.compile_ahead import Job, warm
 from tests.gpu.calls import calls, repeat
 from tests.harness.cases import cases, types
 from tests.harness.questions import ask

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 import tritensor as tt
-from bench.gpu import Bench, Plan, peer_library
-from bench.gpu_clock import TorchOnHost
-from bench.gpu_report import Report, facts
-from bench.gpu_rows import caller, corners, host_inputs, placed
-from bench.gpu_training import GPTShape, gpt, time_step, works
-from bench.peers import PEERS, forget_optimizers
+from bench.gpu.clock import TorchOnHost
+from bench.gpu.command import peer_library
+from bench.gpu.peers import PEERS, forget_optimizers
+from bench.gpu.rows import caller, corners, host_inputs, placed
+from bench.gpu.run import Bench, Plan
+from bench.gpu.training import GPTShape, gpt, time_step, works
+from bench.reports.report import Report, facts
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.table import Sample, registry
 

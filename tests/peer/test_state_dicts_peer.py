@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tritensor as tt
-from bench.train import gpt, lenet, lstm, resnet18
+from bench.cpu.train import gpt, lenet, lstm, resnet18
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
 

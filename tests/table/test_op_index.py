@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import tritensor.kernels
-from bench.imports import more_ops
+from bench.cpu.imports import more_ops
 
 ROOT = Path(__file__).resolve().parents[2]
 

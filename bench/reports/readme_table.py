@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.gpu_report import RESULTS, ROOT, compare
+from bench.reports.report import RESULTS, ROOT, is_report, with_ratios
 
 BEGIN, END = "<!-- python -m bench table: begin -->", "<!-- python -m bench table: end -->"
 # What a reader compares libraries by, the largest row of each; everything else is in the report.
@@ -33,7 +33,7 @@ def headline(content: dict[str, Any]) -> list[dict[str, Any]]:
     for key in HEADLINES:
         rows = [r for r in content["rows"].values() if (r.get("op"), r.get("corner"), r.get("dtype")) == key and "ms" in r]
         if rows:
-            found.append(compare(max(rows, key=lambda r: (r["flops"], r["bytes"]))))
+            found.append(with_ratios(max(rows, key=lambda r: (r["flops"], r["bytes"]))))
     return found
 
 
@@ -61,7 +61,7 @@ def markdown(content: dict[str, Any]) -> str:
         out.append(f"| {name} | {cells} |")
     out += ["", "| host cost of an eager op | us | torch, us |", "|---|---|---|"]
     out += [f"| `{name}` | {_figure(r.get('host_us'))} | {_figure(r.get('torch_host_us'))} |" for name, r in content["host"].items()]
-    rows = [compare(r) for r in content["rows"].values() if "ms" in r]
+    rows = [with_ratios(r) for r in content["rows"].values() if "ms" in r]
     against = [r for r in rows if "ratio_torch" in r]
     faster = sum(r["ratio_torch"] <= 1 for r in against)
     slow = ", ".join(f"{r['op']} {r['corner']} {r['dtype']}" for r in sorted(against, key=lambda r: -r["lost_ms"])[:5] if r["lost_ms"] > 0)
@@ -73,10 +73,10 @@ def markdown(content: dict[str, Any]) -> str:
 
 def section(results: Path) -> str:
     """The sections of all reports in a folder. Raises SystemExit where there is none."""
-    reports = sorted(results.glob("*.json"))
+    reports = [r for r in (json.loads(p.read_text()) for p in sorted(results.glob("*.json"))) if is_report(r)]
     if not reports:
         raise SystemExit(f"bench table: no report in {results}; python -m bench gpu writes one on a machine with a GPU")
-    return "\n\n".join(markdown(json.loads(p.read_text())) for p in reports)
+    return "\n\n".join(map(markdown, reports))
 
 
 def put(readme: Path, text: str) -> None:

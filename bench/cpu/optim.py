@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from bench.timing import least, torch_or_none
+from bench.cpu.timing import least, torch_or_none
 
 SIZES = {"a million": [10**6], "sixty small": np.geomspace(100, 10_000, 60).astype(int).tolist()}
 SETTINGS: dict[str, dict[str, Any]] = {

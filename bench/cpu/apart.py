@@ -14,7 +14,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from bench.timing import Paired, once
+from bench.cpu.timing import Paired, once
 
 REST = 0.15  # seconds before a turn, in which the other's threads go to sleep
 ROUNDS = 9

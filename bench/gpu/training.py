@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.gpu_clock import Ours, Run, measure
-from bench.train import lenet
+from bench.cpu.train import lenet
+from bench.gpu.clock import Ours, Run, measure
 
 
 class GPTShape(NamedTuple):

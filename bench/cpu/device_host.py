@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 import tritensor as tt
-from bench.host import chain
-from bench.timing import line, paired, torch_or_none
+from bench.cpu.host import chain
+from bench.cpu.timing import line, paired, torch_or_none
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.table import registry
 

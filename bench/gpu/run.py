@@ -1,34 +1,26 @@
-"""Every op of the table on the GPU: time, share of the roofline measured in the same run, ratio to torch eager and compiled; training steps.
-
-`python -m bench gpu --quick` fits in eight minutes. The report is written as it grows, so a run that is cut short loses nothing and
-`--resume` goes on with it; no failure stops the run, and the exit code is 1 when there was one.
-"""
+"""One run of `bench gpu`: its parts, the report that grows, and the clock that thins the repeats."""
 
 from __future__ import annotations
 
-import argparse
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.gpu_clock import Ours, Torch
-from bench.gpu_host import calls as host_calls
-from bench.gpu_host import time_host
-from bench.gpu_report import RESULTS, ROOT, Report, clocks, facts, lines, slug, torch_installed
-from bench.gpu_rows import Case, cases, ordered, time_ours, time_peer
-from bench.gpu_training import GPTShape, works
-from bench.gpu_training import time_step as time_training
-from bench.peers import forget_optimizers
-from bench.roofline import best, measure_roof
+from bench.gpu.clock import Ours
+from bench.gpu.host import calls as host_calls
+from bench.gpu.host import time_host
+from bench.gpu.peers import counterpart, forget_optimizers
+from bench.gpu.roofline import best, measure_roof
+from bench.gpu.rows import Case, time_ours, time_peer
+from bench.gpu.training import GPTShape, works
+from bench.gpu.training import time_step as time_training
+from bench.reports.report import Report, clocks
 
 QUICK_SECONDS = 450.0  # all of it, kernels compiled and torch imported
 MOST = 0.4  # seconds for one library on one row
 LEAST = 0.02
 PARTS = ("roofline", "training", "host", "ops", "compile")
+PEERS = ("torch", "compile")  # torch as it is, and under torch.compile
 
 
 class Plan(NamedTuple):
@@ -44,6 +36,8 @@ class Plan(NamedTuple):
     batch: int = 64
     gpt: GPTShape = GPTShape()
     most: float = MOST
+    peers: Sequence[str] = PEERS  # what to time beside ours
+    named: bool = False  # the ops were chosen by name: every row of theirs is worth a compilation
 
 
 class Bench:
@@ -140,7 +134,7 @@ class Bench:
             if row is None:
                 continue
             self.report.put("rows", case.key, row)
-            if self.peer is not None:
+            if self.peer is not None and "torch" in self.plan.peers:
                 seen = self._try(f"torch: {case.key}", self.peer, lambda c=case, s=seconds: time_peer(self.peer, c, self.l2, s))  # type: ignore[misc, arg-type]
                 self.report.put("rows", case.key, seen or {})
                 if seen == {}:
@@ -152,14 +146,9 @@ class Bench:
 
     def compile(self) -> None:
         """torch.compile, as far as the time goes: the largest rows of the ops that are more than a formula first."""
-        if self.peer is None:
+        if self.peer is None or "compile" not in self.plan.peers:
             return
-        rows = self.report.content["rows"]
-        todo = [
-            c
-            for c in self.plan.cases
-            if c.largest and not c.op.mutates and "torch_ms" in rows.get(c.key, {}) and "compile_ms" not in rows[c.key]
-        ]
+        todo = [c for c in self.plan.cases if self._worth_compiling(c)]
         self._compiled_training()
         for i, case in enumerate(todo):
             key = f"torch.compile: {case.key}"
@@ -172,6 +161,13 @@ class Bench:
             if i % 10 == 9:
                 self.peer.t.compiler.reset()
                 self._tidy()
+
+    def _worth_compiling(self, case: Case) -> bool:
+        """Whether torch has the op and a compilation is to come: where torch failed as it is, it is none of torch.compile's."""
+        row, failed = self.report.content["rows"].get(case.key, {}), self.report.content["peer_failed"]
+        if "ms" not in row or "compile_ms" in row or f"torch: {case.key}" in failed:
+            return False
+        return (case.largest or self.plan.named) and not case.op.mutates and counterpart(case.op.name) is not None
 
     def _compiled_training(self) -> None:
         """The training steps under torch.compile: they take tens of seconds to compile, so only where there is time."""
@@ -194,102 +190,3 @@ class Bench:
         forget_optimizers()
         for lib in self._libs():
             lib.free()
-
-
-def plan(given: argparse.Namespace) -> Plan:
-    """What the flags ask for."""
-    names = [n for n in given.ops.split(",") if n] if given.ops else None
-    found, untimed = [], {}
-    for op in ordered(names):
-        of_op = list(cases(op, given.quick))
-        found += of_op
-        if not of_op:
-            untimed[op.name] = "a view: it moves no data and costs the host alone" if op.view else "its record has no sizes"
-    if given.host:
-        parts: tuple[str, ...] = ("host",)
-    else:
-        parts = ("roofline", "ops", "compile") if names else PARTS
-    return Plan(found, untimed, given.quick, given.seconds or (QUICK_SECONDS if given.quick else None), parts)
-
-
-def options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="the largest size of elementwise ops in float32 alone; eight minutes in all")
-    parser.add_argument("--ops", default="", help="names with commas between them: these alone, without training steps")
-    parser.add_argument("--host", action="store_true", help="the host cost of eager ops alone")
-    parser.add_argument("--seconds", type=float, help="time limit; what it leaves out is listed")
-    parser.add_argument("--out", type=Path, help="the report (default: bench/results/<gpu>.json)")
-    parser.add_argument("--resume", action="store_true", help="keep what the report holds and time the rest")
-    parser.add_argument("--no-torch", action="store_true", help="without the peer")
-    parser.add_argument("--no-warm", action="store_true", help="do not compile ahead")
-    parser.add_argument("--table", type=Path, metavar="FILE", help="print the tables of a report and time nothing")
-    return parser.parse_args(argv)
-
-
-def compile_ahead(given: argparse.Namespace, arch: int) -> None:
-    """Compile what will be launched, in one process per core; a failure there shows again, by name, when its row is timed."""
-    command = [sys.executable, "-m", "bench.gpu_warm", "--arch", str(arch), *(["--quick"] if given.quick else []), "--ops", given.ops]
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False)
-    if done.returncode:
-        print("compiling ahead failed in part; those kernels are compiled when they are launched", flush=True)
-
-
-def peer_library() -> Ours | None:
-    """torch on the GPU: full float32 everywhere, the fastest of cuDNN's algorithms; None where torch is not installed or sees no GPU."""
-    if not torch_installed():
-        print("torch is not installed: no ratios")
-        return None
-    import torch
-
-    if not torch.cuda.is_available():
-        print(f"torch {torch.__version__} sees no GPU: no ratios")
-        return None
-    import torch._functorch.config as functorch
-
-    functorch.donated_buffer = False  # a compiled backward is called again and again with retain_graph=True
-    torch.backends.cudnn.allow_tf32 = False  # float32 is float32, as in torch's own default for matrix products and in ours
-    torch.backends.cudnn.benchmark = True
-    return Torch(torch)
-
-
-def why_not() -> str:
-    """Why nothing can be timed on this machine; "" where there is a GPU."""
-    from tritensor import cuda
-    from tritensor.cuda.runtime.serving import emulated
-
-    return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else cuda.why()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Time, print, write; the exit code is 1 when anything failed and 2 where there is no GPU."""
-    given = options(argv)
-    if given.table:
-        import json
-
-        print("\n".join(lines(json.loads(given.table.read_text()))))
-        return 0
-    from tritensor import cuda
-
-    start = time.monotonic()
-    why = why_not()
-    if why:
-        print(f"bench gpu needs a GPU: {why}")
-        return 2
-    properties = cuda.get_device_properties(0)
-    major, minor = properties.capability
-    if not (given.no_warm or given.host):  # the host's few ops are compiled while they are warmed up
-        compile_ahead(given, 10 * major + minor)
-    wanted = plan(given)
-    if wanted.seconds is not None:
-        wanted = wanted._replace(seconds=wanted.seconds - (time.monotonic() - start))
-    head = facts(properties, given.quick)
-    path = given.out or RESULTS / f"{slug(properties.name)}.json"
-    report = Report.resumed(path, head) if given.resume else Report(path, head)
-    code = Bench(wanted, report, Ours(), None if given.no_torch else peer_library(), properties.l2_cache_size).run()
-    print("\n".join(lines(report.content)))
-    print(f"written to {path}")
-    return code
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.gpu_clock import Ours, measure
-from bench.gpu_sizes import Tiled
+from bench.gpu.clock import Ours, measure
+from bench.gpu.sizes import Tiled
 
 COPY_BYTES = 512 << 20  # of one of the two arrays: ten times any second-level cache
 MATRIX = {"bfloat16": 8192, "tf32": 4096, "float32": 4096}  # side of the square product that is timed

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.million_calls import CALLS
-from bench.timing import Paired, least, torch_or_none
+from bench.cpu.million_calls import CALLS
+from bench.cpu.timing import Paired, least, torch_or_none
 
 SIDE = 1000
 WORSE = 2.0  # ratios above it are listed by name

@@ -41,6 +41,15 @@ def least(ours: Callable[[], object], peer: Callable[[], object] | None, seconds
     return Paired(a, b, a / b) if peer is not None else Paired(a, None, None)
 
 
+def quartiles(f: Callable[[], object], seconds: float = 0.4, rounds: int = 9) -> tuple[float, float]:
+    """(median seconds per call, distance of the quartiles over it) of short rounds that fit in about `seconds`."""
+    f()
+    calls = max(1, int(seconds / rounds / max(once(f, 1), 1e-7)))
+    found = [once(f, calls) for _ in range(rounds)]
+    low, middle, high = statistics.quantiles(found, n=4)
+    return middle, (high - low) / middle
+
+
 def cpu_once(f: Callable[[], object], calls: int) -> float:
     """CPU seconds of this thread per call over `calls` calls."""
     start = time.thread_time()

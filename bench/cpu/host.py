@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from bench.timing import line, paired, torch_or_none
+from bench.cpu.timing import line, paired, torch_or_none
 
 
 def chain(x, y):
@@ -82,8 +82,8 @@ def lines(cases: dict[str, Callable[..., Any]], seconds: float) -> list[float]:
 
 
 def _on_device() -> str:
-    """The table of bench/device_host.py: on the GPU where there is one, else on the stub driver."""
-    command = [sys.executable, "-m", "bench.device_host"]
+    """The table of bench/cpu/device_host.py: on the GPU where there is one, else on the stub driver."""
+    command = [sys.executable, "-m", "bench.cpu.device_host"]
     if not tt.cuda.is_available():
         from tests.stub.build import environment
 

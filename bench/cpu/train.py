@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.apart import paired
-from bench.timing import line
+from bench.cpu.apart import paired
+from bench.cpu.timing import line
 
 
 def lenet(t: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.gpu_clock import Ours, measure
+from bench.gpu.clock import Ours, measure
 
 
 def _operands(lib: Ours) -> tuple[Any, Any]:

@@ -16,8 +16,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results"
+SCHEMA = 2  # of the report: 2 has the configs of kernels, networks' names and the spread of eager calls
+CACHE = "calls take turns with sets of inputs, as many (at most 16) as are four times the second-level cache; cold: what one turn of all sets touches is twice the cache"
 PACKAGES = ("tritensor", "triton", "numpy", "ml_dtypes", "cuda-bindings", "cuda-python", "torch")
 _SMI = ("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "temperature.gpu", "power.draw", "power.limit",
         "clocks_throttle_reasons.active", "driver_version", "pstate")  # fmt: skip
@@ -78,17 +80,35 @@ def versions() -> dict[str, str]:
     return found
 
 
-def facts(properties: Any, quick: bool) -> dict[str, Any]:
-    """The head of a report: where, when, with what."""
+def processor() -> str:
+    """The name of this machine's CPU."""
+    try:
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        found = None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def facts(properties: Any, quick: bool, ops: list[str] | str = "all") -> dict[str, Any]:
+    """The head of a GPU's report: where, when, with what, on which ops."""
     return {
-        "schema": 1,
         "gpu": properties.name,
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "mode": "quick" if quick else "full",
-        "commit": commit(),
-        "versions": versions(),
+        **circumstances("quick" if quick else "full", ops, CACHE),
         "properties": {k: v for k, v in properties._asdict().items() if isinstance(v, str | int | float | tuple)},
         "clocks": {"before": clocks()},
+    }
+
+
+def circumstances(mode: str, ops: list[str] | str, cache: str) -> dict[str, Any]:
+    """What every report says of its making, whichever device it is of."""
+    return {
+        "schema": SCHEMA,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "mode": mode,
+        "ops": ops,
+        "cache": cache,
+        "commit": commit(),
+        "versions": versions(),
         "command": " ".join(sys.argv),
     }
 
@@ -116,11 +136,11 @@ class Report:
         made = cls(path, head)
         if path.exists():
             before = json.loads(path.read_text())
-            same = all(before.get(k) == head[k] for k in ("schema", "gpu", "mode", "commit"))
+            same = all(before.get(k) == head[k] for k in ("schema", "gpu", "mode", "ops", "commit"))
             if same:
                 made.content.update({k: before[k] for k in ("roofline", "training", "host", "rows")})
             else:
-                print(f"{path} is of another GPU, mode or commit: it is not gone on with")
+                print(f"{path} is of another GPU, mode, choice of ops or commit: it is not gone on with")
         return made
 
     def put(self, part: str, key: str, values: dict[str, Any]) -> None:
@@ -151,7 +171,26 @@ class Report:
         self._saved = time.monotonic()
 
 
-def compare(row: dict[str, Any]) -> dict[str, Any]:
+def read_report(path: Path, who: str) -> dict[str, Any]:
+    """The report in a file. Ends the process with exit code 2 and a line where it cannot be read or is none; `who` opens the line."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"no JSON: {error}"
+        print(f"{who}: {path}: {why}", file=sys.stderr)
+        raise SystemExit(2) from error
+    if not is_report(content):
+        print(f"{who}: {path} is no report of `python -m bench gpu` or `python -m bench ops --out`: it has no rows", file=sys.stderr)
+        raise SystemExit(2)
+    return content
+
+
+def is_report(content: Any) -> bool:
+    """Whether a JSON file's content is a report (the static table, which lies in the same folder, is none)."""
+    return isinstance(content, dict) and isinstance(content.get("rows"), dict) and "schema" in content
+
+
+def with_ratios(row: dict[str, Any]) -> dict[str, Any]:
     """A row with its ratios: ours over torch's time, below 1 is faster; `lost_ms`: more than the better of torch's two."""
     out = dict(row)
     best = [row[k] for k in ("torch_ms", "compile_ms") if row.get(k)]
@@ -174,15 +213,17 @@ def _cell(value: Any, form: str, missing: str = "-") -> str:
 
 def lines(content: dict[str, Any]) -> list[str]:
     """The table, the time lost against torch first; what failed and what was left out at the end."""
-    rows = sorted((compare(r) for r in content["rows"].values() if "ms" in r), key=lambda r: -r.get("lost_ms", -1e9))
-    out = [_summary(content), ""]
+    rows = sorted((with_ratios(r) for r in content["rows"].values() if "ms" in r), key=lambda r: -r.get("lost_ms", -1e9))
+    out = [summary(content), ""]
     out.append(
         f"{'op':<20}{'':<4}{'type':<9}{'input':<46}{'ms':>9}{'GB/s':>8}{'TFLOP/s':>9}{'roof':>6}{'torch':>7}{'compile':>8}{'host us':>9}{'lost ms':>9}"
     )
     for r in rows:
         out.append(
-            f"{r['op']:<20}{r['corner'][:3]:<4}{r['dtype']:<9}{r['shape']:<46.45}{r['ms']:>9.4f}{r['gbs']:>8.0f}{r['tflops']:>9.1f}{r['roof']:>6.2f}"
-            f"{_cell(r.get('ratio_torch'), '.2f'):>7}{_cell(r.get('ratio_compile'), '.2f'):>8}{r['host_us']:>9.1f}{_cell(r.get('lost_ms'), '.4f'):>9}"
+            f"{r['op']:<20}{r['corner'][:3]:<4}{r['dtype']:<9}{r['shape']:<46.45}{r['ms']:>9.4f}{r['gbs']:>8.0f}{r['tflops']:>9.1f}{_cell(r.get('roof'), '.2f'):>6}"
+            f"{_cell(r.get('ratio_torch'), '.2f'):>7}{_cell(r.get('ratio_compile'), '.2f'):>8}{_cell(r.get('host_us'), '.1f'):>9}{_cell(r.get('lost_ms'), '.4f'):>9}"
+            + ("" if r.get("cold", True) else "  in cache")
+            + (f"  {r['model']}" if r.get("model") else "")
         )
     for name, row in content["training"].items():
         shown = ", ".join(f"{k} {v}" for k, v in row.items())
@@ -194,8 +235,16 @@ def lines(content: dict[str, Any]) -> list[str]:
     return out
 
 
-def _summary(content: dict[str, Any]) -> str:
+def device_of(content: dict[str, Any]) -> str:
+    """The GPU of a report, or the CPU of one that `bench ops --out` wrote."""
+    return str(content.get("gpu") or content.get("cpu") or "an unknown device")
+
+
+def summary(content: dict[str, Any]) -> str:
+    """Where and when a report was made, and the roofline that its rows are held against."""
     roof = content["roofline"]
+    if not roof:
+        return f"{device_of(content)}, {content['date']}, no roofline"
     rates = ", ".join(f"{k} {max(v.values(), default=0):.0f} TFLOP/s" for k, v in roof.get("tflops", {}).items())
     copy = max(roof.get("copy_gbs", {}).values(), default=0)
     throttled = content["clocks"].get("after", {}).get("throttled") or content["clocks"]["before"].get("throttled")

@@ -18,14 +18,15 @@ HOST_CALLS = 100  # calls in a row that are queued without a wait: fewer than a 
 
 class Timing(NamedTuple):
     """One call's times. `ms`: on the device alone, from a replayed graph, or from events where `note` says why not. `spread`: distance
-    of the quartiles over the median. `eager_ms`: called one after another, the host's cost included where it is what limits.
-    `host_us`: what the call costs the host."""
+    of the quartiles over the median. `eager_ms`, `eager_spread`: called one after another, the host's cost included where it is what
+    limits. `host_us`: what the call costs the host."""
 
     ms: float
     spread: float
     eager_ms: float
     host_us: float
     note: str = ""
+    eager_spread: float = 0.0
 
 
 class Ours:
@@ -98,20 +99,14 @@ class Torch(Ours):
             graph.capture_end()
 
 
-class TorchOnHost(Ours):
-    """torch on the CPU, where tests let it stand in for torch on a GPU."""
-
-    name = "torch"
-
-    def __init__(self, torch: Any) -> None:
-        self.t = torch
-        self.device = torch.device("cpu")
+class HostClock(Ours):
+    """A library that computes on the host and at once: its marks are the clock on the wall, its graphs the call itself."""
 
     def working(self) -> Any:
         return contextlib.nullcontext()
 
     def synchronize(self) -> None:
-        pass  # torch's CPU computes at once
+        pass  # the CPU computes at once
 
     def mark(self) -> Any:
         return time.perf_counter()
@@ -126,6 +121,16 @@ class TorchOnHost(Ours):
         gc.collect()
 
 
+class TorchOnHost(HostClock):
+    """torch on the CPU, where tests let it stand in for torch on a GPU."""
+
+    name = "torch"
+
+    def __init__(self, torch: Any) -> None:
+        self.t = torch
+        self.device = torch.device("cpu")
+
+
 def measure(lib: Ours, runs: Sequence[Run], seconds: float, graph: bool = True) -> Timing:
     """Time one call, given as several with data of their own (so many that they do not fit the cache), in about `seconds`."""
     lib.synchronize()  # what the calls read may have been made on another stream
@@ -136,13 +141,13 @@ def measure(lib: Ours, runs: Sequence[Run], seconds: float, graph: bool = True) 
         eager = _eager(lib, runs, seconds / 3)
         host = _host(lib, runs, eager[0], seconds / 6)
         if not graph or eager[0] > LONG_MS:
-            return Timing(eager[0], eager[1], eager[0], host)
+            return Timing(eager[0], eager[1], eager[0], host, eager_spread=eager[1])
         try:
             ms, spread = _graph(lib, runs, eager[0], seconds / 2)
         except Exception as error:  # an op that cannot be captured is still timed, and the row says so
             lib.synchronize()
-            return Timing(eager[0], eager[1], eager[0], host, f"no graph: {type(error).__name__}: {str(error)[:200]}")
-        return Timing(ms, spread, eager[0], host)
+            return Timing(eager[0], eager[1], eager[0], host, f"no graph: {type(error).__name__}: {str(error)[:200]}", eager[1])
+        return Timing(ms, spread, eager[0], host, eager_spread=eager[1])
 
 
 def _eager(lib: Ours, runs: Sequence[Run], seconds: float) -> tuple[float, float]:

@@ -9,19 +9,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.gpu_clock import Ours, Run, Timing, measure
-from bench.gpu_sizes import SIDE, Shape, shapes
-from bench.peers import counterpart
-from bench.roofline import Roof
+from bench.gpu.clock import Ours, Run, Timing, measure
+from bench.gpu.configs import configs_of
+from bench.gpu.peers import counterpart
+from bench.gpu.roofline import Roof
+from bench.gpu.sizes import SIDE, Shape, label, shapes
 from tritensor import dtypes
-from tritensor.table import Op, Sample, registry
+from tritensor.table import Op, Sample
 
 TYPES = ("float32", "bfloat16")
 MOST_SETS = 16  # sets of inputs that are rotated so that none is found in the cache
 
 
 class Case(NamedTuple):
-    """What a row times: an op, forward or backward, in a type, on a sample, which is drawn when it is asked for."""
+    """What a row times: an op, forward or backward, in a type, on a sample, which is drawn when it is asked for; the network that makes
+    the call, and which of the op's sizes it is."""
 
     op: Op
     corner: str
@@ -29,6 +31,8 @@ class Case(NamedTuple):
     label: str
     largest: bool
     draw: Callable[[], Sample]
+    model: str = ""
+    size: int = 0
 
     @property
     def key(self) -> str:
@@ -45,8 +49,8 @@ def cases(op: Op, quick: bool, side: int = SIDE) -> Iterator[Case]:
     for dtype in types_of(op)[: 1 if quick and op.broadcasts else None]:
         for i, shape in enumerate(shapes(op, dtype, side, dry=True)):
             if not quick or shape.largest:
-                draw = functools.partial(_drawn, op, dtype, side, i)
-                yield from corners(op, dtype, shape.sample, shape.largest, draw)
+                draw = functools.partial(drawn, op, dtype, side, i)
+                yield from (c._replace(size=i) for c in corners(op, dtype, shape.sample, shape.largest, draw, shape.model))
 
 
 @functools.lru_cache(maxsize=1)
@@ -54,25 +58,20 @@ def _all_drawn(op: Op, dtype: str, side: int) -> list[Shape]:
     return shapes(op, dtype, side)
 
 
-def _drawn(op: Op, dtype: str, side: int, i: int) -> Sample:
+def drawn(op: Op, dtype: str, side: int, i: int) -> Sample:
     """The i-th sample of an op, with its values; those of one op are kept until another's are asked for."""
     return _all_drawn(op, dtype, side)[i].sample
 
 
-def corners(op: Op, dtype: str, sample: Sample, largest: bool = True, draw: Callable[[], Sample] | None = None) -> Iterator[Case]:
+def corners(
+    op: Op, dtype: str, sample: Sample, largest: bool = True, draw: Callable[[], Sample] | None = None, model: str = ""
+) -> Iterator[Case]:
     """The forward, and the backward where there is one, on a sample; `draw` gives its values, `sample` those itself without it."""
     draw = draw or (lambda: sample)
-    yield Case(op, "forward", dtype, label(sample), largest, draw)
+    yield Case(op, "forward", dtype, label(sample), largest, draw, model)
     floats = any(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in sample.inputs) and dtype in ("float32", "bfloat16")
     if op.rule is not None and floats and not op.mutates:
-        yield Case(op, "backward", dtype, label(sample), largest, draw)
-
-
-def label(sample: Sample) -> str:
-    """Inputs and attributes in a few words."""
-    shown = [f"{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x) for x in sample.inputs if x is not None]
-    attrs = [f"{k}={v.name if isinstance(v, np.dtype) else v}" for k, v in sample.attrs.items() if v is not None]
-    return ", ".join(shown + attrs)
+        yield Case(op, "backward", dtype, label(sample), largest, draw, model)
 
 
 def host_inputs(case: Case) -> list[Any]:
@@ -169,7 +168,15 @@ def _floating(x: Any) -> bool:
 
 
 def _size(xs: Any) -> int:
-    return sum(x.numel() * x.element_size() for x in xs if hasattr(x, "element_size"))
+    """Bytes of the tensors among xs; of one that is expanded, those that are there."""
+    tensors = [x for x in xs if hasattr(x, "element_size")]
+    return sum(x.element_size() * math.prod(n for n, step in zip(x.shape, x.stride(), strict=True) if step) for x in tensors)
+
+
+def _without_views(found: Any, given: list[Any]) -> list[Any]:
+    """The tensors that do not lie in the memory of given ones."""
+    held = {x.untyped_storage().data_ptr() for x in given}
+    return [x for x in found if hasattr(x, "untyped_storage") and x.untyped_storage().data_ptr() not in held]
 
 
 def _forward_work(case: Case, inputs: list[Any], out: Any) -> tuple[int, int]:
@@ -182,13 +189,15 @@ def _forward_work(case: Case, inputs: list[Any], out: Any) -> tuple[int, int]:
 
 
 def _backward_work(case: Case, inputs: list[Any], outs: list[Any], g: list[Any], found: Any) -> tuple[int, int]:
-    """(bytes, flops) of a backward: gradients in and out and what the node keeps; a product's flops once per gradient."""
+    """(bytes, flops) of a backward: gradients in and out and what the node keeps; a product's flops once per gradient. Where every gradient is a view
+    of the one that came in (a sum's, a concatenation's) nothing moves."""
     needs = tuple(_floating(x) for x in inputs)
     kept_in, kept_out, _ = case.op.keep(needs)
     last = len(kept_in) - 1
     kept = [x for i, x in enumerate(inputs) if last >= 0 and kept_in[min(i, last)]]
     kept += [y for y, k in zip(outs, kept_out, strict=False) if k]
-    moved = _size(g) + _size(found) + _size(kept)
+    own = _without_views(found, g)
+    moved = _size(g) + _size(own) + _size(kept) if own else 0
     flops = _forward_work(case, inputs, tuple(outs))[1]
     return moved, flops * sum(x is not None for x in found[:2])
 
@@ -198,12 +207,14 @@ def time_ours(lib: Ours, case: Case, roof: Roof, l2: int, seconds: float) -> dic
     function = caller(lib, case)
     assert function is not None
     ready = prepare(lib, case, l2, function)
+    config = configs_of(ready.runs[0])  # before the clock starts: it drops what was learnt
     found = measure(lib, ready.runs, seconds)
     least = roof.least_ms(ready.bytes, ready.flops, case.dtype)
     return {
-        "op": case.op.name, "corner": case.corner, "dtype": case.dtype, "shape": case.label, "largest": case.largest,
-        "bytes": ready.bytes, "flops": ready.flops, "sets": len(ready.runs), **rounded("", found),
+        "op": case.op.name, "corner": case.corner, "dtype": case.dtype, "shape": case.label, "largest": case.largest, "model": case.model,
+        "bytes": ready.bytes, "flops": ready.flops, "sets": len(ready.runs), "cold": len(ready.runs) * ready.bytes >= 2 * l2, **rounded("", found),
         "gbs": round(ready.bytes / found.ms / 1e6, 1), "tflops": round(ready.flops / found.ms / 1e9, 3), "roof": round(least / found.ms, 3),
+        "config": config,
     }  # fmt: skip
 
 
@@ -219,14 +230,11 @@ def rounded(prefix: str, found: Timing) -> dict[str, Any]:
     """A timing as fields of a row."""
     out = {
         f"{prefix}ms": round(found.ms, 5), f"{prefix}spread": round(found.spread, 3), f"{prefix}eager_ms": round(found.eager_ms, 5),
-        f"{prefix}host_us": round(found.host_us, 2),
+        f"{prefix}eager_spread": round(found.eager_spread, 3), f"{prefix}host_us": round(found.host_us, 2),
     }  # fmt: skip
     return {**out, f"{prefix}note": found.note} if found.note else out
 
 
-def ordered(names: list[str] | None) -> list[Op]:
+def ordered(ops: list[Op]) -> list[Op]:
     """The ops to time; those that are more than a formula first, for they differ most from torch's."""
-    unknown = [n for n in names or () if n not in registry]
-    if unknown:
-        raise SystemExit(f"bench gpu: no op is called {', '.join(unknown)}; python -m bench ops lists them")
-    return sorted((registry[n] for n in names or registry), key=lambda op: (op.broadcasts, op.sizes is None))
+    return sorted(ops, key=lambda op: (op.broadcasts, op.sizes is None))

@@ -1,4 +1,4 @@
-"""What `bench gpu` calls each op with: the record's timed sizes, tensors of 64 MiB, and sizes for ops whose record names none."""
+"""What `bench gpu` calls each op with: the record's timed sizes, tensors of 64 MiB, calls of real networks, sizes for ops whose record names none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.gpu.model_sizes import model_calls
 from tritensor.table import Op, Sample
 
 LARGE = 64 << 20  # bytes of one tensor from which on the roofline is what counts
@@ -52,15 +53,38 @@ class Tiled:
 
 
 class Shape(NamedTuple):
-    """One call to be timed: the sample, and whether it is the op's largest, the one that --quick keeps."""
+    """One call to be timed: the sample, whether it is one that --quick keeps, and the network that makes it ("": none that is known)."""
 
     sample: Sample
     largest: bool
+    model: str = ""
+
+
+def label(sample: Sample) -> str:
+    """Inputs and attributes in a few words."""
+    shown = [f"{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x) for x in sample.inputs if x is not None]
+    attrs = [f"{k}={v.name if isinstance(v, np.dtype) else v}" for k, v in sample.attrs.items() if v is not None]
+    return ", ".join(shown + attrs)
 
 
 def shapes(op: Op, dtype: str, side: int = SIDE, dry: bool = False) -> list[Shape]:
-    """What an op is timed on in a type; [] for an op whose record has no sizes and which stands not in EXTRA (views)."""
+    """What an op is timed on in a type; [] for an op whose record has no sizes and which stands not in EXTRA (views).
+
+    Networks' calls have the sizes they have, so a smaller `side` leaves them out.
+    """
     rng: Any = Tiled(dry=dry)
+    found = _own_shapes(op, dtype, side, rng)
+    for where, sample in model_calls(op.name, rng) if side >= SIDE else ():
+        known = next((i for i, s in enumerate(found) if label(s.sample) == label(sample)), None)
+        if known is None:
+            found.append(Shape(sample, False, where))
+        else:
+            found[known] = found[known]._replace(model=where)
+    return found
+
+
+def _own_shapes(op: Op, dtype: str, side: int, rng: Any) -> list[Shape]:
+    """What the record and EXTRA say."""
     found = list(op.sizes(rng)) if op.sizes is not None else []
     if op.broadcasts and found:
         flat = next(s for s in found if all(getattr(x, "ndim", 1) == 1 for x in s.inputs))
