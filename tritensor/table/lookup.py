@@ -191,13 +191,13 @@ def read_plugins() -> None:
         finally:
             package = ""
     if failed:
-        entry, first = failed[0]
+        entry, raised = failed[0]
         owner = _package_of(entry)
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise PluginError(
-            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(first).__name__}: {first}{more}; "
+            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(raised).__name__}: {raised}{more}; "
             f"mend it, or pip uninstall {owner}"
-        ) from first
+        ) from raised
     Ops.plugins_read = True
 
 
