@@ -52,8 +52,10 @@ def test_what_it_promises_is_there() -> None:
         assert callable(getattr(tt.table, name))
     assert tt.parts.maths.div is not None
     assert {"elementwise", "launch", "parts", "reduction"} <= set(dir(tt))
-    with pytest.raises(AttributeError, match=r"docs/kernel_parts\.md lists what it has"):
-        tt.parts.no_such_part  # noqa: B018
+    with pytest.raises(
+        AttributeError, match=r"'tritensor.kernels.parts.rows' has no attribute 'no_such_part'; docs/kernel_parts\.md lists what it has"
+    ):
+        tt.parts.rows.no_such_part  # noqa: B018
 
 
 def test_promised_names_load_nothing_until_they_are_asked_for() -> None:
@@ -65,6 +67,8 @@ tt.op, tt.Spec, tt.Sample, tt.Work, dir(tt)
 assert not loaded(), loaded()
 tt.elementwise
 assert "tritensor.kernels.parts.elementwise" in loaded()
+assert tt.parts.random_words.philox.__name__ == "tritensor.kernels.parts.random_words.philox"
+assert tt.parts.cpu.blocks.blocked.__name__ == "blocked"
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

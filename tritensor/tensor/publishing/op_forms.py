@@ -44,13 +44,13 @@ def of_packages(name: str) -> Any:
     A package that raises when it is imported is named in a warning, once: the name that was asked for may have nothing to do with it.
     """
     global _asked
-    if not _asked:
+    if not _asked and _door:  # not while tritensor itself is being imported
         _asked = True
         try:
             read_plugins()
         except PluginError as error:
             warnings.warn(str(error), stacklevel=4)
-    return _door[name] if ("tritensor", name) in _owners else None
+    return _door.get(name) if ("tritensor", name) in _owners else None
 
 
 _asked = False
