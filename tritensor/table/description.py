@@ -106,7 +106,7 @@ def _listed(op: Op) -> str:
 def _gradient(op: Op) -> str:
     if op.rule is None:
         return "Has no gradient."
-    named = sorted({n for names in op.rule.names for n in names})
+    named = sorted({n for names in op.rule.names for n in names} - {"needs"})
     return "Differentiable, to any order" + (f"; its gradient uses {', '.join(named)}" if named else "") + "."
 
 
