@@ -116,6 +116,8 @@ from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedS
 from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.publishing.layout import layout as layout
 from tritensor.tensor.publishing.layout import strided as strided
+from tritensor.tensor.publishing.op_forms import names as _of_ops
+from tritensor.tensor.publishing.op_forms import opened as _opened
 from tritensor.tensor.publishing.publish import checked as _checked
 from tritensor.tensor.publishing.publish import namespaces as _namespaces
 from tritensor.tensor.publishing.publish import public as _public
@@ -139,12 +141,18 @@ def __getattr__(name: str) -> _typing.Any:
         from tritensor.training import Trainer
 
         return Trainer
+    if name in _FOR_AUTHORS:
+        import importlib
+
+        module, _, attribute = _FOR_AUTHORS[name].partition(":")
+        found = importlib.import_module(f"tritensor.{module}")
+        return getattr(found, attribute) if attribute else found
     return _look_up("", name)
 
 
 def __dir__() -> list[str]:
     """The public names."""
-    return sorted({*__all__, *_LAZY, *_namespaces})
+    return sorted({*__all__, *_LAZY, *_namespaces, *_of_ops()})
 
 
 def get_default_dtype() -> dtype:
@@ -188,8 +196,16 @@ globals().update(
 )
 globals().update(_public)
 
+# What kernels are written with, beside op, Spec, Sample and Work: importing these loads Triton (docs/kernels.md).
+_FOR_AUTHORS = {
+    "elementwise": "kernels.parts.elementwise:elementwise",
+    "launch": "cuda.launch:launch",
+    "parts": "kernels.parts",
+    "reduction": "kernels.parts.reduction:reduction",
+}
 # Imported when they are asked for.
 _LAZY = (
+    *_FOR_AUTHORS,
     "GradScaler",
     "Trainer",
     "accelerator",
@@ -237,3 +253,4 @@ _ROOMS = {
     "triton_kernels",
 }
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)
+_opened(globals(), _LAZY)

@@ -144,6 +144,10 @@ signal: Any
 types: Any
 version: Any
 viz: Any
+from tritensor.kernels.parts.elementwise import elementwise as elementwise
+from tritensor.cuda.launch import launch as launch
+from tritensor.kernels import parts as parts
+from tritensor.kernels.parts.reduction import reduction as reduction
 from tritensor.func import vmap as vmap
 from tritensor.training import Trainer as Trainer
 bfloat: dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -378,6 +378,8 @@ def elementwise(
     doc: str = "",
     native: Sequence[str] | None = None,
     loop: Callable[..., bool] | None = None,
+    public: bool | str | Sequence[str] = (),
+    replace: bool = False,
 ) -> Op:
     """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
 
@@ -386,7 +388,8 @@ def elementwise(
             floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves three times: as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
-        reference: numpy; a bare ufunc where there is one.
+        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=` (see cpu/blocks.py), one
+            that writes into memory that is given.
         result: "same" (the inputs' type), "real" (that of its real part) or a type's name.
         kinds: kinds of types that it takes after promotion.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
@@ -397,6 +400,7 @@ def elementwise(
         scalars: whether a Python number may stand for an input in samples.
         native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
             floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.
+        public, replace: as in `op`; public=True makes it a function, a method, an in-place method, and both take `out=`.
     """
     names = _names(formula)
     inputs = names[: len(names) - len(attributes)]
@@ -414,6 +418,8 @@ def elementwise(
     elif isinstance(reference, np.ufunc) and promote == "float" and gradients is not None and not one_rounding:
         reference = blocks.unary(reference, inputs)
         reference.__module__ = spellings.body(formula).__module__
+    elif not blocks.takes_out(reference):
+        reference = blocks.expression(reference, partial(_result_type, result))
     is_ufunc = isinstance(reference, np.ufunc)
     if native is None:
         native = machine_code.NARROW if is_ufunc or isinstance(getattr(reference, "bare", None), np.ufunc) else FLOATS
@@ -428,7 +434,7 @@ def elementwise(
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
         broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes,
         samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
-        work=work, tolerance=tolerance, doc=doc,
+        work=work, tolerance=tolerance, doc=doc, public=public, replace=replace,
     )  # fmt: skip
 
 

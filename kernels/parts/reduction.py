@@ -391,7 +391,7 @@ def reduction(
     """Register a reduction `(x, *, dim, ..., keepdim)`. It is five functions: map, combine, finish, identity, rule.
 
     Args:
-        name, reference, backward, reference_backward, samples, outputs, more: as `op(...)` takes them.
+        name, reference, backward, reference_backward, samples, outputs, more: as `op(...)` takes them, `public` and `replace` among them.
         map, combine, finish, identity: see `ReductionFunctions`.
         rule: the gradient; None for a reduction without one.
         state: numpy dtypes of the state for an input dtype; result: those of the outputs.

@@ -149,7 +149,7 @@ def _plain(ufunc: np.ufunc) -> Callable[..., np.ndarray | None]:
 
 def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Largest value over dims; the gradient is shared evenly among equals."""
-    dims = dim if type(dim) is tuple else normal_dims("amax", dim, x.ndim)
+    dims = normal_dims("amax", dim, x.ndim)
     if x.dtype.char in "fd":
         return _extreme(np.maximum, x, dims, keepdim)
     return np.asarray(_extreme(np.maximum, _widened(x), dims, keepdim), x.dtype)
@@ -157,7 +157,7 @@ def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 
 def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Smallest value over dims; the gradient is shared evenly among equals."""
-    dims = dim if type(dim) is tuple else normal_dims("amin", dim, x.ndim)
+    dims = normal_dims("amin", dim, x.ndim)
     if x.dtype.char in "fd":
         return _extreme(np.minimum, x, dims, keepdim)
     return np.asarray(_extreme(np.minimum, _widened(x), dims, keepdim), x.dtype)

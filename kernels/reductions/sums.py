@@ -23,7 +23,7 @@ from tritensor.table import Sample, Work, normal_dims, ops
 
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Sum over dims; integers and bools in int64, 16-bit floats in float32."""
-    dims = dim if type(dim) is tuple else normal_dims("sum", dim, x.ndim)
+    dims = normal_dims("sum", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small
     kept = dtypes.accumulator(x.dtype)
@@ -36,7 +36,7 @@ _sum.plain = few  # type: ignore[attr-defined]
 
 def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Sum of squares over dims; 16-bit floats in float32."""
-    dims = dim if type(dim) is tuple else normal_dims("sum_of_squares", dim, x.ndim)
+    dims = normal_dims("sum_of_squares", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
     inner = count(x.shape, dims)
@@ -53,7 +53,7 @@ def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.nda
 
 def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Mean over dims; NaN over none."""
-    dims = dim if type(dim) is tuple else normal_dims("mean", dim, x.ndim)
+    dims = normal_dims("mean", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small / (x.size if len(dims) == x.ndim else x.shape[dims[0]])
     n = count(x.shape, dims)

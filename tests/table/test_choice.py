@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.errors import PluginError
-from tritensor.table import Ops, registry
+from tritensor.table import Ops, registry, restore
 from tritensor.table.choice import UnknownOpError, chosen
 
 OP = """
@@ -78,3 +78,33 @@ def test_a_package_that_raises_is_named_with_the_mend(monkeypatch: pytest.Monkey
         chosen(["conv*"])
     with pytest.raises(PluginError):
         tt.ops.no_such_op  # noqa: B018
+
+
+REPLACING = """
+import numpy as np
+import triton
+import tritensor as tt
+
+
+@triton.jit
+def _doubled(x):
+    return x + x
+
+
+tt.elementwise("chosen_rint", _doubled, None, np.rint, kinds=("float",))
+tt.elementwise("hardsigmoid", _doubled, None, lambda x: x + x, kinds=("float",), replace=True)
+tt.ops.hardswish
+"""
+
+
+def test_a_file_that_replaces_an_op_is_said_to_register_it(tmp_path: Path) -> None:
+    """And one whose reference is numpy's own, but none of those that it makes load."""
+    path = tmp_path / "replacing_ops.py"
+    path.write_text(REPLACING)
+    try:
+        assert sorted(names(str(path))) == ["chosen_rint", "hardsigmoid"]
+        assert registry["hardsigmoid"].owner.file == str(path)
+    finally:
+        registry.pop("chosen_rint", None)
+        restore("hardsigmoid")
+    assert registry["hardsigmoid"].owner.module == "tritensor.kernels.elementwise.bent_activations"

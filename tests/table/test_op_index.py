@@ -64,7 +64,7 @@ try:
 except tt.RegistrationError as error:
     print(error)
 """
-    assert "the name is taken by tritensor.kernels.elementwise.transcendental" in said(code)
+    assert "the name is taken by tritensor itself (tritensor.kernels.elementwise.transcendental); write replace=True" in said(code)
 
 
 def test_a_stale_index_is_told_from_a_fresh_one(tmp_path: Path) -> None:

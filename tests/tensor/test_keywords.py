@@ -67,8 +67,8 @@ MISFITS: dict[str, tuple[Callable[[], Any], str]] = {
     "two names for one": (lambda: tt.add(m(), other=m(), x2=m()), "^add: other and x2 are two names for one argument; give one"),
     "dim and axis": (lambda: m().unsqueeze(dim=0, axis=1), "^unsqueeze: dim and axis are two names for one argument; give one"),
     "by place and by name": (lambda: tt.exp(m(), input=m()), "^exp: input is given twice, by place and by name"),
-    "too few": (lambda: tt.add(m()), r"^add: other missing; add takes \(input, other, alpha=1\)"),
-    "too many": (lambda: tt.add(m(), m(), m()), r"^add: 3 arguments by place; add takes \(input, other, alpha=1\)"),
+    "too few": (lambda: tt.add(m()), r"^add: other missing; add takes \(input, other, \*, alpha=1\)"),
+    "too many": (lambda: tt.add(m(), m(), m()), r"^add: 3 arguments by place; add takes \(input, other, \*, alpha=1\)"),
 }
 
 

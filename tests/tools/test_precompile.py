@@ -110,13 +110,13 @@ def test_steps_stop_the_script_and_the_default_place_is_found_again(tmp_path: Pa
 def test_ops_for_two_architectures_into_one_pack_and_more_into_it(tmp_path: Path) -> None:
     ready(tmp_path)
     pack = tmp_path / "deep" / "ops.ttpack"
-    said = command("precompile", "--arch", "sm_80,sm_100", "--ops", "relu", "--dtypes", "float32", "--out", pack)
+    said = command("precompile", "--arch", "sm_80,sm_100", "--op", "relu", "--dtypes", "float32", "--out", pack)
     assert said.code == 0, said
     first = Pack(pack)
     assert first.about["archs"] == [80, 100]
     assert first.count % 2 == 0
     assert "_kernel" in names(pack)
-    said = command("precompile", "--arch", "sm_90", "--ops", "relu", "--dtypes", "float32", "--out", pack)
+    said = command("precompile", "--arch", "sm_90", "--op", "relu", "--dtypes", "float32", "--out", pack)
     assert said.code == 0, said
     assert f"added to the {first.count} that were there" in said.out
     assert (Pack(pack).count, Pack(pack).about["archs"]) == (first.count * 3 // 2, [80, 90, 100])
@@ -126,7 +126,7 @@ def test_ops_for_two_architectures_into_one_pack_and_more_into_it(tmp_path: Path
 def test_backward_kernels_are_in_the_pack_too(tmp_path: Path) -> None:
     ready(tmp_path)
     pack = tmp_path / "p.ttpack"
-    assert command("precompile", "--arch", 90, "--ops", "softmax", "--dtypes", "float32", "--out", pack).code == 0
+    assert command("precompile", "--arch", 90, "--op", "softmax", "--dtypes", "float32", "--out", pack).code == 0
     assert "_backward_kernel" in names(pack), names(pack)
 
 
@@ -216,7 +216,7 @@ def test_a_killed_command_leaves_nobody_behind(tmp_path: Path) -> None:
         "precompile",
         "--arch",
         "90",
-        "--ops",
+        "--op",
         "add,mul,sub,div",
         "--out",
         tmp_path / "p",
@@ -248,16 +248,18 @@ def marked(tmp_path: Path) -> list[int]:
 WRONG = [
     (("--arch", "sm_91"), r"unknown architecture 'sm_91'.*sm_80 \(A100.*sm_90 \(H100"),
     (("--arch", ""), "unknown architecture"),
-    (("--arch", "90", "--ops", "matmull"), "unknown op 'matmull'; did you mean matmul"),
-    (("--arch", "90", "--ops", "zzzzzz"), "unknown op 'zzzzzz'; tritensor.ops lists them"),
-    (("--arch", "90", "--ops", "reshape"), "reshape launches no kernel"),
+    (("--arch", "90", "--op", "matmull"), "no op is called 'matmull'; did you mean matmul"),
+    (("--arch", "90", "--op", "zzzzzz"), "no op is called 'zzzzzz'; docs/ops.md lists them"),
+    (("--arch", "90", "--op", "reshape"), "reshape launches no kernel"),
+    (("--arch", "90", "--op", "reshap*"), "reshape launches no kernel"),
+    (("--arch", "90", "--op", "nowhere/my_ops.py"), "nowhere/my_ops.py: no such file"),
     (("--arch", "90", "--dtypes", "float33"), "'float33' is not an element type"),
     (("--arch", "90", "--jobs", "0"), "--jobs 0: at least 1"),
     (("--arch", "90", "--steps", "0"), "--steps 0: at least 1"),
     (("--arch", "90", "--script", "/nowhere/train.py"), "/nowhere/train.py: no such file"),
     (("--arch", "90", "--script"), "names no file"),
-    (("--arch", "90", "--ops", "add", "--script", "x.py"), "exclude each other"),
-    (("--ops", "add"), "--arch"),
+    (("--arch", "90", "--op", "add", "--script", "x.py"), "exclude each other"),
+    (("--op", "add"), "--arch"),
     (("--arch", "90", "--jobs", "many"), "invalid int value"),
 ]
 
@@ -272,6 +274,60 @@ def test_wrong_arguments_are_named(argv: tuple[str, ...], says: str) -> None:
     assert re.search(says, said.err), said.err
 
 
+HALF = """
+import numpy as np
+import triton
+import triton.language as tl
+
+import tritensor as tt
+
+
+@triton.jit
+def half_kernel(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, mask=at < n) * 0.5, mask=at < n)
+
+
+def forward(x):
+    y = tt.parts.allocation.allocate(x.shape, x.dtype, x)
+    tt.launch(half_kernel, (-(-x.size // 128),), tt.parts.copying.dense(x), y, x.size, BLOCK=128)
+    return y
+
+
+tt.op("precompiled_half", lambda x: x / 2, shape=lambda x: tt.Spec(x.shape, x.dtype), forward=forward, rule=lambda g: g * 0.5, backward=forward,
+      samples=lambda rng: [tt.Sample(rng.standard_normal(5))])
+"""
+
+
+@on_stub(seconds=240)
+def test_the_ops_of_a_file_are_compiled(tmp_path: Path) -> None:
+    ready(tmp_path)
+    (tmp_path / "half_ops.py").write_text(HALF)
+    pack = tmp_path / "p.ttpack"
+    said = command("precompile", "--arch", 90, "--op", tmp_path / "half_ops.py", "--dtypes", "float32", "--out", pack)
+    assert said.code == 0, said
+    assert set(names(pack)) == {"half_kernel"}
+
+
+@on_stub()
+def test_a_package_that_raises_is_one_line(tmp_path: Path) -> None:
+    import importlib.metadata
+
+    class Broken:
+        name, value, dist = "broken", "broken_ops", None
+
+        def load(self) -> None:
+            raise ZeroDivisionError("by nought")
+
+    real = importlib.metadata.entry_points  # which Triton asks for its backends
+    importlib.metadata.entry_points = lambda **of: [Broken()] if of.get("group") == "tritensor.ops" else real(**of)  # type: ignore[assignment,return-value]
+    ready(tmp_path)
+    said = command("precompile", "--arch", 90, "--op", "relu")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert "tritensor precompile: ops: the plug-in 'broken' (tritensor.ops: broken = broken_ops) raises when it is imported" in said.err
+
+
 @on_stub()
 def test_where_the_pack_cannot_go(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("precious")
@@ -282,18 +338,18 @@ def test_where_the_pack_cannot_go(tmp_path: Path) -> None:
         (tmp_path / "old.ttpack", "a pack of Triton 2.0 stands there"),
         (tmp_path / "notes.txt" / "p.ttpack", "cannot be written"),
     ]:
-        said = command("precompile", "--arch", 90, "--ops", "add", "--out", out)
+        said = command("precompile", "--arch", 90, "--op", "add", "--out", out)
         assert said.code == 2, said
         assert says in said.err
     assert (tmp_path / "notes.txt").read_text() == "precious"
     os.environ["TRITENSOR_CACHE"] = ""
-    said = command("precompile", "--arch", 90, "--ops", "add")
+    said = command("precompile", "--arch", 90, "--op", "add")
     assert said.code == 2
     assert "give --out" in said.err
 
 
 def test_an_interpreting_process_says_so() -> None:
-    said = command("precompile", "--arch", 90, "--ops", "add")
+    said = command("precompile", "--arch", 90, "--op", "add")
     assert said.code == 2
     assert "TRITON_INTERPRET is set" in said.err
 
@@ -304,7 +360,7 @@ def test_the_command_has_help_and_a_version() -> None:
     assert command("--version").out == f"tritensor {tritensor.__version__}\n"
     said = command("precompile", "--help")
     assert said.code == 0
-    for word in ("--arch", "--ops", "--script", "--out", "--jobs", "--steps"):
+    for word in ("--arch", "--op", "--script", "--out", "--jobs", "--steps"):
         assert word in said.out
     assert command().code == 2
     assert "invalid choice" in command("precompil").err

@@ -20,6 +20,7 @@ from tritensor.layers import entries, running
 from tritensor.replay import Corner, keep_view, named_part
 from tritensor.strides import CONTIGUOUS
 from tritensor.table import Op, Ops, Spec
+from tritensor.table.description import describe
 from tritensor.table.lookup import Proven
 
 _FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in; one that float8 gives itself is another
@@ -289,10 +290,8 @@ def takes_floats(op: Op) -> bool:
 
 
 def bind(op: Op) -> Callable[..., Any]:
-    """The callable that `ops.<name>` gives, under the op's name."""
-    call = _fastest(op)
-    call.__name__ = call.__qualname__ = op.name
-    return call
+    """The callable that `ops.<name>` gives, under the op's name, with what `help` says of it."""
+    return describe(_fastest(op), op)
 
 
 def _fastest(op: Op) -> Callable[..., Any]:

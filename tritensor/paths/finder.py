@@ -14,6 +14,7 @@ from tritensor.paths import names
 from tritensor.paths.absent import refuse, refuse_module
 from tritensor.paths.placed import ADDED, FILES, IMPORTED
 from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
+from tritensor.tensor.publishing import op_forms
 from tritensor.tensor.publishing.publish import namespaces
 
 ABSENT = object()
@@ -54,6 +55,8 @@ def look_up(path: str, name: str) -> Any:
     if (name.startswith("__") and name not in FILES) or name == "_path":
         raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
     value = found(path, name)
+    if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.of_packages(name)) is not None:
+        return of_package
     if value is ABSENT:
         refuse(path, name)
     return value

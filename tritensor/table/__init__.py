@@ -12,6 +12,7 @@ from tritensor.table.record import Sample as Sample
 from tritensor.table.record import Spec as Spec
 from tritensor.table.record import Work as Work
 from tritensor.table.registration import op as op
+from tritensor.table.registration import restore as restore
 from tritensor.table.shape_rules import broadcast as broadcast
 from tritensor.table.shape_rules import normal_dim as normal_dim
 from tritensor.table.shape_rules import normal_dims as normal_dims

@@ -10,6 +10,7 @@ from tritensor.strides import RULES
 from tritensor.table.signature import EMPTY, declared
 
 _DTYPES = {d.name for d in dtypes.ALL}
+FORMS = ("function", "method", "inplace", "out")  # public ones
 
 
 def _of_kernels(record: Any) -> list[str]:
@@ -86,6 +87,42 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
             problems.append(f"dtypes holds {n!r}; give names such as 'float32'")
     _check_fields(record, problems)
     return problems
+
+
+def forms_of(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
+    """The public forms that `public=` asks for, in the order of FORMS; appends what stands against one to `problems`."""
+    whole = not record.view and not record.mutates and bool(record.inputs)  # it gives new arrays of those it is given
+    possible = {
+        "function": True,
+        "method": bool(record.inputs),
+        "inplace": whole and record.public == 1,
+        "out": whole,
+    }
+    draws = "seed" in record.attrs and "offset" in record.attrs
+    if asked is True:
+        found = tuple(f for f in FORMS if possible[f] and (f != "inplace" or record.broadcasts))
+    else:
+        given = (asked,) if isinstance(asked, str) else tuple(asked or ())
+        for f in given:
+            if f not in FORMS:
+                problems.append(f"public has {f!r}; it is True, or some of {', '.join(map(repr, FORMS))}")
+            elif not possible[f]:
+                problems.append(f"public has {f!r}, which an op {_unlike(record)} cannot have; leave it out")
+        found = tuple(f for f in FORMS if f in given)
+        if found and not {"function", "method", "inplace"} & set(found):
+            problems.append("public is 'out' alone, which is an argument of the function and the method; add one of them")
+    if found and draws:
+        problems.append("public: its seed and offset come from a generator, so write the function that draws them and calls ops.<name>")
+    return found
+
+
+def _unlike(record: Any) -> str:
+    """What it is about an op that rules out a public form."""
+    if record.view:
+        return "that gives a view"
+    if record.mutates:
+        return "that overwrites its inputs"
+    return "without inputs" if not record.inputs else f"of {record.public} outputs"
 
 
 def _check_fields(record: Any, problems: list[str]) -> None:

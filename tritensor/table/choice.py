@@ -65,7 +65,7 @@ def registered_by(file: Path) -> list[str]:
     if path not in _run:
         if not path.is_file():
             raise UnknownOpError(f"{file}: no such file")
-        before = set(dict.keys(registry))
+        before = dict(dict.items(registry))
         name = path.stem if path.stem not in sys.modules and importlib.util.find_spec(path.stem) is None else f"ops_of_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None
@@ -77,7 +77,7 @@ def registered_by(file: Path) -> list[str]:
         except BaseException:
             del sys.modules[name]
             raise
-        _run[path] = [n for n in dict.keys(registry) if n not in before and registry[n].module == name]
+        _run[path] = [n for n, op in dict.items(registry) if before.get(n) is not op and name in (op.module, op.owner.module)]
     if not _run[path]:
         raise UnknownOpError(f"{file}: registers no op; it calls tritensor.op(...) for each when it is imported")
     return _run[path]

@@ -9,12 +9,23 @@ from __future__ import annotations
 import difflib
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
-from tritensor.errors import PluginError
+from tritensor import replay
+from tritensor.errors import PluginError, RegistrationError
 from tritensor.table.record import Op
 
 GROUP = "tritensor.ops"  # of entry points
+
+
+class Forms(Protocol):
+    """Whoever gives an op its public forms (the floor of tensors): what stands in their way, making them, taking them away."""
+
+    def problems(self, record: Op, replace: bool) -> list[str]: ...
+
+    def publish(self, record: Op) -> None: ...
+
+    def withdraw(self, record: Op) -> None: ...
 
 
 class Table(dict[str, Op]):
@@ -25,13 +36,22 @@ class Table(dict[str, Op]):
         load: import a module of the index.
         load_all: import every module that registers ops.
         added: called with the name of an op when it is registered, where set.
+        forms: who makes an op's function and methods of its record, where set.
+        changed: called with the name of an op when another record has taken its place, or when it was removed: what floors above keep of it is stale.
+        replaced: by name, the first of the records that gave way to others.
     """
 
     index: dict[str, str]
     load: Callable[[str], Any]
     load_all: Callable[[], Any]
     added: Callable[[str], Any] | None = None
+    forms: Forms | None = None
     complete = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: list[Callable[[str], Any]] = []
+        self.replaced: dict[str, Op] = {}
 
     def loaded_from(self, index: dict[str, str], load: Callable[[str], Any], load_all: Callable[[], Any]) -> None:
         """Say where ops come from. Called once, by the floor above."""
@@ -64,9 +84,45 @@ class Table(dict[str, Op]):
             return default
 
     def __setitem__(self, name: str, record: Op) -> None:
+        before = dict.get(self, name)
         dict.__setitem__(self, name, record)
+        if before is not None and before is not record:
+            self.replaced.setdefault(name, before)
+            self._forget(before)
+        if record.forms and self.forms is not None:
+            self.forms.publish(record)
         if self.added is not None:
             self.added(name)
+
+    def __delitem__(self, name: str) -> None:
+        self.pop(name)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove an op with its public forms. Graphs that hold it keep it."""
+        if not dict.__contains__(self, name):
+            return dict.pop(self, name, *default)
+        gone = dict.pop(self, name)
+        self._forget(gone)
+        return gone
+
+    def _forget(self, gone: Op) -> None:
+        """Drop all that was made of a record which is in the table no more: bound calls, public forms, recordings that launch its kernels."""
+        for lookup in (ops, proven):
+            lookup.__dict__.pop(gone.name, None)
+        if gone.forms and self.forms is not None:
+            self.forms.withdraw(gone)
+        replay.forget()  # corners of other ops may have called its
+        for tell in self.changed:
+            tell(gone.name)
+
+    def restore(self, name: str) -> Op:
+        """Put back the op that had a name before others replaced it; gives its record. Raises RegistrationError where none was replaced."""
+        if name not in self.replaced:
+            raise RegistrationError(f"restore: {name!r} was not replaced in this process; op(..., replace=True) is what restore undoes")
+        before = self.replaced[name]
+        self[name] = before
+        del self.replaced[name]
+        return before
 
     def __contains__(self, name: object) -> bool:
         return self.get(name) is not None if isinstance(name, str) else False
@@ -88,6 +144,7 @@ class Table(dict[str, Op]):
 
 
 registry = Table()
+package = ""  # whose entry point is being read
 
 
 class Ops:
@@ -123,21 +180,30 @@ def read_plugins() -> None:
         return
     from importlib.metadata import entry_points
 
+    global package
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
+        package = _package_of(entry)
         try:
             entry.load()
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
+        finally:
+            package = ""
     if failed:
         entry, raised = failed[0]
-        owner = getattr(getattr(entry, "dist", None), "name", None) or entry.name
+        owner = _package_of(entry)
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise PluginError(
             f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(raised).__name__}: {raised}{more}; "
             f"mend it, or pip uninstall {owner}"
         ) from raised
     Ops.plugins_read = True
+
+
+def _package_of(entry: Any) -> str:
+    """The name under which pip knows the package of an entry point."""
+    return str(getattr(getattr(entry, "dist", None), "name", None) or getattr(entry, "name", ""))
 
 
 def _elsewhere(name: str) -> Op:

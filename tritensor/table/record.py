@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.table.owner import Owner
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTS = ("uint8", "int8", "int16", "int32", "int64")
 
@@ -102,6 +104,8 @@ class Op:
     attrs: dict[str, Any]
     doc: str
     module: str
+    owner: Owner
+    forms: tuple[str, ...]  # public ones that are made of the record: see tensor/publishing/op_forms.py
     public: int  # how many outputs the caller sees
     keep_cache: dict[tuple[bool, ...], tuple[tuple[bool, ...], tuple[bool, ...], bool]] = field(default_factory=dict)
 

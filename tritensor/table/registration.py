@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import keyword
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import replace as changed
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ import numpy as np
 from tritensor.errors import RegistrationError
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
-from tritensor.table.checks import problems_of
+from tritensor.table import lookup
+from tritensor.table.checks import forms_of, problems_of
 from tritensor.table.host import on_host
 from tritensor.table.lookup import registry
+from tritensor.table.owner import Owner, owner_in_library, owner_of_caller
 from tritensor.table.record import FLOATS, Op, Partials, Sample, Work
 from tritensor.table.signature import names_of, read_signature
 
@@ -69,6 +72,8 @@ def op(
     tolerance: dict[str, tuple[float, str]] | None = None,
     condition: Any = None,
     doc: str = "",
+    public: bool | str | Sequence[str] = (),
+    replace: bool = False,
 ) -> Op:
     """Register an op. The whole record is checked first; RegistrationError lists everything that is wrong with it.
 
@@ -113,14 +118,23 @@ def op(
             of absolute values, where that is a sum of products. "measured": how far small relative changes of the inputs move
             it (the default elsewhere). A function gives scales itself: of reference's signature, or `(g, inputs, attrs)`. A third
             word, "stored", says that the op rounds to the type in memory on its way, a state at each step, not only its results.
+        doc: one line on what it computes; reference's own docstring where none is given. `help(tritensor.ops.<name>)` shows it.
+        public: its public forms, made of the record with reference's signature: "function" (`tritensor.<name>(...)`), "method" (`x.<name>(...)` of
+            the first input), "inplace" (`x.<name>_(...)`, which writes the one result over x), "out" (the function and the method take `out=`).
+            True: all that make sense for it, which for an op that is not elementwise leaves "inplace" out. A name that somebody has is refused.
+        replace: an op of that name, the library's own too, gives way to this one, and so does what else has one of its public names: `ops.<name>`,
+            operators, functions that call it, and recorded launches serve the new record from the next call on. `tritensor.table.restore(name)`
+            puts the first one back. What stays as it was: graphs that were recorded (they run the old gradient), captured CUDA graphs, a bound
+            `f = ops.<name>` that was kept in a variable, ops that were made of the old one's corners, and rules that go by the name (vmap, jvp), so
+            a replacement keeps the inputs, attributes and meaning of what it replaces.
     """
     problems: list[str] = []
     if not callable(reference):
         raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
-    if (taken := _taken(name)) is not None:
-        problems.append(f"the name is taken by {taken}; choose another")
-    if not name.isidentifier():
+    if not name.isidentifier() or keyword.iskeyword(name):
         problems.append("the name must be a Python identifier")
+    elif not replace and (taken := _taken(name)) is not None:
+        problems.append(f"the name is taken by {taken}; write replace=True to put this op in its place, or choose another name")
     if inputs is None:
         read_inputs, required, variadic, attrs = read_signature(reference, problems)
     else:
@@ -135,23 +149,37 @@ def op(
         host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
-        module=getattr(reference, "__module__", "") or "", public=0 if mutates else len(outputs) - len(residuals),
+        module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.package), forms=(),
+        public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
     problems += problems_of(record, differentiable)
+    record = changed(record, forms=forms_of(record, public, problems))
+    if record.forms and registry.forms is not None and not problems:
+        problems += registry.forms.problems(record, replace)
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "reference_backward")}
-    record = replace(record, **corners | _recorded(record.forward, corners["backward"], record))
+    record = changed(record, **corners | _recorded(record.forward, corners["backward"], record))
+    if replace and _taken(name) is not None:
+        registry.known(name)  # loads the file of the library's own, which would register it later otherwise
     registry[name] = record
     return record
 
 
-def _taken(name: str) -> str | None:
-    """The module of an op that has the name already, loaded or not."""
+def _taken(name: str) -> Owner | None:
+    """Who has the name already, loaded or not."""
     if dict.__contains__(registry, name):
-        return registry[name].module
+        return registry[name].owner
     home = registry.index.get(name)
-    return home if home is not None and home not in sys.modules else None  # else it is that module that registers it now
+    return owner_in_library(home) if home is not None and home not in sys.modules else None  # else it is that module that registers it now
+
+
+def restore(name: str) -> Op:
+    """Put back the op that had a name before `op(..., replace=True)` took it, and the public names that went with it; gives its record.
+
+    Raises RegistrationError for a name that was not replaced in this process.
+    """
+    return registry.restore(name)
 
 
 def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, Any]:

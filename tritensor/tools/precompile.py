@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import multiprocessing
 import os
 import sys
@@ -20,8 +19,8 @@ from tritensor.cuda.compiler import cubin_cache, precompile
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.errors import DTypeError, LaunchError
-from tritensor.table import registry
+from tritensor.errors import DTypeError, LaunchError, PluginError, RegistrationError
+from tritensor.table import Op, choice
 from tritensor.tools.dry_run import run_ops, run_script
 from tritensor.utils.progress import Bar
 
@@ -130,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tritensor precompile`."""
     known = ", ".join(f"sm_{a} {gpus}" for a, gpus in precompile.ARCHS.items())
     parser.add_argument("--arch", required=True, metavar="sm_80,sm_90", help=f"GPUs to compile for: {known}")
-    parser.add_argument("--ops", metavar="matmul,add", default="", help="ops of the table (default: all), on their samples and timed sizes")
+    choice.add_option(parser, help=f"{choice.HELP}; called on their samples and timed sizes")
     parser.add_argument("--dtypes", metavar="float32,...", default=",".join(TYPES), help="types to call ops in (default: %(default)s)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop the script after N optimizer steps (default: run to its end)")
     parser.add_argument(
@@ -151,7 +150,7 @@ def main(args: argparse.Namespace, version: str) -> int:
         archs, record, name = _asked(args)
         out = args.out or _default_out(name)
         there = precompile.check_writable(out)
-    except (Usage, LaunchError, DTypeError, ValueError) as error:
+    except (Usage, LaunchError, DTypeError, PluginError, RegistrationError, ValueError) as error:
         print(f"tritensor precompile: {error}", file=sys.stderr)
         return 2
     processes = args.jobs or len(os.sched_getaffinity(0))
@@ -190,25 +189,28 @@ def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]]
     if args.steps is not None and args.steps < 1:
         raise Usage(f"--steps {args.steps}: at least 1")
     if args.script is not None:
-        if args.ops:
-            raise Usage(
-                "--ops and --script exclude each other: a script's own kernels are compiled; run the command twice to add to a pack"
-            )
+        if args.op:
+            raise Usage("--op and --script exclude each other: a script's own kernels are compiled; run the command twice to add to a pack")
         if not args.script:
             raise Usage("--script: names no file")
         script, argv, steps = Path(args.script[0]), args.script[1:], args.steps
         if not script.is_file():
             raise Usage(f"--script {script}: no such file")
         return archs, lambda: run_script(script, argv, steps), script.stem
-    names = [n.strip() for n in args.ops.split(",") if n.strip()]
-    for n in names:
-        if n not in registry:
-            near = difflib.get_close_matches(n, registry, 3)
-            raise Usage(f"--ops: unknown op {n!r}" + (f"; did you mean {', '.join(near)}?" if near else "; tritensor.ops lists them"))
-        if registry[n].forward is None:
-            raise Usage(f"--ops: {n} launches no kernel (it is a view, or composed of other ops)")
+    ops = _launching(args.op)
     types = [dtypes.as_dtype(t.strip()).name for t in args.dtypes.split(",") if t.strip()]
-    return archs, lambda: run_ops(names, types), "-".join(names) if 0 < len(names) < 4 else "ops"
+    return archs, lambda: run_ops(ops, types), "-".join(op.name for op in ops) if args.op and len(ops) < 4 else "ops"
+
+
+def _launching(asked: list[str]) -> list[Op]:
+    """The ops that `--op` names and that launch kernels. Raises Usage for a name of one that launches none, and where none of them does."""
+    found = choice.chosen(asked)
+    launching = [op for op in found if op.forward is not None]
+    by_name = {name for word in asked for name in word.split(",")}
+    for op in found:
+        if op.forward is None and (op.name in by_name or not launching):
+            raise Usage(f"--op: {op.name} launches no kernel (it is a view, or composed of other ops)")
+    return launching
 
 
 def _packs() -> str:

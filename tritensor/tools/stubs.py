@@ -139,8 +139,11 @@ def front_door() -> str:
     lines += [
         f"{n}: Any"
         for n in ours._LAZY
-        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "testing", "training", "vmap")
+        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "testing", "training", "vmap", *ours._FOR_AUTHORS)
     ]
+    for n, place in ours._FOR_AUTHORS.items():
+        module, _, attribute = f"tritensor.{place}".replace(":", ".").rpartition(".")
+        lines.append(f"from {module} import {attribute} as {n}")
     lines += ["from tritensor.func import vmap as vmap", "from tritensor.training import Trainer as Trainer"]
     types_named = {n: v for n, v in vars(ours).items() if isinstance(v, dtypes.DType)}
     lines += [f"{n}: dtype" for n in sorted(types_named)]

@@ -71,6 +71,33 @@ def blocked(function: Callable[[np.ndarray, np.ndarray], None]) -> Callable[...,
     return reference
 
 
+def takes_out(reference: Callable[..., Any]) -> bool:
+    """Whether a reference takes `out=`, as an elementwise op's must. A ufunc does."""
+    code = getattr(reference, "__code__", None)
+    if code is None:
+        return True
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return "out" in names or bool(code.co_flags & inspect.CO_VARKEYWORDS)
+
+
+def expression(function: Callable[..., Any], result: Callable[[np.dtype], np.dtype]) -> Callable[..., np.ndarray]:
+    """The reference of an elementwise op from a plain expression of numpy, `lambda x: x / np.sqrt(1 + x * x)`: in float32 for 16-bit floats, rounded once
+    to `result` of the inputs' type, without floating-point warnings, in an array of its own or in `out`."""
+
+    @functools.wraps(function)
+    def reference(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
+        given = [x for x in arrays if isinstance(x, np.ndarray)]
+        with SILENT():
+            y = np.asarray(function(*[widened(x) for x in arrays], **attrs))
+        if out is not None:
+            out[...] = y
+            return out
+        dtype = result(given[0].dtype)
+        return y.astype(dtype, copy=y.dtype != dtype or any([np.may_share_memory(x, y) for x in given]))
+
+    return reference
+
+
 def run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, *attributes: Any) -> None:
     """function(x, out, *attributes) block by block, through float32 for 16-bit floats; floating-point warnings are silent."""
     with SILENT():

@@ -1,1 +1,5 @@
 """Special functions as formulas of kernels, which numpy and Tensors read as well (see spellings): approximations with their sources."""
+
+from tritensor.kernels.parts import door
+
+__getattr__ = door(__name__)

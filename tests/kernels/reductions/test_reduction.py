@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import tritensor.kernels  # noqa: F401  (fills the table)
+import tritensor as tt
+import tritensor.kernels
 from tritensor import replay
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd import engine
@@ -399,3 +400,13 @@ def test_logsumexp_does_not_overflow() -> None:
     nothing = tensor(np.full(3, -np.inf))
     with np.errstate(divide="ignore"):
         assert public["logsumexp"](nothing).item() == -np.inf
+
+
+@pytest.mark.parametrize("where", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["sum", "mean", "sum_of_squares", "amax", "amin", "prod"])
+def test_ops_take_dims_counted_from_the_end(name: str, where: str) -> None:
+    """A rule names `dim=(-1,)`, as its author thinks of it; the public functions count from the front before they call."""
+    x = tt.randn(2, 130, device=where)
+    call = getattr(tt.ops, name)
+    assert call(x, dim=(-1,), keepdim=True).tolist() == call(x, dim=(1,), keepdim=True).tolist()
+    assert call(x, dim=(-1, 0), keepdim=True).shape == (1, 1)

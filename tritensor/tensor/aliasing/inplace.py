@@ -67,6 +67,9 @@ def _direct(name: str, count: int) -> Op | None:
     return op if op.shape(*[probe] * count).dtype == probe.dtype else None
 
 
+registry.changed.append(lambda op: _direct.cache_clear())
+
+
 def own_cells(a: Array) -> bool:
     """Whether each element of an array has a cell of its own."""
     if type(a) is np.ndarray:

@@ -212,7 +212,7 @@ def _own_name(f: Callable[..., Any], k: str) -> str | None:
 def _misfit(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
     """Raise what is to be said about arguments that do not fit f's parameters."""
     own = parameters(f)
-    takes = f"{name} takes ({', '.join(_shown(f, p) for p in own.values())})"
+    takes = f"{name} takes ({', '.join(_all_shown(f, own))})"
     known = [public_name(f, p.name) for p in own.values() if p.kind is not Parameter.VAR_KEYWORD]
     for k in kwargs:
         if k not in own:
@@ -229,6 +229,15 @@ def _misfit(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Map
     raise TypeError(f"{name}: {' and '.join(missing)} missing; {takes}") from None
 
 
+def _all_shown(f: Callable[..., Any], own: Mapping[str, Parameter]) -> list[str]:
+    """The parameters, with the star before those that are given by name alone."""
+    found = [_shown(f, p) for p in own.values()]
+    kinds = [p.kind for p in own.values()]
+    if _KEYWORD in kinds and Parameter.VAR_POSITIONAL not in kinds:
+        found.insert(kinds.index(_KEYWORD), "*")
+    return found
+
+
 def _shown(f: Callable[..., Any], p: Parameter) -> str:
     """A parameter as a signature spells it, without its type."""
     return str(p.replace(name=public_name(f, p.name), annotation=Parameter.empty))
@@ -236,7 +245,8 @@ def _shown(f: Callable[..., Any], p: Parameter) -> str:
 
 def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> TypeError | None:
     """The error to raise instead of one that an argument of a wrong type has led to; None where all are of their type."""
-    if type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
+    numpys = isinstance(error, TypeError) and type(error).__module__.startswith("numpy")
+    if numpys or type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
         wrong = _wrong(f, args, kwargs)
         own_words = str(error).startswith(f"{name}: ")  # which say more, but not about a tensor that is none
         if wrong is not None and not (own_words and "tensor" not in wrong[2]):

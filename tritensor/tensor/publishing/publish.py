@@ -146,7 +146,7 @@ def function(
         if method:
             setattr(Tensor, name, call)
         if inplace:
-            write = _in_place(f, name + "_", inplace)
+            write = in_place(f, name + "_", inplace)
             if method:
                 setattr(Tensor, name + "_", write)
             if name + "_" in WRITING:
@@ -354,7 +354,7 @@ def _refuse_other(name: str, out: Tensor, value: Tensor) -> None:
 _NOTHING: Any = object()
 
 
-def _in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
+def in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
     """The method and function that writes f's result over its first argument."""
 
     @wrapper

@@ -103,6 +103,16 @@ for _python, _name in _BINARY.items():
 Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
+
+
+def _another_record(op: str) -> None:
+    """An op has another record: its operator finds the fast lane anew."""
+    for python, name in (*_BINARY.items(), *((p, p) for p in _TURNED)):
+        if name == op:
+            setattr(Tensor, f"__{python}__", _forwards(python, name))
+
+
+registry.changed.append(_another_record)
 Tensor.__hash__ = object.__hash__  # type: ignore
 
 

@@ -22,6 +22,7 @@ def quick_reduction(name: str) -> Callable[..., Tensor | None]:
     """The quick way of a reduction over all dims or one. Its op's reference has a `plain` side, `(array, dims, keepdim)`, which gives
     an array of its own or None; the op is looked up at the first call."""
     found: list[Any] = []
+    registry.changed.append(lambda op: found.clear() if op == name else None)
 
     def quick(
         x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool | None = None
@@ -39,8 +40,10 @@ def quick_reduction(name: str) -> Callable[..., Tensor | None]:
         if not found:
             op = registry[name]
             (keep_x,), (keep_y, *_), meta = op.keep((True,))
-            found.extend((op, op.reference.plain, keep_x, keep_y, meta))  # type: ignore[attr-defined]
+            found.extend((op, getattr(op.reference, "plain", None), keep_x, keep_y, meta))
         op, plain, keep_x, keep_y, meta = found
+        if plain is None:  # an op that took the place of ours
+            return None
         result = plain(array, dims, keepdim)
         if result is None:
             return None

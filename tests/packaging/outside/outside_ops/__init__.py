@@ -1,0 +1,1 @@
+"""Ops of another package than tritensor; its entry points name the modules that register them."""

@@ -1,0 +1,35 @@
+"""Run by a Python that has tritensor and tests/packaging/outside installed: ops of a package that nobody has imported are found, and are whole."""
+
+from __future__ import annotations
+
+import sys
+
+import tritensor as tt
+from tritensor.table.choice import chosen
+
+assert not [m for m in sys.modules if m.startswith(("outside_ops", "tritensor.kernels.parts"))], (
+    "importing tritensor has loaded what registers ops"
+)
+assert [op.name for op in chosen(["outside_*", "row_rms_norm"])] == ["outside_isru", "row_rms_norm"]
+owner = tt.table.registry["row_rms_norm"].owner
+assert owner.package == "outside-ops", owner
+
+for where in ("cpu", "cuda"):  # emulated: TRITON_INTERPRET is set
+    x = tt.linspace(-2, 2, 8, device=where, requires_grad=True)
+    want = x / (1 + x * x).sqrt()
+    tt.testing.assert_close(tt.ops.outside_isru(x), want)
+    tt.testing.assert_close(x.outside_isru(), want)
+    tt.testing.assert_close(x.detach().clone().outside_isru_(), want.detach())
+    tt.testing.assert_close(tt.outside_isru(x.detach(), out=tt.empty(8, device=where)), want.detach())
+    tt.outside_isru(x).sum().backward()
+    tt.testing.assert_close(x.grad, (1 + x.detach() ** 2) ** -1.5)
+    rows = tt.randn(3, 16, device=where)
+    tt.testing.assert_close(rows.row_rms_norm(tt.ones(16, device=where)), tt.nn.functional.rms_norm(rows, (16,), eps=1e-6))
+refusal = ""
+try:
+    tt.op("outside_isru", abs, shape=abs, samples=abs, view=True, differentiable=False, inputs=("x",))
+except tt.RegistrationError as error:
+    refusal = str(error)
+assert "gates.py:" in refusal, refusal
+assert "package 'outside-ops', by its entry point" in refusal, refusal
+print("an outside package's ops are whole in", tt.__file__)
