@@ -7,10 +7,13 @@ and cuda-python do. With one, the queue is drained between rounds.
 from __future__ import annotations
 
 import numpy as np
+import triton
+import triton.language as tl
 
 import tritensor as tt
 from bench.cpu.host import chain
 from bench.cpu.timing import line, paired, torch_or_none
+from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.table import registry
 
@@ -46,6 +49,7 @@ def main() -> None:
     kernels = runtime().kernels
     made, _ = runtime().prepare(*_add_launch())
     block, pointers = made.block, (x.array.pointer, y.array.pointer, x.array.pointer)
+    into = tt.empty_like(plain)
     free_list = x.array.storage.free_list
     free = free_list.free
 
@@ -57,6 +61,9 @@ def main() -> None:
         "pack three addresses": (lambda: block.pack(block.memory, 0, *pointers), None),
         "a block from the allocator and back": (reuse, None),
         "replay: block, launch, array": (lambda: recipe(pair), None),
+        "tt.launch of a kernel, 3 tensors, a size, a constant": (lambda: launch(_sum, (1,), plain, other, into, 12, BLOCK=16), None),
+        "kernel[grid] of the same, Triton's own spelling": (lambda: _sum[(1,)](plain, other, into, 12, BLOCK=16), None),
+        "kernel[grid] with a function for a grid": (lambda: _sum[_grid](plain, other, into, 12, BLOCK=16), None),
         "x + y, nothing recorded": (lambda: plain + other, lambda: plain_p + other_q),
         "x + y, gradient recorded": (lambda: x + y, lambda: p + q),
         "x * 2.0, gradient recorded": (lambda: x * 2.0, lambda: p * 2.0),
@@ -70,6 +77,16 @@ def main() -> None:
     print(f"host cost on device cuda ({tt.cuda.get_device_name(0)}), beside torch's CPU op")
     for label, (ours, peer) in cases.items():
         print(line(label, paired(_drained(ours, 0), peer if torch else None)), flush=True)
+
+
+@triton.jit
+def _sum(x, y, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+
+def _grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
 
 
 def _add_launch():
