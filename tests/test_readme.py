@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,15 @@ def test_the_loop_that_is_written_once(tmp_path: Path, monkeypatch: pytest.Monke
 def test_pictures_and_links_are_there() -> None:
     for target in re.findall(r"\]\((?!http)([^)]+)\)", README.read_text()):
         assert (README.parent / target.partition("#")[0]).exists(), f"README.md points to {target}, which is not there"
+
+
+def test_a_kernel_as_its_author_wrote_it(tmp_path: Path) -> None:
+    (code,) = re.findall(r"```python\n(@triton.jit\ndef add_kernel.*?)```", README.read_text(), re.DOTALL)
+    definition, call = code.rsplit("\n\n", 1)
+    file = tmp_path / "add_kernel.py"  # Triton reads a kernel's source from its file
+    file.write_text(f"import triton\nimport triton.language as tl\n\n\n{definition}")
+    given = runpy.run_path(str(file))
+    x, y = (tt.randn(3000, device="cuda") for _ in range(2))
+    out = tt.empty_like(x)
+    exec(call, {**given, "x": x, "y": y, "out": out, "n": 3000})
+    assert tt.equal(out, x + y)
