@@ -10,8 +10,6 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels  # fills the table
-from tests.harness.cases import Case, samples
-from tests.harness.questions import backward_is_rule, forward
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.device import device
@@ -23,6 +21,9 @@ from tritensor.kernels.parts import elementwise, reduction
 from tritensor.kernels.pooling import average_pooling, max_pooling
 from tritensor.replay.corner import forget
 from tritensor.table import registry
+from tritensor.testing.questions.backward import backward_is_rule
+from tritensor.testing.questions.cases import Case, samples
+from tritensor.testing.questions.forward import forward
 
 GPU = device("cuda", 0)
 PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, by which function, and for which ops

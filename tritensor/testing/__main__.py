@@ -1,4 +1,4 @@
-"""Ask ops by hand: `TRITON_INTERPRET=1 python -m tests.harness softmax sum --dtype float32 --device emulated` prints what is wrong."""
+"""Ask ops by hand: `TRITON_INTERPRET=1 python -m tritensor.testing.questions softmax sum --dtype float32 --device emulated` prints what is wrong."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 import time
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness.cases import cases, types
-from tests.harness.questions import ask
 from tritensor.device import device
 from tritensor.table import registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import cases, types
 
 PLACES = {"cpu": "cpu", "emulated": "cuda:0", "gpu": "cuda:0"}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tritensor.testing.questions", description=__doc__)
     parser.add_argument("ops", nargs="*", help="names of ops; all when none is given")
     parser.add_argument("--dtype", action="append", help="types to ask in; all that the op claims when none is given")
     parser.add_argument("--device", action="append", choices=list(PLACES), help="cpu and emulated when none is given")

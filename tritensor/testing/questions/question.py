@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness.cases import Case
 from tritensor.array import CudaArray
 from tritensor.tensor.core import Tensor
+from tritensor.testing.questions.cases import Case
 
 Question = Callable[[Case], list[str]]
 
