@@ -8,9 +8,9 @@ from pathlib import Path
 
 import triton
 
-_HERE = str(Path(__file__).parent)
-_BELOW = (str(Path(triton.__file__).parent), _HERE)  # Triton's own functions and ours are on the way to the line
+_BELOW = (str(Path(triton.__file__).parent), str(Path(__file__).parent))  # Triton's own functions and ours are on the way to the line
 _LAUNCH = str(Path(__file__).with_name("runtime.py"))  # the kernel was called from there
+MACHINERY = (_BELOW[0], str(Path(__file__).parent.parent))  # what runs between a call of an op and its kernel, as paths begin
 _COLUMNS = 100  # of a source line that are shown
 
 # (file, line) that runs now; the same of the kernel that called it, where that is another function

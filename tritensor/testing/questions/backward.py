@@ -20,7 +20,8 @@ from tritensor.testing.questions.conditioning import gradients_allowed
 from tritensor.testing.questions.forward import arrays, compare, untouched
 from tritensor.testing.questions.layouts import Placed, place
 from tritensor.testing.questions.question import question, seeded, tensor
-from tritensor.testing.questions.tolerance import GRADIENT, TABLE, mismatch, tolerance, wide
+from tritensor.testing.questions.stores import stored_by
+from tritensor.testing.questions.tolerance import GRADIENT, TABLE, Mismatch, mismatch, tolerance, wide
 
 
 # 4
@@ -140,10 +141,17 @@ def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, i: int
     if tuple(have.shape) != x.shape and not case.op.broadcasts:
         return [*found, f"gradient of {name} has shape {tuple(have.shape)}, the input {x.shape}"]
     wrong = _unlike(case, to_host(have), expected, i, asked)
-    return [*found, f"gradient of {name}: {wrong}"] if wrong else found
+    return [*found, f"gradient of {name}: {wrong}{_by(case, have, wrong)}"] if wrong else found
 
 
-def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> str | None:
+def _by(case: Case, have: Any, wrong: Mismatch) -> str:
+    """Who stored the element that is shown; of a gradient that was summed to the input's shape, the first that went into the sum."""
+    if wrong.at is None or case.op.host is not None or len(have.shape) < len(wrong.at):
+        return ""
+    return stored_by(have, (0,) * (len(have.shape) - len(wrong.at)) + wrong.at)
+
+
+def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> Mismatch | None:
     """What differs between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
     x = case.values[i]
     relative = GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0))
@@ -196,7 +204,7 @@ def on_the_road(case: Case) -> list[str]:
             expected = want[i]
             if expected is not None and x is not None:
                 wrong = _unlike(case, to_host(x.array), expected, i, asked)
-                found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}"] if wrong else []
+                found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}{_by(case, x.array, wrong)}"] if wrong else []
             elif expected is not None and expected.any():
                 found.append(f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: None, the rule gives an array")
     return found

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import device_of, same_memory, to_host
+from tritensor.array import CudaArray, device_of, same_memory, to_host
 from tritensor.table import Spec
 from tritensor.testing.questions.cases import Case, outputs
 from tritensor.testing.questions.conditioning import outputs_allowed
 from tritensor.testing.questions.layouts import Placed, place
 from tritensor.testing.questions.question import question
+from tritensor.testing.questions.stores import byte_stored_by, stored_by
 from tritensor.testing.questions.tolerance import TABLE, mismatch, tolerance
 
 
@@ -74,13 +75,14 @@ def compare(case: Case, got: tuple[Any, ...], want: tuple[np.ndarray, ...], name
     for i, (g, w) in enumerate(zip(got, want, strict=True)):
         if device_of(g) != case.on:
             found.append(f"output {i} is on {device_of(g)}")
-        g = to_host(g)
-        relative = tolerance(case.op, g.dtype)
+        host = to_host(g)
+        relative = tolerance(case.op, host.dtype)
         if not exact_types:
-            relative = max(relative, TABLE.get(dtypes.of(g.dtype).name, 0.0))
-        wrong = mismatch(g, w, relative, dtype=exact_types, extra=functools.partial(_extra, case, i))
+            relative = max(relative, TABLE.get(dtypes.of(host.dtype).name, 0.0))
+        wrong = mismatch(host, w, relative, dtype=exact_types, extra=functools.partial(_extra, case, i))
         if wrong:
-            found.append(f"{names[i] if i < len(names) else i}: {wrong}")
+            by = stored_by(g, wrong.at) if case.op.host is None else ""
+            found.append(f"{names[i] if i < len(names) else i}: {wrong}{by}")
     return found
 
 
@@ -104,10 +106,15 @@ def untouched(given: list[Any], names: tuple[str, ...], allowed: set[int] | froz
                 np.lib.stride_tricks.as_strided(gaps[offset:], x.array.shape, tuple(strides))[...] = False
             gaps = np.repeat(gaps, x.array.dtype.itemsize)
             if not np.array_equal(now[gaps], x.before[gaps]):
-                found.append(f"memory beside {names[min(i, len(names) - 1)]} was written")
+                found.append(f"memory beside {names[min(i, len(names) - 1)]} was written{_by(x, gaps & (now != x.before))}")
         elif not np.array_equal(now, x.before):
-            found.append(f"input {names[min(i, len(names) - 1)]} was modified")
+            found.append(f"input {names[min(i, len(names) - 1)]} was modified{_by(x, now != x.before)}")
     return found
+
+
+def _by(x: Placed, changed: np.ndarray) -> str:
+    """Who stored to the first of the bytes that changed, where that is known."""
+    return byte_stored_by(x.base, int(np.argmax(changed))) if isinstance(x.base, CudaArray) else ""
 
 
 def _aliases(case: Case, got: tuple[Any, ...], given: list[Any]) -> list[str]:
