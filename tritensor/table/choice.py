@@ -77,7 +77,9 @@ def registered_by(file: Path) -> list[str]:
         except BaseException:
             del sys.modules[name]
             raise
-        _run[path] = [n for n in dict.keys(registry) if n not in before and registry[n].module == name]
+        shared = (name, "tritensor", "numpy")  # a reference may be made by kernels/parts, or be numpy's own; other packages' ops are theirs
+        new = [n for n in dict.keys(registry) if n not in before and n not in registry.index]
+        _run[path] = [n for n in new if registry[n].module == name or registry[n].module.split(".")[0] in shared]
     if not _run[path]:
         raise UnknownOpError(f"{file}: registers no op; it calls tritensor.op(...) for each when it is imported")
     return _run[path]

@@ -14,7 +14,10 @@ from tritensor.array import CudaArray
 from tritensor.cuda.emulator import store_record
 from tritensor.cuda.emulator.source_lines import MACHINERY
 from tritensor.tensor.core import Tensor
+from tritensor.testing.questions import authors
 from tritensor.testing.questions.cases import Case
+
+SHOWN = 3  # of the functions that a finding concerns
 
 
 class Finding(str):
@@ -46,9 +49,18 @@ def question(ask: Callable[[Case], list[str]]) -> Question:
         if found and case.on.type == "cuda":
             with store_record.recorded():
                 found = answers(functools.partial(ask, case)) or found  # or: what comes and goes is told as it came
-        return [Finding(case.op.name, repr(case), ask.__name__, line) for line in found]
+        name = ask.__name__
+        return [Finding(case.op.name, repr(case), name, line + _concerned(case, name, line)) for line in found]
 
     return asked
+
+
+def _concerned(case: Case, question: str, line: str) -> str:
+    """The author's functions that a finding concerns, where it shows no line of their file: a shared kernel stores what their formula gives it."""
+    functions = authors.concerned(case.op, question, case.on.type == "cuda")
+    if not functions or any(f"{Path(f.__code__.co_filename).name}:" in line for f in functions):
+        return ""
+    return "; see " + ", ".join(f"{f.__name__} in {authors.place(f)}" for f in functions[:SHOWN])
 
 
 def answers(ask: Callable[[], list[str]]) -> list[str]:
