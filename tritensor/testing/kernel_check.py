@@ -17,10 +17,11 @@ from tritensor.errors import ArgumentError, LaunchError
 from tritensor.strides import reach
 from tritensor.tensor.core import Tensor
 from tritensor.testing.places import here
+from tritensor.testing.questions.cases import is_floating
 from tritensor.testing.questions.layouts import Placed, place, poison
 from tritensor.testing.questions.question import Finding
 from tritensor.testing.questions.stores import byte_stored_by, never_stored, stored_by
-from tritensor.testing.questions.tolerance import TABLE, mismatch
+from tritensor.testing.questions.tolerance import TABLE, Mismatch, dtypes_finfo, mismatch, wide
 from tritensor.testing.report import Report
 
 LAYOUTS = ("transposed", "sliced", "reversed")  # of arrays whose strides the kernel is given by a function of them
@@ -60,7 +61,8 @@ def check_kernel(
         expected: what the results hold afterwards, by parameter: arrays, or a function that returns such a dict, given the numpy arrays
             and numbers of the parameters that it names: `lambda x: {"y": np.tanh(x)}`. These parameters are the results; no other may change.
         updates: those results whose given values the kernel reads (it works in place, or adds to zeros); they are not poisoned.
-        rtol, atol: an element may be off by rtol |expected| + atol; rtol is a few roundings of the type when left out.
+        rtol, atol: an element may be off by rtol |expected| + atol; when rtol is left out by a few roundings of the type, and of 16 bits, where
+            what is expected is wider, by one: half a unit in the last place. Nor may many elements be off the same way.
         constexprs: the kernel's constexpr parameters.
 
     Raises:
@@ -74,7 +76,8 @@ def check_kernel(
     for run in call.runs():
         with store_record.recorded():
             found = call.findings(run, rtol, atol)
-        report.add(call.name, "launch", [Finding(call.name, f"{run.name}/{where}", "launch", line) for line in found])
+        case = f"{run.name}, {where}"
+        report.add(call.name, case, [Finding(call.name, case, "launch", line) for line in found])
     if report:
         raise AssertionError("\n".join(report.lines()))
 
@@ -169,7 +172,7 @@ class _Call(NamedTuple):
         """What is wrong with one of the results, and with the memory around it."""
         found, got, want = [], to_host(p.array), self.expected[name]
         relative = rtol if rtol is not None else TABLE.get(dtypes.of(got.dtype).name, 0.0)
-        wrong = mismatch(
+        wrong = (twice_rounded(got, want, atol) if rtol is None else None) or mismatch(
             got, want, relative, dtype=False, extra=(lambda: np.full(got.shape, atol)) if atol else None, mean=rtol is None and not atol
         )
         missed = never_stored(p.array) if isinstance(p.array, CudaArray) and name not in self.updates else np.zeros(got.shape, bool)
@@ -189,6 +192,27 @@ class _Call(NamedTuple):
             return []
         assert isinstance(p.base, CudaArray)
         return [f"{what}{name} was written{byte_stored_by(p.base, int(np.argmax(changed)))}"]
+
+
+def twice_rounded(got: np.ndarray, want: np.ndarray, atol: float) -> Mismatch | None:
+    """What is wrong with results of 16 bits, where the expected values are wider: a kernel computes them in float32 and rounds once, so that
+    each is within half a unit in its last place, and a few units of float32."""
+    if got.dtype.itemsize != 2 or not is_floating(got) or not is_floating(want) or want.dtype.itemsize == 2:
+        return None
+    limits = dtypes_finfo(got.dtype)
+    g, w = wide(got), wide(want)
+    size = np.maximum(np.abs(np.where(np.isfinite(w), w, 1)), float(limits.smallest_normal))
+    half = 0.5 * float(limits.eps) * 2.0 ** np.floor(np.log2(size))
+    bad = np.isfinite(w) & (np.abs(w) <= float(limits.max)) & ~(np.abs(g - w) <= half + TABLE["float32"] * size + atol)
+    if not bad.any():
+        return None
+    at = tuple(int(i) for i in np.unravel_index(int(np.argmax(np.where(bad, np.abs(g - w) / half, 0))), g.shape))
+    off = abs(float(g[at] - w[at]) / float(half[at])) / 2
+    return Mismatch(
+        f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]!s}, expected {w[at]:g}, {off:.2g} units in the last place "
+        f"of {dtypes.of(got.dtype).name} away (allowed 0.5: computed in float32 and rounded once; give rtol where more is right)",
+        at,
+    )
 
 
 def _window(flat: np.ndarray, p: Placed) -> np.ndarray:

@@ -44,7 +44,7 @@ def check(
     report = findings(op, dtypes=dtypes, devices=devices, layouts=layouts)
     if report:
         lines = report.lines()
-        raise AssertionError(f"{len(lines)} kinds of finding, {len(report.findings)} in all\n" + "\n".join(lines))
+        raise AssertionError(f"{len(report.findings)} findings, {len(lines)} of them told\n" + "\n".join(lines))
 
 
 def findings(
@@ -104,7 +104,7 @@ def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None)
     report = Report()
     for case in cases(op, dtype, places(place)[place], some):
         for question in questions_for(case):
-            report.add(op.name, question.__name__, question(case))
+            report.add(op.name, repr(case), question(case))
     return report
 
 
@@ -116,7 +116,7 @@ def said_of_samples(op: Op) -> Report:
         lines.append("there is a gradient, and no sample is smooth; leave smooth=False out where derivatives exist")
     sizes = [sum(getattr(x, "size", 0) for x in s.inputs) for s in found]
     lines += [f"{s} holds {n} elements; samples hold at most {LARGEST}" for s, n in zip(found, sizes, strict=True) if n > LARGEST]
-    report.add(op.name, "samples", [Finding(op.name, op.name, "samples", line) for line in lines])
+    report.findings += [Finding(op.name, op.name, "samples", line) for line in lines]
     return report
 
 
@@ -124,7 +124,7 @@ def by_complex_numbers(op: Op) -> Report:
     """The gradients of an op that takes complex numbers, on the CPU."""
     report = Report()
     for case, ask in complex_questions(op):
-        report.add(op.name, "complex_gradients", [Finding(op.name, case, "complex_gradients", line) for line in answers(ask)])
+        report.add(f"{op.name} of complex numbers", case, [Finding(op.name, case, "complex_gradients", line) for line in answers(ask)])
     return report
 
 

@@ -64,7 +64,11 @@ def last_element_off(site: Site) -> Any:
     out = site.run()
     out = out.copy() if site.view else out
     for x in site.results(out)[:1]:
-        _edit(site, x, lambda v: ~v if v.dtype.kind == "b" else (v * 1.01 + 0.01 if np.isfinite(v) else v * 0) if v.dtype.kind not in "iu" else v + 1)
+        _edit(
+            site,
+            x,
+            lambda v: ~v if v.dtype.kind == "b" else (v * 1.01 + 0.01 if np.isfinite(v) else v * 0) if v.dtype.kind not in "iu" else v + 1,
+        )
     return out
 
 
@@ -182,7 +186,9 @@ def sabotage(op: str | Op) -> list[Verdict]:
     found = []
     for record in records(op):
         for name, field, corrupt, kinds, on_device in FAULTS:
-            dtype = next((k for k in kinds if k in types(record)), types(record)[0] if kinds == ("float32",) or field == "reference" else None)
+            dtype = next(
+                (k for k in kinds if k in types(record)), types(record)[0] if kinds == ("float32",) or field == "reference" else None
+            )
             if getattr(record, field) is None or dtype is None or (field == "reference" and record.forward is None and record.rule is None):
                 continue
             if field == "reference" and record.rule is None:
@@ -226,10 +232,12 @@ def _planted(op: Op, field: str, corrupt: Corrupt, sites: list[Site]) -> Op:
 
     old = getattr(op, field)
     if not isinstance(old, Partials):
-        return replace(op, **{field: spoilt(old, False)}, keep_cache={})
+        changed: dict[str, Any] = {field: spoilt(old, False)}
+        return replace(op, **changed, keep_cache={})
     functions = tuple([spoilt(f, True) for f in old.functions])
     steps = tuple([(i, functions[i], fetches, place) for i, _, fetches, place in old.steps])
-    return replace(op, **{field: old._replace(functions=functions, steps=steps)}, keep_cache={})
+    changed = {field: old._replace(functions=functions, steps=steps)}
+    return replace(op, **changed, keep_cache={})
 
 
 def _edit(site: Site, x: Array, change: Callable[[np.ndarray], Any]) -> None:

@@ -41,7 +41,7 @@ def ask(
     only = checked_layouts(layouts)
     items = []
     for op in ops.values():
-        kinds = asked_types(op, None) if dtypes is None else [t for t in asked_types(op, [d for d in _several(dtypes) if d in op.dtypes])]
+        kinds = asked_types(op, None) if dtypes is None else asked_types(op, [d for d in _several(dtypes) if d in op.dtypes])
         for first, (kind, place) in enumerate((k, p) for k in kinds for p in places(devices)):
             items.append(pytest.param(op, kind, place, not first, id=f"{op.name}-{kind}-{place}"))
 

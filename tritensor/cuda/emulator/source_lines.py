@@ -8,10 +8,10 @@ from pathlib import Path
 
 import triton
 
-_BELOW = (str(Path(triton.__file__).parent), str(Path(__file__).parent))  # Triton's own functions and ours are on the way to the line
+TRITON = str(Path(triton.__file__).parent)
+_BELOW = (TRITON, str(Path(__file__).parent))  # Triton's own functions and ours are on the way to the line
 _LAUNCH = str(Path(__file__).with_name("runtime.py"))  # the kernel was called from there
-MACHINERY = (_BELOW[0], str(Path(__file__).parent.parent))  # what runs between a call of an op and its kernel, as paths begin
-_COLUMNS = 100  # of a source line that are shown
+_COLUMNS = 90  # of a source line that are shown
 
 # (file, line) that runs now; the same of the kernel that called it, where that is another function
 Lines = tuple[str, int, str, int]
@@ -31,6 +31,17 @@ def running() -> Lines:
     if above is None:  # not inside a launch
         outer = inner
     return inner.f_code.co_filename, inner.f_lineno, outer.f_code.co_filename, outer.f_lineno
+
+
+def raised(error: BaseException) -> str:
+    """ " (softmax.py:31: y = x.load())": the kernel's innermost line that an error came through on its way out; "" where it came through none."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith(_BELOW):
+            found = f" ({quoted(file, trace.tb_lineno)})"
+        trace = trace.tb_next
+    return found
 
 
 def shown(lines: Lines) -> str:

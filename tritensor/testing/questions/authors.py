@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from tritensor.table import Op, Partials
 
 _SHARED = ("tritensor.kernels.parts", "triton.", "numpy", "functools")
+_FOREIGN = ("tritensor", "triton", "numpy", "math")  # modules whose functions are not looked for
 _DEPTH = 8
 
 
@@ -24,7 +25,8 @@ def written(thing: Any) -> list[FunctionType]:
 def modules(op: Op) -> set[str]:
     """The modules that the functions of a record were written in."""
     corners = (op.reference, op.forward, op.rule, op.backward, op.reference_backward, op.samples, op.shape)
-    return {op.module} | {f.__module__ for corner in corners for f in written(corner)}
+    own = set() if op.module.startswith(_SHARED) else {op.module}
+    return own | {f.__module__ for corner in corners for f in written(corner)}
 
 
 def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
@@ -83,8 +85,10 @@ def _led_to(function: FunctionType) -> Iterator[Any]:
         except ValueError:  # not filled yet
             continue
     if not _shared(function):
-        names = (function.__globals__.get(n) for n in function.__code__.co_names)
-        yield from (v for v in names if isinstance(v, FunctionType) or isinstance(getattr(v, "fn", None), FunctionType))
+        names = function.__code__.co_names
+        named = [function.__globals__.get(n) for n in names]
+        named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in names]
+        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(getattr(v, "fn", None), FunctionType))
 
 
 def _shared(function: FunctionType) -> bool:

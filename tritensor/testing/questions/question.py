@@ -12,11 +12,14 @@ import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.cuda.emulator import store_record
-from tritensor.cuda.emulator.source_lines import MACHINERY
+from tritensor.cuda.emulator.source_lines import TRITON
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import authors
 from tritensor.testing.questions.cases import Case
 
+_PACKAGE = Path(__file__).resolve().parents[2]
+# What runs between a call and what its author wrote, as paths begin.
+_MACHINERY = (TRITON, *(str(_PACKAGE / room) for room in ("cuda", "replay", "dispatch", "tensor", "testing")))
 SHOWN = 3  # of the functions that a finding concerns
 
 
@@ -69,7 +72,7 @@ def answers(ask: Callable[[], list[str]]) -> list[str]:
         with np.errstate(all="ignore"):
             return ask()
     except Exception as e:
-        frames = [f for f in traceback.extract_tb(e.__traceback__)[1:] if not f.filename.startswith(MACHINERY)][-3:]
+        frames = [f for f in traceback.extract_tb(e.__traceback__)[1:] if not f.filename.startswith(_MACHINERY)][-3:]
         at = " < ".join(f"{Path(f.filename).name}:{f.lineno}" for f in reversed(frames))
         return [f"{type(e).__name__}: {e}" + f" (at {at})" * bool(at)]
 
