@@ -114,7 +114,7 @@ def _single_result(x: CudaArray, out: CudaArray | None = None, *, scale: float =
 
 
 def _one_dimension(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
-    return _flat(dense(x).reshape((-1,)) if not x.shape else dense(x), out, scale=scale)
+    return _flat(dense(x).reshape((1,)) if not x.shape else dense(x), out, scale=scale)
 
 
 def _default_scale(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
@@ -139,7 +139,7 @@ planted("the input overwritten", squares, kernels.squares_in_place, forward=squa
 planted("float32 out whatever comes in", squares, forward=_single_result, into=False)
 planted("wrong without dimensions", squares, forward=_one_dimension, into=False)
 planted("an attribute's default for the one given", squares, kernels.squares, forward=_default_scale)
-planted("wrong without elements", squares, kernels.squares_peeking, forward=squares_by(kernels.squares_peeking))
+planted("reads an element that may not be there", squares, kernels.squares_peeking, forward=squares_by(kernels.squares_peeking))
 planted("NaN becomes 0", squares, kernels.squares_without_nan, forward=squares_by(kernels.squares_without_nan))
 planted("rounded to 16 bits on the way", squares, kernels.squares_rounded, forward=squares_by(kernels.squares_rounded))
 planted("right for whole blocks only", squares, kernels.squares_whole_blocks, forward=squares_by(kernels.squares_whole_blocks))

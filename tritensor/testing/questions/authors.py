@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 from collections.abc import Iterator
 from pathlib import Path
@@ -85,9 +86,10 @@ def _led_to(function: FunctionType) -> Iterator[Any]:
         except ValueError:  # not filled yet
             continue
     if not _shared(function):
-        names = function.__code__.co_names
-        named = [function.__globals__.get(n) for n in names]
-        named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in names]
+        code = list(dis.get_instructions(function))
+        named = [function.__globals__.get(i.argval) for i in code if i.opname == "LOAD_GLOBAL"]
+        members = [i.argval for i in code if i.opname in ("LOAD_ATTR", "LOAD_METHOD")]
+        named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in members]
         yield from (v for v in named if isinstance(v, FunctionType) or isinstance(getattr(v, "fn", None), FunctionType))
 
 
