@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import tritensor  # noqa: F401  (registers the ops)
-from tests.harness import corners
 from tritensor import dtypes
 from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler.arguments import Specialization
@@ -20,6 +19,7 @@ from tritensor.device import device
 from tritensor.errors import GradError
 from tritensor.table import Op, Sample, Spec, registry
 from tritensor.table.choice import chosen
+from tritensor.testing.questions import corners
 from tritensor.tools.dry_run import Shapes
 
 GPU = device("cuda", 0)

@@ -65,7 +65,7 @@ COLUMNS = 160  # the formatter breaks code at 140; an error message may be longe
 FUNCTION_LINES = 60  # the lines of the code itself; docstring not counted
 RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
 # Optional extras: imported inside the function that offers them, never at the top of a file.
-EXTRAS = {"opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "mpi4py", "nccl", "torch"}
+EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "mpi4py", "nccl", "torch"}
 
 
 def sources() -> list[Path]:

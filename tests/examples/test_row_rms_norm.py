@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.harness.cases import cases, samples
-from tests.harness.questions import ask
 from tritensor.table import Op, registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import cases, samples
 
 FILE = Path(__file__).resolve().parents[2] / "examples" / "row_rms_norm.py"
 DEVICES = {"cpu": tt.device("cpu"), "emulated": tt.device("cuda", 0)}

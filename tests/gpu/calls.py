@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness import corners
-from tests.harness.cases import cast, is_floating, promoted, samples
 from tritensor import dtypes
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.device import device
 from tritensor.errors import GradError
 from tritensor.table import Op, Sample
+from tritensor.testing.questions import corners
+from tritensor.testing.questions.cases import cast, is_floating, promoted, samples
 
 GPU = device("cuda", 0)
 LARGEST = 8 << 20  # elements of all inputs: of larger timed sizes only the smallest is run, and only where no other is

@@ -11,11 +11,12 @@ import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.rows import types_of
 from bench.gpu.sizes import SIDE, shapes
 from tests.gpu.scale import real, scaled
-from tests.harness import conditioning
-from tests.harness.cases import Case
-from tests.harness.questions import backward_is_rule, forward
 from tritensor.device import device
 from tritensor.table import Op, registry
+from tritensor.testing.questions import conditioning
+from tritensor.testing.questions.backward import backward_is_rule
+from tritensor.testing.questions.cases import Case
+from tritensor.testing.questions.forward import forward
 
 pytestmark = pytest.mark.gpu
 GPU = device("cuda", 0)

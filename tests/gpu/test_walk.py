@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness.cases import cases, types
-from tests.harness.questions import ask
 from tritensor.device import device
 from tritensor.table import Op, registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import cases, types
 
 pytestmark = pytest.mark.gpu
 GPU = device("cuda", 0)

@@ -17,10 +17,10 @@ if __name__ == "__main__":
 import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.compile_ahead import Job, warm
 from tests.gpu.calls import calls, repeat
-from tests.harness.cases import cases, types
-from tests.harness.questions import ask
 from tritensor.device import device
 from tritensor.table import Op, registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import cases, types
 
 GPU = device("cuda", 0)
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tritensor.kernels
-from tests.harness import corners
 from tests.stub.child import on_stub
 from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import arguments
@@ -21,6 +20,7 @@ from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.device import device
 from tritensor.table import Op, registry
+from tritensor.testing.questions import corners
 
 GPU = device("cuda", 0)
 SIZES = (1, 3, 15, 16, 17, 31, 32, 48)

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness.cases import Case
-from tests.harness.questions import backward_is_rule, forward
 from tests.kernels.planting import planted
 from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
@@ -25,6 +23,9 @@ from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
 from tritensor.kernels.products import matmul
 from tritensor.table import Sample, registry
+from tritensor.testing.questions.backward import backward_is_rule
+from tritensor.testing.questions.cases import Case
+from tritensor.testing.questions.forward import forward
 
 GPU = device("cuda", 0)
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.harness.cases import samples
 from tritensor.table import registry
+from tritensor.testing.questions.cases import samples
 
 FLOATS_ONLY = (
     "softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm", "batch_norm_by", "group_norm", "cross_entropy", "mse_loss", "dropout", "linear", "conv2d", "conv2d_input", "conv2d_weight",

@@ -39,7 +39,7 @@ BY_NAMES = {
     "tests/kernels/test_tiles.py": ("config_of",),  # which tiles a launch takes
     "tests/kernels/test_types_refused.py": _REFUSES,  # types that an op does not take
 }
-NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "harness", "sabotage", "stub")
+NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "sabotage", "stub")
 SEVERAL = 12  # ops of a last walk in one run
 LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
 

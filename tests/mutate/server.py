@@ -24,10 +24,10 @@ TESTS = "not slow and not static and not gpu and not peer"
 
 def asked(what: list[str]) -> str:
     """The first of op/type/device on which a question finds something, "" where none does."""
-    from tests.harness.cases import cases, types
-    from tests.harness.questions import ask
     from tritensor.device import device
     from tritensor.table import registry
+    from tritensor.testing.questions.ask import ask
+    from tritensor.testing.questions.cases import cases, types
 
     places = {"cpu": device("cpu"), "emulated": device("cuda", 0)}
     for one in what:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness.cases import Case, cases, samples, types, variants
-from tests.harness.questions import ask
 from tritensor.device import device
 from tritensor.table import Op, Sample, registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import Case, cases, samples, types, variants
 
 DEVICES = {"cpu": device("cpu"), "emulated": device("cuda", 0)}  # on the GPU: tests/gpu/test_walk.py
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness import questions
-from tests.harness.cases import cases, copied
 from tritensor.array import CudaArray, empty_like, from_host, to_host
 from tritensor.device import cpu, device
 from tritensor.errors import RegistrationError
 from tritensor.table import Op, Partials, Spec, op, registry
+from tritensor.testing.questions.ask import ask
+from tritensor.testing.questions.cases import cases, copied
 
 EMULATED = device("cuda", 0)
 
@@ -58,7 +58,7 @@ def sabotaged(name: str, **faults: Any) -> Op:
 
 def found(record: Op, on: device, dtype: str = "float32") -> str:
     """Everything that the five questions find, in a string."""
-    return "\n".join(line for case in cases(record, dtype, on) for line in questions.ask(case))
+    return "\n".join(line for case in cases(record, dtype, on) for line in ask(case))
 
 
 def nudged(x: Any, by: float = 1e-2) -> Any:
@@ -306,7 +306,7 @@ def test_residual_smuggled_into_a_rule_as_a_constant() -> None:
 
 
 def test_comparison_itself() -> None:
-    from tests.harness.tolerance import mismatch
+    from tritensor.testing.questions.tolerance import mismatch
 
     a = np.array([1.0, 2.0, np.nan, np.inf], np.float32)
     assert mismatch(a, a.copy(), 0.0) is None

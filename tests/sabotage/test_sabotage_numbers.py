@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.harness import questions
-from tests.harness.cases import Case, cases
-from tests.harness.tolerance import mismatch
 from tests.sabotage.test_sabotage import EMULATED, sabotaged
 from tritensor.array import CudaArray, from_host, to_host
 from tritensor.device import cpu, device
 from tritensor.table import Op, registry
+from tritensor.testing.questions.backward import backward_is_rule
+from tritensor.testing.questions.cases import Case, cases
+from tritensor.testing.questions.forward import forward
+from tritensor.testing.questions.tolerance import mismatch
 
 HALF = ("float16", "bfloat16")
 
@@ -27,7 +28,7 @@ def plain(record: Op, dtype: str, on: device = cpu) -> list[Case]:
 
 def said(record: Op, dtype: str, on: device = cpu) -> str:
     """What is found of the first case of which anything is."""
-    asked = (questions.forward(case) + questions.backward_is_rule(case) for case in plain(record, dtype, on))
+    asked = (forward(case) + backward_is_rule(case) for case in plain(record, dtype, on))
     return "\n".join(next((found for found in asked if found), []))
 
 

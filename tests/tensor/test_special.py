@@ -1,4 +1,4 @@
-"""Special functions where the harness does not reach: neighbours in every floating type, 16-bit types, far arguments, refusals, tritensor.special's names."""
+"""Special functions where the questions do not reach: neighbours in every floating type, 16-bit types, far arguments, refusals, tritensor.special's names."""
 
 from __future__ import annotations
 

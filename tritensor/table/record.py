@@ -31,7 +31,7 @@ class Work(NamedTuple):
 class Sample:
     """One call of an op for tests or benchmarks: positional inputs (numpy arrays, Python scalars, None) and attributes.
 
-    Floating arrays are drawn in float64; the test harness casts them to the type under test. `smooth=False` marks a
+    Floating arrays are drawn in float64; the questions cast them to the type under test. `smooth=False` marks a
     point where finite differences do not exist (a kink, a tie): values are compared there, derivatives are not.
     `in_c_order=True`: a view that other strides do not allow; it is asked of C-ordered inputs only.
     """

@@ -15,8 +15,6 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
-from tests.harness import corners
-from tests.harness.cases import Case, samples, types
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor import replay
@@ -28,6 +26,8 @@ from tritensor.cuda.runtime import serving
 from tritensor.device import device
 from tritensor.errors import DeviceError, LaunchError
 from tritensor.table import Op, registry
+from tritensor.testing.questions import corners
+from tritensor.testing.questions.cases import Case, samples, types
 
 GPU = device("cuda", 0)
 F32 = np.dtype(np.float32)

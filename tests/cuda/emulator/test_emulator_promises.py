@@ -16,7 +16,7 @@ from tritensor.cuda.launch import launch
 from tritensor.device import device
 
 GPU = device("cuda", 0)
-HERE = r"\(test_emulator_promises.py:\d+\)$"
+HERE = r"\(test_emulator_promises.py:\d+: .*tl\..+\)$"
 
 
 def run(kernel: Any, *args: Any, grid: tuple[int, ...] = (1,), **constants: Any) -> np.ndarray:
@@ -84,7 +84,7 @@ def test_a_true_hint_passes(hint: str, first: int, value: int) -> None:
     ],
 )
 def test_a_false_hint_names_kernel_line_and_value(hint: str, first: int, value: int, said: str) -> None:
-    with pytest.raises(SanitizerError, match=rf"^hinted: program \(0, 0, 0\): the hint {re.escape(said)} {HERE}"):
+    with pytest.raises(SanitizerError, match=rf"^hinted: program \(0, 0, 0\): the hint {re.escape(said)}, at \[\d+\] of the block {HERE}"):
         run(hinted, first, HINT=hint, V=value, N=16)
 
 
@@ -216,7 +216,8 @@ def many_tiles(y, tiles, SIZE: tl.constexpr):
 
 def wrapped(kernel: Any, *args: Any, said: str, **constants: Any) -> None:
     with pytest.raises(
-        SanitizerError, match=rf"store of y at an offset that wrapped around int32 .*: {re.escape(said)}\); compute it in int64"
+        SanitizerError,
+        match=rf"store of y at an offset that wrapped around int32 \({re.escape(said)} in .*\.py:\d+: .*\); compute it in int64",
     ):
         run(kernel, *args, **constants)
 

@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from tritensor.array import CudaArray, empty, from_host, to_host
+from tritensor.cuda.emulator import store_record
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.device import device
@@ -136,6 +137,49 @@ def test_store_past_the_end():
     x, y = on_gpu(np.ones(37, np.float32)), empty((37,), F32, GPU)
     with pytest.raises(SanitizerError, match=r"store of y\[47\]"):
         launch(copy_unmasked_store, (3,), x, y, 37, BLOCK=16)
+
+
+@triton.jit
+def stored_by_a_helper(y, at):
+    stored(y, at)
+
+
+@triton.jit
+def stored(y, at):
+    tl.store(y + at, 1.0)
+
+
+@pytest.mark.parametrize(("index", "offset", "said"), [
+    ((slice(None), slice(None)), 35, r"y\[5, 0\], but y has elements \[0, 0\] to \[4, 6\]"),
+    ((slice(None), slice(None)), -1, r"y\[-1, 6\]"),
+    ((slice(None, None, 2), slice(None, None, 3)), 43, r"y\[3, 0\] \+ 1, "),  # rows of 14, columns of 3: rows 0 to 2
+    ((slice(None, None, -1), slice(None, None, -1)), 3, r"y\[-1, 4\]"),
+    ((2, slice(None)), 7, r"y\[7\], but y has elements 0 to 6"),
+    ((2, 1), 1, r"y \+ 1, but y has one element"),
+])  # fmt: skip
+def test_an_element_is_named_in_the_tensors_own_coordinates(index, offset, said):
+    y = on_gpu(np.zeros((5, 7), np.float32))
+    y = y[index[0]][:, index[1]] if isinstance(index[0], slice) else y[index[0]][index[1]]
+    with pytest.raises(SanitizerError, match="store of " + said):
+        launch(stored_by_a_helper, (1,), y, offset)
+
+
+def test_the_line_of_a_helper_and_of_the_kernel_that_calls_it():
+    where = r"\(test_sanitizer.py:\d+: tl.store\(y \+ at, 1.0\), called from test_sanitizer.py:\d+: stored\(y, at\)\)$"
+    with pytest.raises(SanitizerError, match=where):
+        launch(stored_by_a_helper, (1,), on_gpu(np.zeros(3, np.float32)), 3)
+
+
+def test_the_line_that_stored_an_element():
+    y = empty((4, 3), F32, GPU)
+    with store_record.recorded() as record:
+        launch(copy, (3,), on_gpu(np.ones(7, np.float32)), y, 7, BLOCK=4)
+        one, other = (record.of(y.storage.pointer, y.data_ptr() + 4 * k) for k in (6, 7))
+        assert str(one).startswith("stored by copy, program (1, 0, 0), test_sanitizer.py:")
+        assert str(one).endswith(": tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)")
+        assert other is None
+        y = y.storage.pointer
+    assert store_record.current() is None
 
 
 def test_outside_the_window_though_inside_its_storage():

@@ -1,4 +1,4 @@
-"""Images beyond what the harness asks: whole types, numbers that are not finite, two axes at a time, layouts, refusals."""
+"""Images beyond what every op is asked: whole types, numbers that are not finite, two axes at a time, layouts, refusals."""
 
 from __future__ import annotations
 

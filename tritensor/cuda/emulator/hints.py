@@ -39,15 +39,15 @@ def _check(input: Any, hints: dict[str, Any], watch: Sanitizer) -> None:
         lines = np.moveaxis(data, dim, -1)  # (..., values along the dimension)
         size = lines.shape[-1]
         constant = min(hints[_CONSTANCY][dim], size) if _CONSTANCY in hints else 1
-        _refuse(_uneven(lines, constant, 0), lines, f"max_constancy of {constant}", watch)
+        _refuse(_uneven(lines, constant, 0), lines, f"max_constancy of {constant}", watch, dim)
         run = min(hints[_CONTIGUITY][dim], size) if _CONTIGUITY in hints else 0
         if run:
-            _refuse(_uneven(lines, run, step), lines, f"max_contiguous of {run}", watch)
+            _refuse(_uneven(lines, run, step), lines, f"max_contiguous of {run}", watch, dim)
         if _DIVISIBILITY in hints:
             by = hints[_DIVISIBILITY][dim]
             lengths = [run] if run else [n for n in _powers(size) if not _uneven(lines, n, step).any()]
             if not any((_firsts(lines, n) % by == 0).all() for n in lengths):
-                _refuse(_firsts(lines, lengths[0]) % by != 0, _firsts(lines, lengths[0]), f"multiple_of {by}", watch)
+                _refuse(_firsts(lines, lengths[0]) % by != 0, _firsts(lines, lengths[0]), f"multiple_of {by}", watch, dim, lengths[0])
 
 
 def _powers(size: int) -> list[int]:
@@ -65,8 +65,10 @@ def _uneven(lines: np.ndarray, length: int, step: int) -> np.ndarray:
     return lines != groups + step * (np.arange(lines.shape[-1]) % length)
 
 
-def _refuse(wrong: np.ndarray, lines: np.ndarray, hint: str, watch: Sanitizer) -> None:
-    """Raise when a value is not as promised, with the first that is not."""
+def _refuse(wrong: np.ndarray, lines: np.ndarray, hint: str, watch: Sanitizer, dim: int, step: int = 1) -> None:
+    """Raise when a value is not as promised, with the first that is not; `lines` holds every `step`-th along the dimension, which stands last there."""
     if wrong.any():
         at = tuple(int(n) for n in np.argwhere(wrong)[0])
-        raise watch.error(f"the hint {hint} is false: a value is {int(lines[at])}")
+        index = [*at[:-1]]
+        index.insert(dim, at[-1] * step)
+        raise watch.error(f"the hint {hint} is false: a value is {int(lines[at])}, at {index} of the block")

@@ -85,7 +85,7 @@ def cast(source: Any, out: Any) -> Any:
         wrong = source.data != out.data
         if wrong.any():
             value = int(np.broadcast_to(source.data, wrong.shape)[wrong][0])
-            out.attr[KEY] = Exact(source.data, f"{kernel_line()}: {value} cast to int32")
+            out.attr[KEY] = Exact(source.data, f"{value} cast to int32 in {kernel_line()}")
     return out
 
 
@@ -132,4 +132,4 @@ def _source(lhs: Any, rhs: Any) -> str:
 def _described(name: str, x: np.ndarray, y: np.ndarray, exact: np.ndarray, wrong: np.ndarray) -> str:
     """The first of the operations that wrapped around, in numbers."""
     one, two, result = (int(np.broadcast_to(v, wrong.shape)[wrong][0]) for v in (x, y, exact))
-    return f"{kernel_line()}: {one} {name} {two} is {result}"
+    return f"{one} {name} {two} is {result} in {kernel_line()}"

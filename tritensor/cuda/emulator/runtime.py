@@ -19,6 +19,7 @@ from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
+from tritensor.cuda.emulator import source_lines, store_record
 from tritensor.cuda.emulator.interpreter import install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
@@ -89,6 +90,7 @@ class EmulatedRuntime(EmulatedStreams):
             self._owner[pointer] = index
             ledger.add(pointer, nbytes)
             self.block_made(pointer, index)
+            store_record.forget(pointer)
         return HostStorage(pointer, nbytes, gpu(index), self.free)
 
     def free(self, pointer: int) -> None:
@@ -259,4 +261,4 @@ def _plain(error: BaseException, kernel: str, program: tuple[int, ...]) -> Excep
         inner = inner.__cause__
     if isinstance(inner, SanitizerError):
         return inner
-    return LaunchError(f"{kernel}: program {program}: {type(inner).__name__}: {inner}")
+    return LaunchError(f"{kernel}: program {program}: {type(inner).__name__}: {inner}{source_lines.raised(error)}")

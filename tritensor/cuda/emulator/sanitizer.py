@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.cuda.emulator import store_record
 from tritensor.cuda.emulator.overflow import KEY, Exact
 from tritensor.cuda.emulator.source_lines import kernel_line
 from tritensor.errors import LaunchError
@@ -34,6 +35,8 @@ class Window(NamedTuple):
     base: int
     nbytes: int
     text: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
 
     @classmethod
     def of(cls, name: str, x: Any) -> Window:
@@ -45,7 +48,32 @@ class Window(NamedTuple):
             low += item * first
             high += item * (1 + last)
         text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
-        return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text)
+        return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text, tuple(x.shape), tuple(x.strides))
+
+    def cell(self, address: int) -> str:
+        """ "x[3, 17]": the element at an address, in the array's own coordinates; one beyond its end counts on along the dimension of the
+        longest stride, and one between its elements is said to lie so many behind the element before it."""
+        left = (address - self.start) // self.itemsize
+        index = [0] * len(self.shape)
+        dims = [d for d, (n, s) in enumerate(zip(self.shape, self.strides, strict=True)) if n > 1 and s]
+        dims = dims or [d for d, s in enumerate(self.strides) if s][-1:]
+        left -= sum(self.strides[d] * (self.shape[d] - 1) for d in dims if self.strides[d] < 0)
+        for k, d in enumerate(sorted(dims, key=lambda d: -abs(self.strides[d]))):
+            steps = left // abs(self.strides[d])
+            steps = steps if k == 0 else max(0, min(steps, self.shape[d] - 1))
+            index[d] = steps if self.strides[d] > 0 else self.shape[d] - 1 - steps
+            left -= steps * abs(self.strides[d])
+        where = f"{self.name}{index}" if index else self.name
+        return where if not left else f"{where} {'+' if left > 0 else '-'} {abs(left)}"
+
+    def extent(self) -> str:
+        """What elements there are: "elements 0 to 36"."""
+        if 0 in self.shape:
+            return "no elements"
+        if not self.shape:
+            return "one element"
+        first, last = ([0 for _ in self.shape], [n - 1 for n in self.shape])
+        return f"elements {first[0]} to {last[0]}" if len(self.shape) == 1 else f"elements {first} to {last}"
 
 
 class Sanitizer:
@@ -80,6 +108,7 @@ class Sanitizer:
         self.synchronised = False
         self._shadows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._turn = len(kernel) + programs
+        self.record = store_record.current()
 
     def load(self, ptrs: Any, mask: np.ndarray) -> None:
         for part in self._parts(ptrs, mask):
@@ -108,6 +137,8 @@ class Sanitizer:
         if base in self.error_records:
             self._as_claimed(lanes)
             return
+        if lanes.size and self.record is not None:
+            self.record.note(self.kernel, self.program, lanes, base, nbytes)
         if not self.many or lanes.size == 0:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -120,12 +151,14 @@ class Sanitizer:
 
     def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
         for part in self._parts(ptrs, mask):
-            lanes, _, base, _, _ = self._lanes("atomic", ptrs, part)
+            lanes, _, base, nbytes, _ = self._lanes("atomic", ptrs, part)
             if base in self.error_records:
                 self._as_claimed(lanes)
             else:
                 self.synchronised = True
                 self._release(lanes)
+                if lanes.size and self.record is not None:
+                    self.record.note(self.kernel, self.program, lanes, base, nbytes)
 
     def swap(self, ptrs: Any) -> None:
         """A compare-and-swap is about to be made."""
@@ -196,11 +229,7 @@ class Sanitizer:
                 base, nbytes = found
             elif low < window.low or high > window.high:
                 bad = low if low < window.low else high - size
-                first, last = ((b - window.start) // window.itemsize for b in (window.low, window.high))
-                held = f"has elements {first} to {last - 1}" if last > first else "has no elements"
-                raise self.error(
-                    f"{what} of {window.name}[{(bad - window.start) // window.itemsize}], but {window.name} {held} ({window.text})"
-                )
+                raise self.error(f"{what} of {window.cell(bad)}, but {window.name} has {window.extent()} ({window.text})")
         return lanes, active, base, nbytes, window
 
     def _refuse_wrapped(self, what: str, ptrs: Any, active: np.ndarray, window: Window | None) -> None:
@@ -242,9 +271,7 @@ class Sanitizer:
             raise self.error(f"two lanes of one store put different values into {self._cell(cell, window)}")
 
     def _cell(self, address: int, window: Window | None) -> str:
-        if window is None:
-            return f"address {address:#x}"
-        return f"{window.name}[{(address - window.start) // window.itemsize}]"
+        return f"address {address:#x}" if window is None else window.cell(address)
 
     def error(self, text: str) -> SanitizerError:
         """The error that says what the running program did, and in which line."""

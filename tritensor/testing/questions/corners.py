@@ -32,7 +32,8 @@ def call(
         return pick(inputs[k]) if k < len(inputs) else None
 
     if corner.joint:
-        out = corner.functions[0](g, *[fetch(*f) for f in corner.fetches[0]])
+        whole: Any = corner.functions[0]
+        out = whole(g, *[fetch(*f) for f in corner.fetches[0]])
         found = list(out) if isinstance(out, tuple | list) else [out]
         return tuple(found + [None] * (len(inputs) - len(found)))
     found = []

@@ -10,9 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness import corners
-from tests.harness.layouts import STRIDED, Placed, broadcasts, place, reshaped
-from tests.harness.tolerance import wide
 from tritensor import dtypes
 from tritensor.array import Array, to_host
 from tritensor.autograd.modes import no_grad
@@ -20,6 +17,9 @@ from tritensor.device import cpu, device
 from tritensor.errors import GradError
 from tritensor.table import Op, Sample
 from tritensor.tensor.core import Tensor
+from tritensor.testing.questions import corners
+from tritensor.testing.questions.layouts import STRIDED, Placed, broadcasts, place, reshaped
+from tritensor.testing.questions.tolerance import wide
 
 LONG = 1200  # elements beyond which a sample is there for its long sums, which have no layout
 FLOATING = ("float16", "bfloat16", "float32", "float64")
@@ -154,7 +154,8 @@ def outputs(op: Op, function: Any, inputs: tuple[Any, ...], attrs: dict[str, Any
 @contextlib.contextmanager
 def poisoned_empty() -> Iterator[None]:
     """numpy.empty and empty_like hand out poison, so that an element never written shows on the CPU as well."""
-    empty, empty_like = np.empty, np.empty_like
+    numpy: Any = np  # its stubs call these names final
+    empty, empty_like = numpy.empty, numpy.empty_like
 
     def fill(out: np.ndarray) -> np.ndarray:
         if type(out) is np.ndarray and out.size and out.dtype.kind != "O":
@@ -169,11 +170,11 @@ def poisoned_empty() -> Iterator[None]:
         out = empty_like(*args, **kwargs)
         return fill(out) if out.flags.c_contiguous else out
 
-    np.empty, np.empty_like = poisoned, poisoned_like
+    numpy.empty, numpy.empty_like = poisoned, poisoned_like
     try:
         yield
     finally:
-        np.empty, np.empty_like = empty, empty_like
+        numpy.empty, numpy.empty_like = empty, empty_like
 
 
 def types(op: Op) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The five questions. Each takes a Case and returns what is wrong with it, a line per finding; nothing means it holds."""
+"""Question 4: the backward kernel against the rule; and the road that joins all corners, asked as users ask it."""
 
 from __future__ import annotations
 
@@ -8,139 +8,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.harness import corners
-from tests.harness.asking import Question, question, seeded, tensor
-from tests.harness.cases import Case, is_floating, outputs, poisoned_empty
-from tests.harness.conditioning import gradients_allowed, outputs_allowed
-from tests.harness.derivatives import rule_differentiates, rule_is_derivative
-from tests.harness.layouts import Placed, place
-from tests.harness.results import layout_rule
-from tests.harness.tolerance import GRADIENT, TABLE, mismatch, tolerance, wide
 from tritensor import dispatch, dtypes
 from tritensor.array import CudaArray, device_of, same_memory, to_host
 from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu
-from tritensor.table import Spec, ops, registry
-
-
-# 1
-@question
-def shape_rule(case: Case) -> list[str]:
-    """The shape rule says what numpy's result has, also from shapes and types alone."""
-    op = case.op
-    bare = tuple(Spec(x.shape, x.dtype) if isinstance(x, np.ndarray) else x for x in case.values)
-    found = []
-    for inputs in (case.values, bare):
-        said = op.shape(*inputs, **case.attrs())
-        if op.mutates:
-            continue
-        said = (said,) if isinstance(said, Spec) else tuple(said)
-        have = [(x.shape, x.dtype) for x in case.expected]
-        if [(tuple(s.shape), np.dtype(s.dtype)) for s in said] != have:
-            found.append(
-                f"the rule says {[(tuple(s.shape), str(s.dtype)) for s in said]}, numpy's result has {[(s, str(d)) for s, d in have]}"
-            )
-            break
-    if len(case.expected) != len(op.outputs) and not op.mutates:
-        found.append(f"reference returned {len(case.expected)} arrays for outputs {op.outputs}")
-    return found
-
-
-# 2
-@question
-def forward(case: Case) -> list[str]:
-    """The kernel (on the CPU: numpy in this type and layout) computes what the reference does."""
-    op = case.op
-    if case.on.type == "cpu":
-        function, want, exact_types = op.reference, case.truth, False
-    else:
-        function, want, exact_types = (op.reference if op.view else op.forward or op.host), case.expected, True
-    given = case.placed()
-    got = outputs(op, function, _arrays(given), case.attrs())
-    found = _compare(case, got, want, [op.mutates or op.outputs][0], exact_types)
-    written = {op.inputs.index(m) for m in op.mutates}
-    found += _untouched(given, op.inputs, written)
-    if not op.mutates:
-        found += _aliases(case, got, given)
-    if op.into:
-        found += _into(case, function, want, exact_types)
-    return found
-
-
-def _arrays(given: list[Any]) -> tuple[Any, ...]:
-    return tuple(x.array if isinstance(x, Placed) else x for x in given)
-
-
-def _compare(case: Case, got: tuple[Any, ...], want: tuple[np.ndarray, ...], names: tuple[str, ...], exact_types: bool) -> list[str]:
-    """Findings on each output; against float64 truth (`exact_types` False) a type's own tolerance is the least allowed."""
-    if len(got) != len(want):
-        return [f"{len(got)} outputs, expected {len(want)}"]
-    found = []
-    for i, (g, w) in enumerate(zip(got, want, strict=True)):
-        if device_of(g) != case.on:
-            found.append(f"output {i} is on {device_of(g)}")
-        g = to_host(g)
-        relative = tolerance(case.op, g.dtype)
-        if not exact_types:
-            relative = max(relative, TABLE.get(dtypes.of(g.dtype).name, 0.0))
-        wrong = mismatch(g, w, relative, dtype=exact_types, extra=functools.partial(_extra, case, i))
-        if wrong:
-            found.append(f"{names[i] if i < len(names) else i}: {wrong}")
-    return found
-
-
-def _extra(case: Case, i: int) -> np.ndarray | None:
-    return outputs_allowed(case)[i]
-
-
-def _untouched(given: list[Any], names: tuple[str, ...], allowed: set[int] | frozenset[int] = frozenset()) -> list[str]:
-    """Findings on inputs whose bytes changed, the gaps between their elements included."""
-    found = []
-    for i, x in enumerate(given):
-        if not isinstance(x, Placed):
-            continue
-        now = to_host(x.base).reshape(-1).view(np.uint8)
-        if i in allowed:
-            gaps = np.ones(x.base.shape, np.bool_)
-            host = x.array if isinstance(x.array, np.ndarray) else None
-            strides = [s // host.itemsize for s in host.strides] if host is not None else x.array.strides
-            offset = (host.ctypes.data - x.base.ctypes.data) // host.itemsize if host is not None else x.array.offset - x.base.offset
-            if x.array.size:
-                np.lib.stride_tricks.as_strided(gaps[offset:], x.array.shape, tuple(strides))[...] = False
-            gaps = np.repeat(gaps, x.array.dtype.itemsize)
-            if not np.array_equal(now[gaps], x.before[gaps]):
-                found.append(f"memory beside {names[min(i, len(names) - 1)]} was written")
-        elif not np.array_equal(now, x.before):
-            found.append(f"input {names[min(i, len(names) - 1)]} was modified")
-    return found
-
-
-def _aliases(case: Case, got: tuple[Any, ...], given: list[Any]) -> list[str]:
-    """Findings on results that share memory with an input (a view must, everything else must not)."""
-    bases = [x.base for x in given if isinstance(x, Placed)]
-    found = []
-    for name, g in zip(case.op.outputs, got, strict=False):
-        shares = any(same_memory(g, b) for b in bases)
-        if shares and not case.op.view:
-            found.append(f"{name} shares memory with an input")
-        if case.op.view and not shares and g.size:
-            found.append(f"{name} is a copy, the op says it is a view")
-    return found
-
-
-def _into(case: Case, function: Any, want: tuple[np.ndarray, ...], exact_types: bool) -> list[str]:
-    """Findings with `out=`, contiguous and strided."""
-    found = []
-    for layout in ("plain", "sliced"):
-        filler = np.zeros(want[0].shape, case.expected[0].dtype)
-        out = place(filler, layout, case.on)
-        got = function(*_arrays(case.placed()), **case.attrs(), out=out.array)
-        if got is not out.array:
-            found.append(f"out= ({layout}) was given and another array returned")
-        wrong = _compare(case, (out.array,), want, (f"out= ({layout})",), exact_types)
-        found += wrong + _untouched([out], ("out",), {0})
-    return found
+from tritensor.table import ops, registry
+from tritensor.testing.questions import corners
+from tritensor.testing.questions.cases import Case, is_floating, outputs, poisoned_empty
+from tritensor.testing.questions.conditioning import gradients_allowed
+from tritensor.testing.questions.forward import arrays, compare, untouched
+from tritensor.testing.questions.layouts import Placed, place
+from tritensor.testing.questions.question import question, seeded, tensor
+from tritensor.testing.questions.stores import stored_by
+from tritensor.testing.questions.tolerance import GRADIENT, TABLE, Mismatch, mismatch, tolerance, wide
 
 
 # 4
@@ -172,7 +53,7 @@ def _backward_inputs(case: Case) -> tuple[list[Any], list[Any], list[Any]]:
     saved = [place(t.astype(e.dtype), "plain", case.on) for t, e in zip(host, case.expected, strict=True)]
     if op.residuals:  # only the forward kernel itself knows how it left them, beside which of its roundings of the outputs
         function = op.reference if case.on.type == "cpu" else op.forward or op.host
-        made = outputs(op, function, _arrays(given), case.attrs())
+        made = outputs(op, function, arrays(given), case.attrs())
         for k in range(len(made)):
             saved[k] = Placed(made[k], made[k], to_host(made[k]).copy().reshape(-1).view(np.uint8))
     layout = case.layout if case.layout in ("plain", "transposed", "sliced", "reversed", "broadcast") else "plain"
@@ -204,12 +85,14 @@ def _asked(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs: 
         host = to_host(p.array)
         return (wide(host) if is_floating(host) else host).copy()
 
+    rule: Any = op.rule
+
     def run(values: list[Any]) -> tuple[np.ndarray | None, ...]:
         tensors = tuple(tensor(x) for x in values)
         gradient = tensors[second:]
         with no_grad():
             found = corners.call(
-                op, op.rule, gradient if op.public > 1 else gradient[0], tensors[:first], tensors[first:second], case.attrs(cpu), needs
+                op, rule, gradient if op.public > 1 else gradient[0], tensors[:first], tensors[first:second], case.attrs(cpu), needs
             )  # fmt: skip
         return tuple(None if x is None else np.asarray(x.array) for x in found)
 
@@ -224,7 +107,8 @@ def _ask_backward(
     if corner is None:
         gradient, inputs, made = (tuple(tensor(x) for x in xs) for xs in (gradient, inputs, made))
     with poisoned_empty(), no_grad():
-        got = corners.call(op, corner or op.rule, gradient if op.public > 1 else gradient[0], inputs, made, case.attrs(), needs)
+        function: Any = corner or op.rule
+        got = corners.call(op, function, gradient if op.public > 1 else gradient[0], inputs, made, case.attrs(), needs)
     got = tuple(getattr(x, "array", x) for x in got)
     found = []
     for i, (have, expected) in enumerate(zip(got, want, strict=True)):
@@ -240,7 +124,7 @@ def _ask_backward(
         found += _one_gradient(case, name, have, expected, i, given + saved, asked)
     names = (*(op.inputs[min(i, len(op.inputs) - 1)] for i in range(len(given))), *op.outputs, *["g"] * len(g))
     for i, p in enumerate([*given, *saved, *g]):
-        found += [f"backward: {line}" for line in _untouched([p], (names[i],))]
+        found += [f"backward: {line}" for line in untouched([p], (names[i],))]
     return found
 
 
@@ -257,10 +141,17 @@ def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, i: int
     if tuple(have.shape) != x.shape and not case.op.broadcasts:
         return [*found, f"gradient of {name} has shape {tuple(have.shape)}, the input {x.shape}"]
     wrong = _unlike(case, to_host(have), expected, i, asked)
-    return [*found, f"gradient of {name}: {wrong}"] if wrong else found
+    return [*found, f"gradient of {name}: {wrong}{_by(case, have, wrong)}"] if wrong else found
 
 
-def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> str | None:
+def _by(case: Case, have: Any, wrong: Mismatch) -> str:
+    """Who stored the element that is shown; of a gradient that was summed to the input's shape, the first that went into the sum."""
+    if wrong.at is None or case.op.host is not None or len(have.shape) < len(wrong.at):
+        return ""
+    return stored_by(have, (0,) * (len(have.shape) - len(wrong.at)) + wrong.at)
+
+
+def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> Mismatch | None:
     """What differs between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
     x = case.values[i]
     relative = GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0))
@@ -287,10 +178,10 @@ def on_the_road(case: Case) -> list[str]:
         return []
     given, saved, g = _backward_inputs(case)
     call = getattr(ops, op.name) if registry.get(op.name) is op else functools.partial(dispatch.apply, op)
-    leaves = [tensor(x, need) for x, need in zip(_arrays(given), case.needs, strict=True)]
+    leaves = [tensor(x, need) for x, need in zip(arrays(given), case.needs, strict=True)]
     out = call(*leaves, **case.attrs())
     outs = out if isinstance(out, tuple) else (out,)
-    found = _compare(case, tuple(o.array for o in outs), case.expected[: op.public], op.outputs, exact_types=True)
+    found = compare(case, tuple(o.array for o in outs), case.expected[: op.public], op.outputs, exact_types=True)
     # Each output is used twice, so that its gradient is a sum: of 0-d arrays numpy makes scalars, which a corner must not meet.
     half = [None if p is None else place(to_host(p.array) / 2, "plain", case.on).array for p in g]
     pairs = [(o, tensor(h)) for o, h in zip(outs, half, strict=True) if h is not None for _ in range(2)]
@@ -310,22 +201,10 @@ def on_the_road(case: Case) -> list[str]:
             allow_unused=True,
         )
         for i, x in zip(wanted, got, strict=True):
-            if want[i] is not None and x is not None:
-                wrong = _unlike(case, to_host(x.array), want[i], i, asked)
-                found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}"] if wrong else []
-            elif want[i] is not None and want[i].any():
+            expected = want[i]
+            if expected is not None and x is not None:
+                wrong = _unlike(case, to_host(x.array), expected, i, asked)
+                found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}{_by(case, x.array, wrong)}"] if wrong else []
+            elif expected is not None and expected.any():
                 found.append(f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: None, the rule gives an array")
-    return found
-
-
-QUESTIONS: tuple[Question, ...] = (shape_rule, forward, rule_is_derivative, backward_is_rule, rule_differentiates, on_the_road, layout_rule)
-
-
-def ask(case: Case) -> list[str]:
-    """All findings on a case. Questions 3 and 5 are about mathematics: they are asked once, in float64 on the CPU."""
-    if case.on.type != "cpu":
-        return forward(case) + backward_is_rule(case) + on_the_road(case) + layout_rule(case)
-    found = shape_rule(case) + forward(case) + backward_is_rule(case) + on_the_road(case) + layout_rule(case)
-    if case.dtype == "float64":
-        found += rule_is_derivative(case) + rule_differentiates(case)
     return found

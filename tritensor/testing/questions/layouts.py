@@ -12,7 +12,8 @@ from tritensor.array import Array, CudaArray, contiguous_strides, from_host
 from tritensor.device import device
 from tritensor.strides import ordered_strides
 
-# as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer; negative steps; stride 0 along the first axis
+# as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer;
+# negative steps; stride 0 along the first axis
 STRIDED = ("plain", "transposed", "rotated", "sliced", "reversed", "broadcast")
 # other values: no elements, no dimensions (only where inputs broadcast: elsewhere an op's own samples hold them)
 SHAPED = ("empty", "zerodim")

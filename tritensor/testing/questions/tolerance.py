@@ -50,9 +50,20 @@ def unit(dtype: np.dtype) -> float:
     return float(np.finfo(np.float64 if dtype == np.float64 else np.float32).eps)
 
 
+class Mismatch(str):
+    """What differs between two arrays, in a line; `at` is the index of the element that it shows, None where it shows none."""
+
+    at: tuple[int, ...] | None
+
+    def __new__(cls, said: str, at: tuple[int, ...] | None = None) -> Mismatch:
+        made = super().__new__(cls, said)
+        made.at = at
+        return made
+
+
 def mismatch(
     got: Any, want: Any, relative: float, *, dtype: bool = True, extra: Callable[[], np.ndarray | None] | None = None, mean: bool = True
-) -> str | None:
+) -> Mismatch | None:
     """What differs between two arrays, or None. `want` may be a wider type when `dtype` is False: it is rounded first.
 
     Floats: same NaNs, same infinities, and elsewhere, each for itself, |got - want| <= relative * |want| + extra, plus a few of
@@ -61,15 +72,15 @@ def mismatch(
     """
     got, want = np.asarray(got), np.asarray(want)
     if got.shape != want.shape:
-        return f"shape {got.shape}, expected {want.shape}"
+        return Mismatch(f"shape {got.shape}, expected {want.shape}")
     if dtype and got.dtype != want.dtype:
-        return f"dtype {got.dtype}, expected {want.dtype}"
+        return Mismatch(f"dtype {got.dtype}, expected {want.dtype}")
     if dtypes.of(got.dtype).kind == "complex":
         return _complex_mismatch(got, want)
     if dtypes.of(got.dtype).kind not in ("float", "float8"):
         return _first(got, want, got != want)
     if dtypes.of(want.dtype).kind not in ("float", "float8"):
-        return f"dtype {got.dtype}, expected {want.dtype}"
+        return Mismatch(f"dtype {got.dtype}, expected {want.dtype}")
     step = float(dtypes_finfo(got.dtype).smallest_subnormal)
     g, w = wide(got), wide(want.astype(got.dtype))
     finite = np.isfinite(w)
@@ -84,11 +95,14 @@ def mismatch(
         worse = finite & ~(np.abs(error) <= allowed)
     found = _first(g, w, bad | worse, f" (allowed {relative:g} relative)", np.where(finite, allowed, 0))
     if found is None and mean and relative:
-        return biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
+        said = biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
+        if said is not None:
+            furthest = np.unravel_index(int(np.argmax(np.abs(error))), got.shape)
+            return Mismatch(said, tuple(int(i) for i in furthest))
     return found
 
 
-def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> str | None:
+def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:
     """What differs between complex arrays: each element may be off by roundings of the largest, since they are sums of products."""
     size = np.abs(want[np.isfinite(want)])
     allowed = TABLE["float64" if got.dtype == np.complex128 else "float32"] * (float(size.max()) if size.size else 0.0)
@@ -97,7 +111,9 @@ def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> str | None:
     if not bad.any():
         return None
     at = tuple(int(i) for i in np.argwhere(bad)[0])
-    return f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]}, expected {want[at]} (allowed {allowed:g})"
+    return Mismatch(
+        f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]}, expected {want[at]} (allowed {allowed:g})", at
+    )
 
 
 def biased(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dtype) -> str | None:
@@ -122,16 +138,16 @@ def biased(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dty
     )
 
 
-def _first(got: np.ndarray, want: np.ndarray, bad: np.ndarray, remark: str = "", allowed: Any = 0) -> str | None:
+def _first(got: np.ndarray, want: np.ndarray, bad: np.ndarray, remark: str = "", allowed: Any = 0) -> Mismatch | None:
     if not bad.any():
         return None
     if got.ndim == 0:
-        return f"got {got!s}, expected {want!s}{remark}"
+        return Mismatch(f"got {got!s}, expected {want!s}{remark}", ())
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - want.astype(np.float64)) / np.maximum(allowed, np.finfo(np.float64).tiny)
-    where = np.unravel_index(int(np.argmax(np.where(bad, np.where(np.isnan(error), np.inf, error), -1.0))), got.shape)
-    at = ", ".join(str(int(i)) for i in where)
-    return f"{int(bad.sum())} of {bad.size} elements differ; at [{at}] got {got[where]!s}, expected {want[where]!s}{remark}"
+    found = np.unravel_index(int(np.argmax(np.where(bad, np.where(np.isnan(error), np.inf, error), -1.0))), got.shape)
+    at = tuple(int(i) for i in found)
+    return Mismatch(f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]!s}, expected {want[at]!s}{remark}", at)
 
 
 def dtypes_finfo(dtype: np.dtype) -> Any:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness import corners
-from tests.harness.asking import question, seeded, tensor
-from tests.harness.cases import Case, copied, is_floating, outputs
-from tests.harness.tolerance import DIFFERENCES
 from tritensor import dispatch
 from tritensor.autograd.engine import grad
 from tritensor.device import cpu
 from tritensor.tensor.core import Tensor
+from tritensor.testing.questions import corners
+from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
+from tritensor.testing.questions.question import question, seeded, tensor
+from tritensor.testing.questions.tolerance import DIFFERENCES
 
 
 # 3

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness.cases import samples
 from tritensor import dispatch
 from tritensor.autograd.engine import grad
 from tritensor.errors import DTypeError
 from tritensor.table import Op, Sample, Spec
 from tritensor.tensor.core import Tensor
+from tritensor.testing.questions.cases import samples
 
 STEP = 1e-5
 TOLERANCE = 2e-6

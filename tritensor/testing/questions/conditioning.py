@@ -8,9 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tests.harness.cases import Case, copied, is_floating, outputs
-from tests.harness.tolerance import MEASURED, PROMISED, unit
 from tritensor.device import cpu
+from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
+from tritensor.testing.questions.tolerance import MEASURED, PROMISED, unit
 
 STEP = 2.0**-20  # relative change of the inputs: small beside what curves, large beside float64's rounding
 PROBES = 6
@@ -21,7 +21,7 @@ Scale = tuple["np.ndarray | None", ...]
 
 def outputs_allowed(case: Case) -> Scale:
     """For every output, how far each element may be off beside its own relative tolerance; None where nothing is added."""
-    said = case.op.condition[0]
+    said: Any = case.op.condition[0]
     if said == "element":
         return (None,) * len(case.truth)
     if said == "measured":
@@ -39,7 +39,7 @@ def gradients_allowed(case: Case, rule: Callable[[list[Any]], tuple[Any, ...]], 
     """The same for gradients: `rule` makes them from `values`, the inputs, saved outputs and arriving gradients in float64."""
     kept = _kept(case)
     units = [max(unit(x.dtype), kept) if isinstance(x, np.ndarray) else 0.0 for x in case.values]
-    said = case.op.condition[1]
+    said: Any = case.op.condition[1]
     if said == "element":
         return (None,) * len(units)
     if said == "measured":

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.harness.asking import question, tensor
-from tests.harness.cases import Case
-from tests.harness.layouts import Placed
 from tritensor import dispatch
 from tritensor.array import CudaArray, element_strides
 from tritensor.autograd.modes import no_grad
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images
 from tritensor.table import ops, registry
+from tritensor.testing.questions.cases import Case
+from tritensor.testing.questions.layouts import Placed
+from tritensor.testing.questions.question import question, tensor
 
 
 @question

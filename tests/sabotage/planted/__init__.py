@@ -1,0 +1,1 @@
+"""Kernels and ops with one error each, as authors write them."""

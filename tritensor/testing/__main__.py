@@ -1,0 +1,90 @@
+"""Ask ops by hand: `python -m tritensor.testing softmax conv* my_ops.py` prints what is wrong with them, on the CPU and on device cuda."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from tritensor.testing.places import NAMES, emulate_without_gpu
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    found = argparse.ArgumentParser(prog="python -m tritensor.testing", description=__doc__)
+    found.add_argument(
+        "ops", nargs="*", metavar="NAME", help="ops by name, by pattern (conv*), or of a file (my_ops.py); all when none is named"
+    )
+    found.add_argument("--dtype", nargs="+", action="extend", help="types to ask in; all that the op claims when none is named")
+    found.add_argument("--device", nargs="+", action="extend", choices=[*NAMES, "cuda"], help="cpu and cuda when none is named")
+    found.add_argument(
+        "--show", type=int, default=6, metavar="N", help="kinds of finding to print for one op, type and device (default: %(default)s)"
+    )
+    found.add_argument("--sabotage", action="store_true", help="plant faults in the ops instead, and say which of them the questions find")
+    return found
+
+
+def main() -> int:
+    """Run the command; 0 where all holds, 1 where something does not, 2 where the command line makes no sense."""
+    given = parser().parse_args()
+    # Here and not in the shell: nothing that this process has imported so far defines a kernel (`import tritensor` loads none), and Triton reads
+    # the variable when one is defined. What is imported below, the author's file among it, is interpreted where there is no GPU.
+    from tritensor.errors import DeviceError, DTypeError, PluginError
+
+    try:
+        emulate_without_gpu()
+        from tritensor.table.choice import UnknownOpError, chosen
+        from tritensor.testing.places import places
+    except DeviceError as error:
+        print(error, file=sys.stderr)
+        return 2
+    try:
+        ops, on = chosen(given.ops), places(given.device)
+        return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show)
+    except (UnknownOpError, PluginError, DeviceError, DTypeError) as error:
+        print(f"python -m tritensor.testing: {error}", file=sys.stderr)
+        return 2
+
+
+def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int) -> int:
+    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
+
+    total = 0
+    for op in ops:
+        for place in on:
+            for dtype in asked_types(op, dtypes):
+                start = time.perf_counter()
+                report = asked(op, dtype, place)
+                total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
+        start = time.perf_counter()
+        report = said_of_samples(op)
+        if "cpu" in on:
+            report.merge(by_complex_numbers(op))
+        total += _told(f"{op.name}/samples and complex numbers", report, time.perf_counter() - start, show)
+    return 1 if total else 0
+
+
+def _told(what: str, report, seconds: float, show: int) -> int:
+    lines = report.lines()
+    print(f"{what}: {len(report.findings) or 'no'} findings, {seconds:.1f} s", flush=True)
+    for line in lines[:show]:
+        print("   ", line)
+    if len(lines) > show:
+        print(f"    and {len(lines) - show} more kinds; --show {len(lines)} shows them")
+    return len(lines)
+
+
+def _sabotage(ops: list) -> int:
+    from tritensor.testing.planted_faults import sabotage
+
+    escaped = 0
+    for op in ops:
+        verdicts = sabotage(op)
+        for verdict in verdicts:
+            print(f"{op.name}: {verdict}", flush=True)
+        escaped += sum(v.escaped for v in verdicts)
+    return 1 if escaped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

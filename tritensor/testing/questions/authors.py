@@ -1,0 +1,98 @@
+"""What the author of an op wrote: the functions and kernels that its record leads to, outside of what all ops share."""
+
+from __future__ import annotations
+
+import dis
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+from tritensor.table import Op, Partials
+
+_SHARED = ("tritensor.kernels.parts", "triton.", "numpy", "functools")
+_FOREIGN = ("tritensor", "triton", "numpy", "math")  # modules whose functions are not looked for
+_DEPTH = 8
+
+
+def written(thing: Any) -> list[FunctionType]:
+    """The author's functions that a corner of an op (or anything) leads to, kernels by the function that was decorated."""
+    found: dict[int, FunctionType] = {}
+    _walk(thing, found, set(), 0)
+    return list(found.values())
+
+
+def modules(op: Op) -> set[str]:
+    """The modules that the functions of a record were written in."""
+    corners = (op.reference, op.forward, op.rule, op.backward, op.reference_backward, op.samples, op.shape)
+    own = set() if op.module.startswith(_SHARED) else {op.module}
+    return own | {f.__module__ for corner in corners for f in written(corner)}
+
+
+def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
+    """The author's functions that a question is about: of a corner that launches kernels these, or the scalar functions that shared kernels call."""
+    if question == "shape_rule":
+        corner: Any = op.shape
+    elif question in ("rule_is_derivative", "rule_differentiates"):
+        corner = op.rule
+    elif question == "backward_is_rule":
+        corner = (op.backward if kernels else op.reference_backward) or op.rule
+    else:
+        corner = op.forward if kernels else op.reference
+    found: dict[int, FunctionType] = {}
+    jitted: set[int] = set()
+    _walk(corner, found, jitted, 0)
+    return [f for k, f in found.items() if k in jitted] or list(found.values())
+
+
+def place(function: FunctionType) -> str:
+    """ "my_ops.py:17": where a function is written."""
+    return f"{Path(function.__code__.co_filename).name}:{function.__code__.co_firstlineno}"
+
+
+def _walk(thing: Any, found: dict[int, FunctionType], jitted: set[int], depth: int) -> None:
+    if depth > _DEPTH:
+        return
+    inner = getattr(thing, "fn", None)
+    if isinstance(inner, FunctionType):  # @triton.jit
+        if not _shared(inner):
+            jitted.add(id(inner))
+        thing = inner
+    if isinstance(thing, FunctionType):
+        if id(thing) in found:
+            return
+        if not _shared(thing):
+            found[id(thing)] = thing
+        for next in _led_to(thing):
+            _walk(next, found, jitted, depth + 1)
+    elif isinstance(thing, Partials):
+        for f in thing.functions:
+            _walk(f, found, jitted, depth + 1)
+    elif isinstance(thing, tuple | list):
+        for f in thing:
+            _walk(f, found, jitted, depth + 1)
+    elif isinstance(thing, functools.partial):
+        _walk((thing.func, *thing.args, *thing.keywords.values()), found, jitted, depth + 1)
+    elif isinstance(getattr(thing, "function", None), FunctionType):  # a recorded corner
+        _walk(thing.function, found, jitted, depth + 1)
+
+
+def _led_to(function: FunctionType) -> Iterator[Any]:
+    """What a function holds; of one that the author wrote the functions that it names as well."""
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+    if not _shared(function):
+        code = list(dis.get_instructions(function))
+        named = [function.__globals__.get(i.argval) for i in code if i.opname == "LOAD_GLOBAL"]
+        members = [i.argval for i in code if i.opname in ("LOAD_ATTR", "LOAD_METHOD")]
+        named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in members]
+        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(getattr(v, "fn", None), FunctionType))
+
+
+def _shared(function: FunctionType) -> bool:
+    module = function.__module__ or ""
+    return module.startswith(_SHARED) or (module.startswith("tritensor.") and not module.startswith("tritensor.kernels."))

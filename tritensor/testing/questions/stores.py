@@ -1,0 +1,47 @@
+"""Which kernel stored a wrong element, and in which line: asked of the emulated device while it records stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray
+from tritensor.cuda.emulator import store_record
+
+
+def stored_by(x: Any, at: tuple[int, ...] | None) -> str:
+    """ "; stored by _kernel, program (0, 0, 0), softmax.py:31: tl.store(y + i, v)" of an element; "" where nothing is recorded.
+
+    `at` is the element's index in `x`; None: any.
+    """
+    if at is None or not isinstance(x, CudaArray):
+        return ""
+    return _told(x, x.data_ptr() + x.itemsize * sum(i * s for i, s in zip(at, x.strides, strict=True)))
+
+
+def byte_stored_by(base: CudaArray, byte: int) -> str:
+    """The same of the byte that stands at a place of a flat buffer."""
+    return _told(base, base.data_ptr() + byte - byte % base.itemsize)
+
+
+def _told(x: CudaArray, address: int) -> str:
+    record = store_record.current()
+    if record is None:
+        return ""
+    base = x.storage.pointer
+    store = record.of(base, address)
+    if store is not None:
+        return f"; {store}"
+    other = record.last(base)
+    return "; no kernel stored there" + (f" (other elements: {other})" if other is not None else "")
+
+
+def never_stored(x: CudaArray) -> np.ndarray:
+    """Which elements of an array no kernel stored to; none where nothing is recorded."""
+    record = store_record.current()
+    if record is None or not x.size:
+        return np.zeros(x.shape, bool)
+    steps = np.meshgrid(*(np.arange(n) * s for n, s in zip(x.shape, x.strides, strict=True)), indexing="ij")
+    addresses = x.data_ptr() + x.itemsize * np.asarray(sum(steps, np.zeros(x.shape, np.int64)))
+    return ~record.stored(x.storage.pointer, addresses)
