@@ -13,7 +13,7 @@ COMMANDS = {
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
     "imports": ("bench.cpu.imports", "what an import takes"),
-    "static": ("bench.static", "what compiled kernels use"),
+    "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
     "compare": ("bench.reports.compare", "what became slower between two reports"),
     "table": ("bench.reports.readme_table", "the README's table, from a GPU's reports"),

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from bench.launches import calls_of, corners_of, inputs_of
+from bench.static.launches import calls_of, corners_of, inputs_of
 from tritensor import dtypes
 from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.arguments import Specialization

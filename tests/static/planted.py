@@ -1,6 +1,6 @@
 """Planted kernels for the static report: one in order, and the same made worse in each way that the report must see.
 
-`python -m tests.static.planted` prints what bench.static finds of each, as JSON. It needs a process without TRITON_INTERPRET.
+`python -m tests.static.planted` prints what bench static finds of each, as JSON. It needs a process without TRITON_INTERPRET.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from bench import launches, static, static_table
-from bench.launches import Launch
+from bench.static import command as static
+from bench.static import launches
+from bench.static import table as static_table
+from bench.static.launches import Launch
 from tritensor.cuda.compiler import machine_code
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.compile import compile

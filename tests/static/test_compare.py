@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import kernel_arguments
-from bench.kernel_arguments import Refused, Unknown, check_names, grid_of, pieces
-from bench.op_configs import variations
+from bench.static import kernel_arguments
+from bench.static.kernel_arguments import Refused, Unknown, check_names, grid_of, pieces
+from bench.static.op_configs import variations
 from tests.static.test_compile import ROOT, alone
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.prediction import Forecast, Prediction, fastest
@@ -204,7 +204,7 @@ REFUSED = [
 
 def test_what_cannot_be_done_is_refused_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process: nothing is compiled before it is refused."""
-    from bench import static
+    from bench.static import command as static
 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.chdir(ROOT)

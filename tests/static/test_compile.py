@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from bench import static, static_table
+from bench.static import command as static
+from bench.static import table as static_table
 from tritensor.table import registry
 
 ROOT = Path(__file__).resolve().parent.parent.parent

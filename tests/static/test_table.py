@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import static, static_table
-from bench.static_table import Uses, compare, parse, regressions
+from bench.static import command as static
+from bench.static import table as static_table
+from bench.static.table import Uses, compare, parse, regressions
 from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.occupancy import LIMITS, occupancy

@@ -12,7 +12,7 @@ from typing import Any
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.occupancy import occupancy
 
-RESULTS = Path(__file__).parent / "results"
+RESULTS = Path(__file__).parent.parent / "results"
 TENSOR = {"mma.sync": "mma", "wgmma.mma_async": "wgmma", "tcgen05.mma": "tcgen05"}
 GROWTH = 0.15  # of a loop's instructions, of the share of bytes that move in small pieces: what is more is worse
 UNIT = 8  # registers of a thread: the step in which a multiprocessor hands them out, and so of occupancy

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import triton
 
-from bench import kernel_arguments, kernel_file, op_configs
-from bench.compared import Entry, Group
-from bench.kernel_arguments import Refused
-from bench.static_table import minor, uses
+from bench.static import kernel_arguments, kernel_file, op_configs
+from bench.static.compared import Entry, Group
+from bench.static.kernel_arguments import Refused
+from bench.static.table import minor, uses
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import disassemble
 from tritensor.cuda.compiler.prediction import RATES, Forecast, fastest, forecast_all

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bench.compared import Entry, Group
-from bench.kernel_arguments import LAUNCH_OPTIONS, Refused, nearest
-from bench.launches import calls_of, corners_of
+from bench.static.compared import Entry, Group
+from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, nearest
+from bench.static.launches import calls_of, corners_of
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.parts.launch_rules import forced

@@ -14,10 +14,11 @@ from typing import Any
 
 import triton
 
-from bench import compare, static_table
-from bench.kernel_arguments import Refused
-from bench.launches import Launch, collect, element_sizes, quick
-from bench.static_table import Comparison, Rows, Uses
+from bench.static import compare
+from bench.static import table as static_table
+from bench.static.kernel_arguments import Refused
+from bench.static.launches import Launch, collect, element_sizes, quick
+from bench.static.table import Comparison, Rows, Uses
 from tritensor import dtypes
 from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import report
@@ -85,7 +86,7 @@ def faults(k: Kernel) -> list[str]:
     version = static_table.minor(triton.__version__)
     if k["spilled"] and (version, k["op"], k["corner"], k["dtype"], k["arch"]) not in SPILLS:
         found.append(
-            f"spills {k['spilled']} bytes at {k['registers']} registers; mend its tiles, or give a reason in SPILLS of bench/static.py"
+            f"spills {k['spilled']} bytes at {k['registers']} registers; mend its tiles, or give a reason in SPILLS of bench/static/command.py"
         )
     if static_table.parse(k["uses"]).blocks == 0:
         most = LIMITS[k["arch"]].shared_per_block
