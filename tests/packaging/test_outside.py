@@ -55,6 +55,28 @@ def test_its_kernels_are_compiled(python: Path, tmp_path: Path) -> None:
     assert {"_kernel", "_forward_kernel", "_backward_kernel", "_weight_kernel"} <= found
 
 
+def test_it_is_asked_the_five_questions(python: Path, tmp_path: Path) -> None:
+    asked = ("-m", "tritensor.testing", "outside_isru", "row_rms_norm", "--dtype", "float32", "bfloat16")
+    shown = said(python, *asked, cwd=tmp_path, PYTHONPATH=dependencies())
+    for name in ("outside_isru", "row_rms_norm"):
+        for where in ("cpu", "emulated"):
+            assert f"{name}/float32/{where}: no findings" in shown, shown
+
+
+def test_its_own_tests_are_two_lines(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text('pytest_plugins = ["tritensor.testing.pytest_plugin"]\n')
+    (tmp_path / "test_ops.py").write_text('import tritensor.testing\ntest_ops = tritensor.testing.ask("outside_ops")\n')
+    shown = said(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "outside_isru", cwd=tmp_path, PYTHONPATH=dependencies())
+    assert "8 passed" in shown, shown  # four types, two devices
+
+
+def test_it_is_timed(python: Path, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__", "results"))
+    shown = said(python, "-m", "bench", "ops", "--op", "row_rms_norm", cwd=tmp_path, PYTHONPATH=dependencies())
+    assert "row_rms_norm" in shown
+    assert "GB/s" in shown
+
+
 def test_one_that_raises_is_one_line_and_exit_code_2(python: Path, tmp_path: Path) -> None:
     installed = next((python.parent.parent / "lib").glob("python*/site-packages"))
     for folder in installed.glob("outside_ops*"):  # the package and its metadata, before those that are installed
