@@ -126,7 +126,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "viz"):
+    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "tuning", "viz"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
@@ -207,6 +207,7 @@ _LAZY = (
     "signal",
     "testing",
     "training",
+    "tuning",
     "types",
     "version",
     "viz",
@@ -232,5 +233,6 @@ _ROOMS = {
     "table",
     "tools",
     "transfer",
+    "tuning",
 }
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)
