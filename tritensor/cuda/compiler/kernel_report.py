@@ -16,7 +16,7 @@ from triton.runtime.cache import get_cache_manager
 
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.compile import compile, describe
-from tritensor.cuda.compiler.machine_code import read
+from tritensor.cuda.compiler.machine_code import Loop, read
 from tritensor.errors import LaunchError
 
 
@@ -27,7 +27,7 @@ class Report:
     `registers` of a thread and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `shared` is bytes of
     a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `loads` and `stores` count the accesses to global
     memory by width in bits, `instructions` what there is in all, `loop` those of the hot loop and `loop_loads` its loads: all in the
-    machine code (see machine_code.py). `tensor` are tensor-core instructions, `bulk` TMA copies and cp.async by width, in PTX.
+    machine code (see machine_code.py, `loops` and `reached` too). `tensor` are tensor-core instructions, `bulk` TMA copies and cp.async by width, in PTX.
     """
 
     kernel: str
@@ -45,13 +45,18 @@ class Report:
     instructions: int = 0
     loop: int = 0
     loop_loads: dict[str, int] = field(default_factory=dict)
+    loops: list[Loop] = field(default_factory=list)
+    reached: int = 0
+
+    def __post_init__(self) -> None:
+        self.loops = [Loop(*one) for one in self.loops]  # plain lists where they were read from the cache
 
 
 def report(spec: Specialization, arch: int) -> Report:
     """Compile and read the result; kept beside the kernel in Triton's disk cache. Raises LaunchError when it does not compile."""
     compiled = compile(spec, arch)
     cache = get_cache_manager(compiled.hash)
-    name = "tritensor-3.json"  # raised whenever Report gets another field
+    name = "tritensor-5.json"  # raised whenever Report gets another field
     kept = cache.get_file(name)
     if kept is not None:
         return Report(**json.loads(Path(kept).read_text()))

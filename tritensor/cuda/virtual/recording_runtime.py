@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.cuda.compiler.arguments import Specialization, specialize
+from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.memory.storage import HostStorage
 from tritensor.device import gpu
 
@@ -23,6 +24,7 @@ class RecordingRuntime:
         self._errors: HostStorage | None = None
         self.launches: dict[Specialization, None] = {}
         self.grids: dict[Specialization, tuple[int, ...]] = {}
+        self.calls: list[Call] | None = None  # a list is filled with every launch, in order, its numbers and the sizes of its arrays
 
     def device_count(self) -> int:
         return 1
@@ -64,6 +66,8 @@ class RecordingRuntime:
         num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
     ) -> None:  # fmt: skip
         """Record the launch."""
-        spec, _ = specialize(kernel, args, constexprs, num_warps, num_stages, options)
+        spec, values = specialize(kernel, args, constexprs, num_warps, num_stages, options)
         self.launches[spec] = None
         self.grids[spec] = grid
+        if self.calls is not None:
+            self.calls.append(call_of(spec, grid, values))

@@ -1,0 +1,175 @@
+"""How long a kernel should take by what its machine code holds: waves x the slowest of issuing instructions, tensor cores and bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tritensor.cuda.compiler.compile import compile
+from tritensor.cuda.compiler.kernel_report import Report, report
+from tritensor.cuda.compiler.machine_code import Loop
+from tritensor.cuda.compiler.occupancy import occupancy
+from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_work
+from tritensor.cuda.compiler.recorded_call import Call
+
+
+class Rates(NamedTuple):
+    """What a GPU does at best. `ghz` is the clock all else counts in; `bandwidth` bytes of its memory a second, `second_level` bytes of
+    its second-level cache a clock, `latency` clocks until memory answers. `flops`: of the tensor cores of one multiprocessor, a clock,
+    by the type that is multiplied. `mma`: the share of these that mma.sync gets, the instruction of the generation before."""
+
+    name: str
+    multiprocessors: int
+    ghz: float
+    bandwidth: float
+    second_level: float
+    latency: float
+    flops: dict[str, float]
+    mma: float
+
+
+_A100 = {"f16": 2048, "bf16": 2048, "tf32": 1024, "i8": 4096, "f64": 128}
+_H200 = {"f16": 4096, "bf16": 4096, "tf32": 2048, "f8": 8192, "i8": 8192, "f64": 256}
+_B200 = {"f16": 8192, "bf16": 8192, "tf32": 4096, "f8": 16384, "f4": 32768, "i8": 16384, "f64": 128}
+# Sources: "NVIDIA A100 Tensor Core GPU Architecture" (108 multiprocessors, 1.41 GHz, 2039 GB/s with 80 GB, 312 TFLOP/s in 16 bits,
+# 5120 bytes of second-level cache a clock); "NVIDIA H100 Tensor Core GPU Architecture" and the data sheet of the H200 (132, 4.8 TB/s,
+# 989 TFLOP/s in 16 bits; 1.8 GHz is what it holds under load); "NVIDIA Blackwell Architecture Technical Brief" (8 TB/s, 2.25 PFLOP/s in 16
+# bits, on 148). Of the later two no rate of the second level is published: 64 bytes a clock for each multiprocessor are taken. Latencies, and
+# the 63 % of the peak that mma.sync reaches on Hopper: Luo et al., "Benchmarking and Dissecting the Nvidia Hopper GPU Architecture via
+# Microbenchmarking" (2024). What mma.sync reaches on Blackwell is not published: the rate of the A100's multiprocessor is taken.
+RATES = {
+    80: Rates("A100", 108, 1.41, 2.039e12, 5120, 466, _A100, 1.0),
+    90: Rates("H200", 132, 1.8, 4.8e12, 132 * 64, 479, _H200, 0.63),
+    100: Rates("B200", 148, 1.85, 8.0e12, 148 * 64, 479, _B200, 0.25),
+}
+ISSUE = 4  # instructions of warps that a multiprocessor issues in a clock: one for each of its quarters, 128 lanes in all
+
+
+class Prediction(NamedTuple):
+    """What one launch should take at best, in clocks of the whole launch: the largest of three is the time.
+
+    waves: programs / (programs resident on the whole GPU). tail: the share of the last round's places that is filled, over all rounds: with
+        one resident program for each multiprocessor, 1.1 waves run at 0.55.
+    issue: clocks to issue all instructions. tensor: clocks of the tensor cores. bytes: clocks to move the data.
+    limit: "issue", "tensor" or "bytes", the largest. microseconds: its time. passes: of the hot loop by one program (0: no loop).
+    blocks: programs resident on a multiprocessor, and with 0 nothing can run: microseconds is infinite.
+    assumed: what the model could not know, in words.
+    """
+
+    waves: float
+    tail: float
+    issue: float
+    tensor: float
+    bytes: float
+    limit: str
+    microseconds: float
+    passes: float
+    blocks: int
+    assumed: tuple[str, ...]
+
+
+def forecast(call: Call, arch: int) -> tuple[Report, Prediction]:
+    """Compile a recorded launch for compute capability `arch` (80, 90, 100) and predict it. Raises LaunchError when it does not compile."""
+    made = report(call.spec, arch)
+    work = program_work(compile(call.spec, arch).asm["ttir"], call.values, call.grid)
+    return made, predict(made, arch, math.prod(call.grid), work, call.sizes())
+
+
+def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Sequence[float] = ()) -> Prediction:
+    """The time of a launch of `programs` programs of a compiled kernel on the GPU that RATES has for `arch`.
+
+    Args:
+        work: what one program does (see program_work.py). sizes: bytes of each array argument by its place; what programs move beyond
+            an array's size is found in the second-level cache, and with no size given all that is moved comes from memory.
+    With R = ceil(programs / multiprocessors), the programs that the fullest multiprocessor runs:
+
+    - issue: R x instructions of a program's warps / 4. A loop's instructions count as often as the kernel's text says that the loop
+      runs, divided by how many of its passes the assembler made one (by the bytes that a pass moves); what is skipped by a predicate
+      counts. Loops that the text does not have count once.
+    - tensor: R x flops of a program / the tensor cores' rate. Float32 products without tensor cores are instructions and counted there.
+    - bytes: the slower of memory (each array once, whichever its programs' order) and the second-level cache (all that is moved). Memory's rate
+      falls where too little is under way: resident warps x the loads of their hot loop (or shared memory that is filled behind their backs),
+      over the latency.
+
+    It is a lower bound, of use to compare configs: waiting for results, bank conflicts and the cost of a launch (some microseconds) are
+    not in it. Raises KeyError for an arch that RATES does not list.
+    """
+    has = RATES[arch]
+    held = occupancy(arch, made.registers, made.shared, made.warps, made.tensor_memory).blocks
+    rounds = -(-programs // has.multiprocessors)
+    if not programs or not held:
+        return Prediction(0.0, 1.0, 0.0, 0.0, 0.0, "bytes", float("inf") if programs else 0.0, 0.0, held, work.assumed)
+    executed, passes = _executed(made, work)
+    issue = rounds * executed * made.warps / ISSUE
+    tensor = rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
+    moved = programs * work.moved()
+    far = _from_memory(work, programs, sizes)
+    resident = min(held, rounds)
+    rate = min(has.bandwidth / has.ghz / 1e9, has.multiprocessors * resident * _under_way(made) / has.latency)
+    clocks = max(far / rate if far else 0.0, moved / has.second_level)
+    largest, limit = max((issue, "issue"), (tensor, "tensor"), (clocks, "bytes"))
+    waves = programs / (held * has.multiprocessors)
+    tail = programs / (has.multiprocessors * rounds)
+    return Prediction(waves, tail, issue, tensor, clocks, limit, largest / has.ghz / 1e3, passes, held, work.assumed)
+
+
+def _tensor_rate(has: Rates, made: Report, kind: str) -> float:
+    """Flops of one multiprocessor in a clock; 0 where no tensor core multiplies this type in this kernel."""
+    if not made.tensor:
+        return 0.0
+    rate = has.flops.get("f8" if kind.startswith("f8") else "f4" if kind.startswith("f4") else kind, 0.0)
+    return rate * (has.mma if "mma.sync" in made.tensor and kind != "f64" else 1.0)
+
+
+def _from_memory(work: ProgramWork, programs: int, sizes: Sequence[float]) -> float:
+    """Bytes between memory and the GPU: each array once in each direction that is used."""
+    total = 0.0
+    for table in (work.loads, work.stores):
+        for place, nbytes in table.items():
+            known = sizes[place] if 0 <= place < len(sizes) else 0
+            total += min(programs * nbytes, known) if known else programs * nbytes
+    return total
+
+
+def _under_way(made: Report) -> float:
+    """Bytes that a program has asked for at a time: the loads of its hot loop (of all its code where there is none) by all its threads, or the
+    shared memory that it fills in advance."""
+    loads = made.loop_loads if made.loop_loads else made.loads
+    in_registers = 32 * made.warps * sum(int(bits) // 8 * n for bits, n in loads.items())
+    return max(in_registers, made.shared if made.bulk else 0, 1)
+
+
+_SHORT = 32  # instructions: a shorter loop that the text does not have waits for a barrier or reduces an angle
+
+
+def _executed(made: Report, work: ProgramWork) -> tuple[float, float]:
+    """Instructions that one warp of a program executes, and the passes of the hot loop."""
+    inner = [a for a in made.loops if not any(b != a and a.first <= b.first and b.last <= a.last for b in made.loops)]
+    theirs = [p for i, p in enumerate(work.loops) if all(q.parent != i for q in work.loops)]
+    long = [loop for loop in inner if loop.instructions >= _SHORT or loop.bytes or loop.tensor]
+    if len(long) == len(theirs):
+        pairs = list(zip(long, theirs, strict=True))
+    else:  # the assembler took loops apart, unrolled them whole or added its own: the longest stands for all that the text has
+        hot = max(long, key=lambda loop: loop.instructions, default=None)
+        busiest = max(theirs, key=lambda p: (p.bytes, p.passes), default=None)
+        pairs = [(hot, busiest)] if hot is not None and busiest is not None else []
+    times = {loop: _machine_passes(loop, p, made) for loop, p in pairs}
+    around = {loop: max(work.loops[p.parent].passes, 1.0) if p.parent >= 0 else 1.0 for loop, p in pairs}
+    total = float(made.reached)
+    for loop, n in times.items():
+        total += (max(n, 1.0) - 1.0) * loop.instructions
+        for outer in made.loops:
+            if outer != loop and outer.first <= loop.first and loop.last <= outer.last:
+                total += (around[loop] - 1.0) * (outer.instructions - loop.instructions)
+    hottest = max(times.items(), key=lambda item: item[0].instructions * item[1], default=(None, 0.0))
+    return total, hottest[1]
+
+
+def _machine_passes(loop: Loop, text: Passes, made: Report) -> float:
+    """Passes of a loop in machine code: those of the text, or fewer where several were made one, which shows in the bytes of a pass."""
+    moved = 32.0 * made.warps * loop.bytes
+    if not moved or not text.bytes or not text.passes:
+        return float(text.passes)
+    unrolled = max(round(moved / (text.bytes / text.passes)), 1)
+    return float(text.passes / unrolled)
