@@ -27,7 +27,7 @@ from tritensor.tuning.tunables import known
 
 
 @contextlib.contextmanager
-def _imagined() -> Iterator[Recorder]:
+def imagined() -> Iterator[Recorder]:
     """Within the block device memory is only imagined and launches are written down. Where there is no GPU, device cuda is a virtual sm_90."""
     before, nobody = here.recorder, not serving.started() and not presence.gpus()
     if nobody:
@@ -46,7 +46,7 @@ def choices(op: Op, sample: Sample, dtype: str) -> list[Choice]:
 
     A corner that looks into device memory from the host is followed up to there.
     """
-    with _imagined(), choosing.noted() as found:
+    with imagined(), choosing.noted() as found:
         on = gpu(here.index)
         with contextlib.suppress(NotThere):
             for _, run in corners(op, blank(typed(op, sample.inputs, dtype), on), attributes(op, sample, on)):

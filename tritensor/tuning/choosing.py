@@ -12,6 +12,7 @@ from tritensor.errors import ArgumentError
 from tritensor.tuning import tuned
 from tritensor.tuning.buckets import bucket_of, dtype_of
 from tritensor.tuning.tunables import known
+from tritensor.tuning.tuned import Place
 
 FORCED, TUNED, HEURISTIC = "forced", "tuned file", "heuristic"
 
@@ -33,6 +34,11 @@ class Choice(NamedTuple):
     heuristic: Any
     source: str
 
+    @property
+    def place(self) -> Place:
+        """What an entry of a tuned file for this launch is called."""
+        return Place(self.op, self.corner, self.kernel, self.dtype, self.bucket)
+
     def __str__(self) -> str:
         return f"{self.op} {self.corner}: {self.kernel} takes {self.config} ({self.source}) for {self.dtype} [{self.bucket}]"
 
@@ -40,7 +46,7 @@ class Choice(NamedTuple):
 Config = TypeVar("Config")
 _by_kernel: dict[str, Any] = {}
 _by_op: dict[str, Any] = {}
-_by_place: dict[tuple[str, str, str], Any] = {}  # (op, corner, kernel): what the tuner is at
+_by_place: dict[Place, Any] = {}  # what the tuner is at
 _notes: list[list[Choice]] = []  # of those that ask what calls would take
 
 
@@ -73,8 +79,7 @@ def doing() -> tuple[str, str]:
 def _forced_one(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     """The config that is forced for this launch, or None. The narrowest wins: the tuner's place, an op's, a kernel's."""
     op, corner = doing()
-    place = (op, corner, kernel)
-    chosen = _by_place.get(place)
+    chosen = _by_place.get(Place(op, corner, kernel, dtype_of(key), bucket_of(key))) if _by_place else None
     if chosen is None:
         chosen = _by_op.get(op)
         if chosen is not None and not callable(chosen) and type(chosen) is not type(default):
@@ -118,8 +123,8 @@ def forced_for(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
     return _set(_by_op, {op: config})
 
 
-def forced_at(configs: dict[tuple[str, str, str], Any]) -> contextlib.AbstractContextManager[None]:
-    """The same for single kernels of single corners, by (op, corner, kernel)."""
+def forced_at(configs: dict[Place, Any]) -> contextlib.AbstractContextManager[None]:
+    """The same for what single entries of a tuned file are for."""
     return _set(_by_place, configs)
 
 

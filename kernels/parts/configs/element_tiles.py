@@ -21,14 +21,9 @@ class ElementTile(NamedTuple):
 
 
 def _space(key: tuple[Any, ...], default: ElementTile) -> list[ElementTile]:
-    """Half, two and four times the rule's elements on as many warps; the rule's and twice as many on twice as many."""
-    found = [default._replace(elements=default.elements * f // 2) for f in (1, 4, 8)]
-    return [
-        *found,
-        default._replace(warps=8),
-        ElementTile(default.elements * 2, 8),
-        default._replace(elements=default.elements // 2, warps=2),
-    ]
+    """Half and twice the rule's elements on as many warps, twice on twice as many. Few, since hundreds of ops share the kernel."""
+    half, twice = default.elements // 2, default.elements * 2
+    return [ElementTile(half, default.warps), ElementTile(twice, default.warps), ElementTile(twice, 2 * default.warps)]
 
 
 tunable("elementwise", ElementTile, _space, powers)

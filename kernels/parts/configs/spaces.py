@@ -10,6 +10,7 @@ from tritensor.kernels.parts.launch_rules import Tiles, next_power_of_2
 from tritensor.tuning.tunables import powers
 
 SHARED = 227 * 1024  # bytes of shared memory that a block has at most, on sm_90
+LARGEST = 64 * 1024  # bytes that a tile of a result would take in the type of what is multiplied: 128 x 256 of 16 bits, 128 x 128 of 32
 ACCUMULATORS = 256  # values of a tile that a thread can sum in registers
 
 
@@ -45,15 +46,14 @@ def tiles_space(key: tuple[Any, ...], default: Tiles) -> list[Tiles]:
     kind = dtypes.of(dtype)
     if kind.kind != "float":
         return [default._replace(warps=w, split=s) for w in (2, 4, 8) for s in {1, default.split}]
-    found = [default._replace(stages=s) for s in (2, 3, 4, 5)]
-    found += [default._replace(warps=w) for w in (2, 4, 8)]
+    found = [default._replace(stages=s) for s in (default.stages - 1, default.stages + 1) if s > 1]
+    found += [default._replace(warps=w) for w in (4, 8)]
     found += [default._replace(block_k=b) for b in (default.block_k // 2, 2 * default.block_k)]
     found += [default._replace(split=s) for s in {1, default.split // 2, 2 * default.split}]
-    found += [default._replace(group=g) for g in (1, 16)]
     for bm, bn in _SHAPES:
-        if bm <= 2 * next_power_of_2(m) and bn <= 2 * next_power_of_2(n):
+        if bm <= 2 * next_power_of_2(m) and bn <= 2 * next_power_of_2(n) and bm * bn * kind.itemsize <= LARGEST:
             warps = 8 if bm * bn >= 128 * 128 else 4
-            found += [default._replace(block_m=bm, block_n=bn, warps=warps, stages=s) for s in (2, 4)]
+            found.append(default._replace(block_m=bm, block_n=bn, warps=warps))
     return [t for t in _each_once(found) if not tiles_problem(t, key) and _fits(t, kind.itemsize) and t.split <= max(1, -(-k // t.block_k))]
 
 
