@@ -19,6 +19,7 @@ from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.device import device
 from tritensor.errors import GradError
 from tritensor.table import Op, Sample, Spec, registry
+from tritensor.table.choice import chosen
 from tritensor.tools.dry_run import Shapes
 
 GPU = device("cuda", 0)
@@ -48,7 +49,7 @@ class Launch:
         return self.call.startswith("size")
 
 
-def _calls(op: Op) -> list[tuple[str, Sample]]:
+def calls_of(op: Op) -> list[tuple[str, Sample]]:
     """The op's timed sizes, then its samples, each with its name."""
     timed = op.sizes(Shapes()) if op.sizes is not None else ()  # type: ignore[arg-type]
     samples = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
@@ -61,7 +62,7 @@ def _types(op: Op, calls: list[tuple[str, Sample]]) -> tuple[str, ...]:
     return op.dtypes if varies else op.dtypes[:1]
 
 
-def _inputs(op: Op, sample: Sample, dtype: str) -> tuple[Any, ...]:
+def inputs_of(op: Op, sample: Sample, dtype: str) -> tuple[Any, ...]:
     """A sample's inputs on the recorded device, without values: float64 becomes the type under test, then all are promoted as dispatch does."""
     wanted = dtypes.as_dtype(dtype).numpy
     given = [np.asarray(x) if isinstance(x, np.generic) else x for x in sample.inputs]
@@ -74,9 +75,9 @@ def _inputs(op: Op, sample: Sample, dtype: str) -> tuple[Any, ...]:
     return tuple(empty(x.shape, common or x.dtype, GPU) if isinstance(x, Spec) else x for x in specs)
 
 
-def _corners(op: Op, sample: Sample, dtype: str) -> Iterator[str]:
+def corners_of(op: Op, sample: Sample, dtype: str) -> Iterator[str]:
     """Run forward and backward; what stands between two names that it yields is that corner's doing."""
-    inputs = _inputs(op, sample, dtype)
+    inputs = inputs_of(op, sample, dtype)
     attrs = {**sample.attrs, **({"device": GPU} if "device" in op.attrs else {})}
     assert op.forward is not None
     out = op.forward(*inputs, **attrs)
@@ -97,17 +98,17 @@ def _corners(op: Op, sample: Sample, dtype: str) -> Iterator[str]:
 def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[list[Launch], list[str]]:
     """All launches of the table that differ in op, corner, type or what is compiled, and one line for each call that cannot be recorded.
 
-    `names` and `types` choose ops and types (all of them where empty). Needs a process without TRITON_INTERPRET; afterwards device cuda
-    is the recording one.
+    `names` and `types` choose ops and types (all of them where empty), ops as words of a command line do (tritensor/table/choice.py): those of
+    plug-ins and of files, too. Needs a process without TRITON_INTERPRET; afterwards device cuda is the recording one.
     """
     recorder = RecordingRuntime()
     serving.use(recorder)
     found: dict[tuple[str, str, str, Specialization], Launch] = {}
     failures = []
-    for op in registry.values():
-        if op.forward is None or (names and op.name not in names):
+    for op in chosen(names):
+        if op.forward is None:
             continue
-        calls = _calls(op)
+        calls = calls_of(op)
         kinds = _types(op, calls)
         for dtype in kinds:
             if types and dtype not in types:
@@ -115,7 +116,7 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
             for call, sample in calls:
                 recorder.launches.clear()
                 try:
-                    for corner in _corners(op, sample, dtype):
+                    for corner in corners_of(op, sample, dtype):
                         typed = kinds != op.dtypes or call.startswith("sample") or _has_type(recorder.launches, op, dtype)
                         _keep(found, recorder.launches, op.name, corner, dtype, call, typed)
                         recorder.launches.clear()

@@ -14,14 +14,16 @@ from typing import Any
 
 import triton
 
-from bench import forked, static_table
+from bench import compare, static_table
+from bench.kernel_arguments import Refused
 from bench.launches import Launch, collect, element_sizes, quick
 from bench.static_table import Comparison, Rows, Uses
 from tritensor import dtypes
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.compiler.occupancy import LIMITS
-from tritensor.errors import LaunchError
-from tritensor.table import registry
+from tritensor.errors import LaunchError, PluginError
+from tritensor.table import choice, registry
 from tritensor.utils.progress import Bar
 
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
@@ -116,7 +118,7 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
         return measure(launches[i], arch)
 
     found: dict[tuple[int, int], Kernel] = {}
-    for n, kernel in progress(forked.each(compile_first, alike, processes), len(alike)):
+    for n, kernel in progress(child_processes.each(compile_first, alike, processes), len(alike)):
         for i, arch in alike[n]:
             one = launches[i]
             own: Kernel = {
@@ -129,7 +131,7 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
                 "arch": arch,
             }
             own |= {"elementwise": registry[one.op].broadcasts, "pointers": element_sizes(one.spec.types)}
-            found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, forked.Died) else (kernel | own)
+            found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, child_processes.Died) else (kernel | own)
     return [found[job] for job in jobs]
 
 
@@ -198,17 +200,47 @@ def updated(table: Rows, run: Rows, gone: list[str]) -> Rows:
     return rows
 
 
+EPILOG = """comparing configs (--compare), in seconds and without a GPU:
+
+  python -m bench static --compare softmax                     the op's timed sizes: its rule's config beside variations of it
+  python -m bench static --compare matmul --size 0 --config block_n=128 --config block_n=128,stages=4
+  python -m bench static --compare my_ops.py:_kernel           a kernel of yours: the configs of its @triton.autotune, or --config
+  python -m bench static --compare my_ops.py:_kernel --args 'x=*bf16[4096,4096],y=*bf16[4096,4096],n=16777216' \\
+      --grid 'cdiv(n, BLOCK)' --config BLOCK=1024 --config BLOCK=2048,num_warps=8
+
+A kernel of a file needs to know what it is launched with. Either --args says it (arrays as *type[shape] in Triton's type names, numbers as
+they are, n=i32 where the value is not known) and --grid; or the file has a function example() that calls the kernel once:
+
+  def example():
+      x = tt.empty(4096, 4096, dtype=tt.bfloat16, device="cuda")     # no memory is taken, nothing runs
+      _kernel[lambda meta: (tt.cdiv(x.numel(), meta["BLOCK"]),)](x.array, x.numel())
+
+An example(BLOCK=1024, num_warps=4) is called with each config's values of these names.
+
+the columns: us is the predicted time at best: the largest of issue (instructions of all warps, 4 a clock and multiprocessor), tensor
+(flops of the dots at the tensor cores' rate) and bytes (memory and the second-level cache), and limit says which. The model knows A100 (80), H200 (90)
+and B200 (100); it leaves out waiting, bank conflicts and the launch itself, so trust it to rank configs rather than to time them. waves: programs over
+those resident on the GPU at a time; tail: how full the last round is (a grid just above one round runs at half); regs, spill, shared:
+registers of a thread, bytes of them kept in memory, bytes of shared memory of a program; loads, stores: how many of which width in bytes stand
+in the code; loop: instructions of the hot loop; special: tensor-core, asynchronous and TMA instructions. * marks the best.
+
+exit codes: 0; 1 where a kernel is worse than the table, spills, or no config of a comparison can run; 2 for a command line that cannot be done."""
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="python -m bench static",
-        description="Compile every launch of the op table for GPUs that need not be here; say what each uses; compare with the committed table. "
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="Compile every launch of the op table for GPUs that need not be here; say what each uses; compare with the committed table.\n"
         "Kernels compiled once come from Triton's disk cache, so an interrupted run goes on where it was.",
+        epilog=EPILOG,
     )
+    made.add_argument("--arch", type=int, nargs="+", choices=sorted(LIMITS), help="compute capabilities (default: all; with --compare 90)")
+    choice.add_option(made)
     made.add_argument(
-        "--arch", type=int, nargs="+", choices=sorted(LIMITS), default=sorted(LIMITS), help="compute capabilities (default: all)"
-    )
-    made.add_argument("--op", nargs="+", default=[], metavar="NAME", help="these ops only")
-    made.add_argument("--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL], help="these types only")
+        "--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL],
+        help="these types only; with --compare OP the one that is compared (default bfloat16)",
+    )  # fmt: skip
     made.add_argument(
         "--quick",
         action="store_true",
@@ -216,25 +248,69 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
     made.add_argument(
-        "--out", type=Path, default=Path("out/static.json"), help="where all that was found is written (default: %(default)s)"
+        "--out", type=Path, help="where all that was found is written (default: out/static.json); with --dump the folder of its files"
     )
     made.add_argument(
         "--table", type=Path, default=static_table.path_for(triton.__version__), help="the committed table (default: %(default)s)"
     )
     made.add_argument("--processes", type=int, default=None, help="compilers at a time (default: one for each core)")
+    _add_comparison(made.add_argument_group("comparing configs"))
     return made
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Collect, compile, write, compare. Exits with 1 when a kernel does not compile, spills without a reason, or is worse than the table."""
-    given = parser().parse_args(arguments)
+def _add_comparison(made: Any) -> None:
+    made.add_argument(
+        "--compare", metavar="WHAT", help="a kernel of a file (my_ops.py:_kernel) or an op of the table, under several configs"
+    )
+    made.add_argument(
+        "--config", action="append", default=[], metavar="NAME=VALUE,...",
+        help="a config: parameters of the kernel or fields of the op's configs, num_warps, num_stages; once for each config to compare "
+        "(default: those of @triton.autotune; of an op the rule's and variations of it)",
+    )  # fmt: skip
+    made.add_argument(
+        "--args", metavar="NAME=WHAT,...", help="what a kernel of a file is launched with: 'x=*bf16[4096,4096],n=4096,m=i32:16'"
+    )
+    made.add_argument("--grid", metavar="GRID", help="its programs: '4096', 'cdiv(n, BLOCK)', 'cdiv(m, BM), cdiv(n, BN)'")
+    made.add_argument("--corner", choices=["forward", "backward", "both"], help="of an op (default: forward)")
+    made.add_argument("--size", type=int, nargs="+", metavar="N", help="which of an op's timed sizes (default: all)")
+    made.add_argument("--dump", choices=compare.FORMS, help="print this form of the best config's kernel, or write it into --out")
+    made.add_argument("--json", type=Path, metavar="FILE", help="write all that was found of every config")
+
+
+def _check(given: argparse.Namespace) -> None:
+    """Raise Refused for options that do not go together."""
     if os.environ.get("TRITON_INTERPRET") == "1":
-        sys.exit("bench static: TRITON_INTERPRET=1 makes kernels that cannot be compiled; unset it")
-    unknown = [name for name in given.op if name not in registry]
-    if unknown:
-        sys.exit(f"bench static: no op is called {', '.join(unknown)}")
+        raise Refused("TRITON_INTERPRET=1 makes kernels that cannot be compiled; unset it")
+    if given.compare is not None:
+        for option in ("quick", "update", "op"):
+            if getattr(given, option):
+                raise Refused(f"--{option} does not go with --compare, which names what it compares itself")
+        return
+    for option in ("config", "args", "grid", "corner", "size", "dump", "json"):
+        if getattr(given, option):
+            raise Refused(f"--{option} belongs to --compare: name an op or file.py:kernel with it")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Compare configs, or check the table; see the parser's own words. Exits with 2 and one line for a command line that cannot be done."""
+    given = parser().parse_args(arguments)
+    try:
+        _check(given)
+        if given.compare is not None:
+            compare.main(given)
+        else:
+            check_table(given)
+    except (Refused, choice.UnknownOpError, PluginError) as error:
+        print(f"bench static: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def check_table(given: argparse.Namespace) -> None:
+    """Collect, compile, write, compare. Exits with 1 when a kernel does not compile, spills without a reason, or is worse than the table."""
+    given.arch, given.out = given.arch or sorted(LIMITS), given.out or Path("out/static.json")
+    asked = [op.name for op in choice.chosen(given.op)] if given.op else []
     start = time.monotonic()
-    launches, failures = collect(given.op, given.dtype)
+    launches, failures = collect(asked, given.dtype)
     jobs = quick(launches, given.arch) if given.quick else [(i, arch) for arch in given.arch for i in range(len(launches))]
     print(
         f"{len(launches)} launches recorded in {time.monotonic() - start:.0f} s; {len(jobs)} (launch, architecture) to report", flush=True
@@ -244,7 +320,9 @@ def main(arguments: list[str] | None = None) -> None:
     given.out.write_text(json.dumps({"triton": triton.__version__, "failures": failures, "kernels": kernels}))
     print(summary(kernels))
     table = static_table.load(given.table) if given.table.exists() else None
-    found = static_table.compare(table or {}, rows_of(kernels), [one.key for one in launches], lambda key: _concerned(key, given))
+    found = static_table.compare(
+        table or {}, rows_of(kernels), [one.key for one in launches], lambda key: _concerned(key, asked, given.dtype)
+    )
     if table is None:
         notes, worse = [f"there is no table {given.table} to compare with" + ("" if given.update else "; make it with --update")], []
     else:
@@ -263,7 +341,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(f"{len(wrong)} faults, {len(worse)} regressions")
 
 
-def _concerned(key: str, given: argparse.Namespace) -> bool:
+def _concerned(key: str, ops: list[str], types: list[str]) -> bool:
     """Whether a key of the table passes the run's filters."""
     op, _, dtype = key.split()[:3]
-    return (not given.op or op in given.op) and (not given.dtype or dtype in given.dtype)
+    return (not ops or op in ops) and (not types or dtype in types)

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from bench import forked
-from bench.launches import _calls, _corners, _inputs
+from bench.launches import calls_of, corners_of, inputs_of
 from tritensor import dtypes
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.runtime import serving
@@ -36,12 +36,12 @@ def asked(op: Op, every: bool) -> Iterator[str]:
 
 def taken(op: Op, dtype: str, recorder: RecordingRuntime) -> Iterator[Specialization]:
     """The kernels that an op launches in a type, none where it refuses it."""
-    calls = [s for name, s in _calls(op) if name.startswith("sample") and any(getattr(x, "dtype", None) == "float64" for x in s.inputs)]
+    calls = [s for name, s in calls_of(op) if name.startswith("sample") and any(getattr(x, "dtype", None) == "float64" for x in s.inputs)]
     for sample in calls[-CALLS:]:
         recorder.launches.clear()
         try:
-            op.shape(*_inputs(op, sample, dtype), **sample.attrs)
-            for _ in _corners(op, sample, dtype):
+            op.shape(*inputs_of(op, sample, dtype), **sample.attrs)
+            for _ in corners_of(op, sample, dtype):
                 yield from recorder.launches
                 recorder.launches.clear()
                 if dtypes.as_dtype(dtype).kind == "float8":  # a storage type: its gradients are computed in another
@@ -70,7 +70,7 @@ def main() -> int:
         return ""
 
     faults = 0
-    for n, said in forked.each(compiled, specs):
+    for n, said in child_processes.each(compiled, specs):
         if said:
             faults += 1
             print(f"{found[specs[n]]}: {said}", flush=True)

@@ -12,7 +12,7 @@ import pytest
 from tests.static.test_compile import alone
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.machine_code import Loop
-from tritensor.cuda.compiler.prediction import RATES, predict
+from tritensor.cuda.compiler.prediction import RATES, cannot_run, predict
 from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_work
 
 
@@ -75,6 +75,12 @@ def test_what_cannot_run_takes_forever_and_nothing_takes_no_time() -> None:
     assert predict(made(), 90, 0, work()).microseconds == 0.0
     with pytest.raises(KeyError):
         predict(made(), 70, 1, work())
+
+
+def test_why_a_kernel_cannot_run() -> None:
+    assert "needs 300000 bytes of shared memory; a program on sm_90 has at most 232448" in cannot_run(made(shared=300000))
+    assert "needs 255 registers for each of 512 threads; a multiprocessor has 65536" in cannot_run(made(registers=255, warps=16))
+    assert "columns of tensor memory" in cannot_run(Report("k", 100, 32, 0, 0, 0, 4, 1024))
 
 
 def test_loops_count_as_often_as_they_run() -> None:
@@ -196,3 +202,15 @@ def test_loops_of_real_kernels_run_as_often_as_their_text_says(arch: int) -> Non
     hot = max(product, key=lambda loop: loop["bytes"])
     assert hot["tensor"] > 0
     assert not [a for a in product for b in product if a["first"] < b["first"] < a["last"] < b["last"]], "loops are nested"
+
+
+def test_many_launches_are_predicted_in_child_processes() -> None:
+    """One that does not compile, one that is too much for the assembler and one that kills its process leave the others unharmed."""
+    found = real()["all"]
+    assert found["good"]["failure"] == ""
+    assert found["good"]["microseconds"] > 0
+    assert "incompatible" in found["broken"]["failure"] or "shape" in found["broken"]["failure"], found
+    assert "\n" not in found["broken"]["failure"]
+    assert "Insufficient registers" in found["large"]["failure"], "what the assembler says, not where it was called"
+    assert found["large"]["microseconds"] is None, "not to be had"
+    assert "killed by signal 9" in found["killed"]["failure"]

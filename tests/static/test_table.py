@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import forked, static, static_table
+from bench import static, static_table
 from bench.static_table import Uses, compare, parse, regressions
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.occupancy import LIMITS, occupancy
 
@@ -178,7 +179,7 @@ def test_saving_a_table_twice_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_forked_jobs_all_answer() -> None:
     jobs = list(range(100))
-    assert dict(forked.each(lambda n: n * n, jobs, 3)) == {n: n * n for n in jobs}
+    assert dict(child_processes.each(lambda n: n * n, jobs, 3)) == {n: n * n for n in jobs}
 
 
 def test_a_process_that_dies_costs_one_job() -> None:
@@ -189,8 +190,8 @@ def test_a_process_that_dies_costs_one_job() -> None:
             os._exit(7)
         return n
 
-    found = dict(forked.each(work, range(70), 2))
-    assert {n for n, answer in found.items() if isinstance(answer, forked.Died)} == {3, 4, 60}
+    found = dict(child_processes.each(work, range(70), 2))
+    assert {n for n, answer in found.items() if isinstance(answer, child_processes.Died)} == {3, 4, 60}
     assert "exit code 7" in str(found[3])
     assert all(found[n] == n for n in found if n not in (3, 4, 60))
     assert len(found) == 70

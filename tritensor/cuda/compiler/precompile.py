@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator, Sequence
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tritensor.cuda.compiler import cubin_cache
+from tritensor.cuda.compiler import child_processes, cubin_cache
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.pack import Pack, write_pack
 from tritensor.errors import LaunchError
@@ -62,41 +60,6 @@ def warm(arch: int) -> None:
     make_backend(GPUTarget("cuda", arch, 32)).hash()
 
 
-def _work(specs: Sequence[Specialization], arch: int, pipe: Connection) -> None:
-    """Answer each number that comes with the end of that kernel."""
-    while True:
-        try:
-            n = pipe.recv()
-            try:
-                end = Done(cubin_cache.row(specs[n], arch), "")
-            except LaunchError as error:
-                end = Done(None, str(error))
-            pipe.send(end)
-        except (EOFError, ConnectionError):  # the parent is done, or gone
-            return
-
-
-class _Worker:
-    """A process that compiles, one kernel at a time; `at` is the one it is at."""
-
-    def __init__(self, specs: Sequence[Specialization], arch: int, others: Sequence[Connection]) -> None:
-        fork = multiprocessing.get_context("fork")  # kernels and their constants need no pickling
-        self.pipe, theirs = fork.Pipe()
-        self.process = fork.Process(target=self._run, args=(specs, arch, theirs, others), daemon=True)
-        self.process.start()
-        theirs.close()
-        self.at = -1
-
-    def _run(self, specs: Sequence[Specialization], arch: int, pipe: Connection, others: Sequence[Connection]) -> None:
-        for parents in (self.pipe, *others):  # inherited: while one is open here, its worker does not see that the parent is gone
-            parents.close()
-        _work(specs, arch, pipe)
-
-    def give(self, n: int) -> None:
-        self.at = n
-        self.pipe.send(n)
-
-
 def compile_all(specs: Sequence[Specialization], arch: int, processes: int) -> Iterator[tuple[int, Done]]:
     """(place, its end) for every specialization, in the order in which they end. A process that dies costs the kernel it was at.
 
@@ -104,43 +67,17 @@ def compile_all(specs: Sequence[Specialization], arch: int, processes: int) -> I
     """
     from tritensor.cuda.compiler.compile import describe
 
+    def compile_one(spec: Specialization) -> Done:
+        try:
+            return Done(cubin_cache.row(spec, arch), "")
+        except LaunchError as error:
+            return Done(None, str(error))
+
     warm(arch)
-    todo = list(reversed(range(len(specs))))
-    running: dict[Any, _Worker] = {}
-    try:
-        while todo or running:
-            while todo and len(running) < processes:
-                worker = _Worker(specs, arch, list(running))
-                running[worker.pipe] = worker
-                worker.give(todo.pop())
-            ready: Any
-            for ready in wait(list(running)):
-                worker = running[ready]
-                n = worker.at
-                try:
-                    end = ready.recv()
-                except (EOFError, ConnectionError):
-                    worker.process.join()
-                    del running[ready]
-                    text = f"{describe(specs[n])} for sm_{arch}: the compiler's process died ({_cause(worker.process.exitcode)})"
-                    yield n, Done(None, text)
-                    continue
-                if todo:
-                    worker.give(todo.pop())
-                else:
-                    ready.close()
-                    worker.process.join()
-                    del running[ready]
-                yield n, end
-    finally:  # an interrupted run leaves nobody behind
-        for worker in running.values():
-            worker.process.terminate()
-
-
-def _cause(code: int | None) -> str:
-    if code is not None and code < 0:
-        return f"killed by signal {-code}: is there memory enough? --jobs 1 needs least"
-    return f"exit code {code}"
+    for n, end in child_processes.each(compile_one, specs, processes):
+        if isinstance(end, child_processes.Died):
+            end = Done(None, f"{describe(specs[n])} for sm_{arch}: {end}; --jobs 1 needs least memory")
+        yield n, end
 
 
 def check_writable(path: Path) -> Pack | None:

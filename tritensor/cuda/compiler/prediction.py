@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import Report, report
 from tritensor.cuda.compiler.machine_code import Loop
-from tritensor.cuda.compiler.occupancy import occupancy
+from tritensor.cuda.compiler.occupancy import LIMITS, occupancy
+from tritensor.cuda.compiler.precompile import warm
 from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_work
 from tritensor.cuda.compiler.recorded_call import Call
+from tritensor.errors import LaunchError
 
 
 class Rates(NamedTuple):
@@ -25,7 +31,7 @@ class Rates(NamedTuple):
     bandwidth: float
     second_level: float
     latency: float
-    flops: dict[str, float]
+    flops: Mapping[str, float]
     mma: float
 
 
@@ -69,11 +75,105 @@ class Prediction(NamedTuple):
     assumed: tuple[str, ...]
 
 
-def forecast(call: Call, arch: int) -> tuple[Report, Prediction]:
+class Forecast(NamedTuple):
+    """What is known of one recorded launch without a GPU: what it uses and the time that this predicts, or in one line why it cannot run.
+    A kernel that compiles and cannot run, for too much shared memory or too many registers, has a report as well."""
+
+    report: Report | None
+    prediction: Prediction | None
+    failure: str = ""
+
+    @property
+    def microseconds(self) -> float:
+        """The predicted time; infinite for what cannot run."""
+        return self.prediction.microseconds if self.prediction is not None and not self.failure else math.inf
+
+
+def forecast(call: Call, arch: int) -> Forecast:
     """Compile a recorded launch for compute capability `arch` (80, 90, 100) and predict it. Raises LaunchError when it does not compile."""
     made = report(call.spec, arch)
     work = program_work(compile(call.spec, arch).asm["ttir"], call.values, call.grid)
-    return made, predict(made, arch, math.prod(call.grid), work, call.sizes())
+    found = predict(made, arch, math.prod(call.grid), work, call.sizes())
+    return Forecast(made, found, "" if found.blocks else cannot_run(made))
+
+
+def forecast_all(calls: Sequence[Call], arch: int, processes: int | None = None) -> Iterator[tuple[int, Forecast]]:
+    """(place, Forecast) of every launch, in the order in which they end; compiled in child processes (None: one for each core), so that a
+    compiler that crashes costs one launch. What was compiled before comes from Triton's disk cache, in some milliseconds.
+
+    What the compiler prints is swallowed, but for the line that says why a kernel failed. The caller must not have started the GPU's
+    driver, which does not live through a fork, and Triton must not interpret (TRITON_INTERPRET).
+    """
+    warm(arch)
+
+    def one(call: Call) -> Forecast:
+        with _printed() as said:
+            try:
+                return forecast(call, arch)
+            except LaunchError as error:
+                return Forecast(None, None, _reason(str(error), said()))
+            except Exception as error:  # a fault of the model itself: it must not look like a crash of the compiler
+                return Forecast(None, None, f"{type(error).__name__}: {error}")
+
+    for n, found in child_processes.each(one, calls, processes):
+        yield n, Forecast(None, None, str(found)) if isinstance(found, child_processes.Died) else found
+
+
+def fastest(configs: Sequence[Sequence[Forecast]]) -> int | None:
+    """The place of the best of several configs, each given by the forecasts of all launches that it leads to; None where none can run.
+
+    Within one per cent the model cannot tell times apart: of those, configs that keep registers in memory are left out as long as there
+    are others, then those stay that leave most room below the limit (least of issue + tensor + bytes, within 5 %), and of these the first.
+    """
+    totals = [sum(f.microseconds for f in found) if found else math.inf for found in configs]
+    least = min(totals, default=math.inf)
+    if math.isinf(least):
+        return None
+    near = [n for n, total in enumerate(totals) if total <= 1.01 * least]
+    near = [n for n in near if not any(f.report is not None and f.report.spilled for f in configs[n])] or near
+    work = {n: sum(p.issue + p.tensor + p.bytes for f in configs[n] if (p := f.prediction) is not None) for n in near}
+    return next(n for n in near if work[n] <= 1.05 * min(work.values()))
+
+
+def cannot_run(made: Report) -> str:
+    """Why no program of a compiled kernel fits a multiprocessor, in words."""
+    has = LIMITS[made.arch]
+    if made.shared > has.shared_per_block:
+        return f"needs {made.shared} bytes of shared memory; a program on sm_{made.arch} has at most {has.shared_per_block}: fewer stages, smaller tiles"
+    if made.tensor_memory > has.tensor_memory:
+        return f"needs {made.tensor_memory} columns of tensor memory; a multiprocessor of sm_{made.arch} has {has.tensor_memory}: smaller tiles"
+    return f"needs {made.registers} registers for each of {32 * made.warps} threads; a multiprocessor has {has.registers}: fewer warps"
+
+
+@contextmanager
+def _printed() -> Iterator[Callable[[], str]]:
+    """Within the block all that this process prints goes to a file; the function given reads it. For child processes: it moves the process's outputs."""
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(1), os.dup(2)
+        try:
+            for stream in (1, 2):
+                os.dup2(file.fileno(), stream)
+
+            def read() -> str:
+                file.seek(0)
+                return file.read().decode(errors="replace")
+
+            yield read
+        finally:
+            for stream, old in enumerate(kept, 1):
+                os.dup2(old, stream)
+                os.close(old)
+
+
+def _reason(error: str, printed: str) -> str:
+    """One line of a compiler's failure: what it stumbled over, which its passes print and its exception does not say."""
+    lines = [line.strip() for line in error.strip().splitlines() if line.strip(" ^\t")]
+    assembler = [line.partition(":")[2] for line in lines if line.startswith("ptxas")]
+    last = " ".join((assembler or lines[-1:])[0].split())
+    if "PassManager::run failed" in last:
+        told = [line.partition("error: ")[2].strip() for line in printed.splitlines() if "error: " in line]
+        last = told[0] if told else last
+    return last[:200]
 
 
 def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Sequence[float] = ()) -> Prediction:
@@ -84,9 +184,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
             an array's size is found in the second-level cache, and with no size given all that is moved comes from memory.
     With R = ceil(programs / multiprocessors), the programs that the fullest multiprocessor runs:
 
-    - issue: R x instructions of a program's warps / 4. A loop's instructions count as often as the kernel's text says that the loop
-      runs, divided by how many of its passes the assembler made one (by the bytes that a pass moves); what is skipped by a predicate
-      counts. Loops that the text does not have count once.
+    - issue: instructions of a warp x ceil(R x warps of a program / 4), the warps of each quarter. A loop's instructions count as often as
+      the kernel's text says that the loop runs, divided by how many of its passes the assembler made one (by the bytes that a pass
+      moves); what is skipped by a predicate counts. Loops that the text does not have count once.
     - tensor: R x flops of a program / the tensor cores' rate. Float32 products without tensor cores are instructions and counted there.
     - bytes: the slower of memory (each array once, whichever its programs' order) and the second-level cache (all that is moved). Memory's rate
       falls where too little is under way: resident warps x the loads of their hot loop (or shared memory that is filled behind their backs),
@@ -101,7 +201,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     if not programs or not held:
         return Prediction(0.0, 1.0, 0.0, 0.0, 0.0, "bytes", float("inf") if programs else 0.0, 0.0, held, work.assumed)
     executed, passes = _executed(made, work)
-    issue = rounds * executed * made.warps / ISSUE
+    issue = executed * -(-rounds * made.warps // ISSUE)
     tensor = rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
     moved = programs * work.moved()
     far = _from_memory(work, programs, sizes)

@@ -167,7 +167,7 @@ def _bound(parameters: list[tuple[str, str]], values: Sequence[tuple[str, Any]])
         elif "!tt.ptr" in kind:
             bound[name] = ("array", at)
         else:
-            bound[name] = int(value) if given[:1] in ("i", "u") else None
+            bound[name] = int(value) if value is not None and given[:1] in ("i", "u") else None
         at += 1
     return bound
 
