@@ -23,7 +23,13 @@ from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable,
 from tritensor.tuning.tunables import tunable
 
 row_tunable("layer_norm")
-tunable("layer_norm_weight", Blocks, blocks_space, blocks_problem)
+
+
+def _weight_problem(b: Blocks, key: tuple[Any, ...] | None) -> str:
+    return blocks_problem(b, key) or ("splits is 0; the number of partial sums is needed, 1 or more" if not b.splits else "")
+
+
+tunable("layer_norm_weight", Blocks, blocks_space, _weight_problem)
 
 PARTIALS = 264  # partial sums of weight and bias gradients: two programs for each multiprocessor of the largest GPU
 COLUMNS = 128  # columns of one of them

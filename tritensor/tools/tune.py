@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.errors import DTypeError, PluginError
 from tritensor.io.atomic import replacing
+from tritensor.table import Op
 from tritensor.table.choice import UnknownOpError, add_option, chosen
 from tritensor.tools.dry_run import Shapes
 from tritensor.tuning import tuned
@@ -50,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--shapes", type=Path, metavar="FILE", help="calls to tune at, as JSON, in place of the ops' own timed sizes")
     parser.add_argument(
-        "--dtype", nargs="+", action="extend", default=[], metavar="TYPE", help=f"element types (default: {', '.join(TYPES)})"
+        "--dtype",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="TYPE",
+        help=f"element types (default: {', '.join(TYPES)}; with neither --op nor --shapes elementwise ops in {TYPES[0]} alone)",
     )
     parser.add_argument(
         "--budget", type=float, metavar="MINUTES", help="stop timing after so long, what has most to win first (default: no limit)"
@@ -92,10 +98,10 @@ def main(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, work: Any = None) -> int:
     _check(args)
     shapes = read_shapes(args.shapes) if args.shapes is not None and args.kernel is None else None
-    ops = [] if args.kernel else chosen(args.op or list(shapes or ()))
+    ops = [] if args.kernel else _ops(args.op or list(shapes or ()))
     if shapes is not None and args.op and not any(op.name in shapes for op in ops):
         raise Usage(f"--shapes {args.shapes}: has no call of {', '.join(op.name for op in ops)}; it has calls of {', '.join(shapes)}")
-    types = [dtypes.as_dtype(t).name for t in args.dtype] or list(TYPES)
+    journal: Journal | None = None
     worker = None if args.dry_run else Worker(args.timeout, **({"work": work} if work is not None else {}))
     try:
         on = _gpu(worker) if worker is not None else GPU("", precompile.archs(args.arch)[0], 0)
@@ -105,7 +111,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
             targets, failures = kernel_file.listed(args.kernel, args.shapes), list[str]()
         else:
             bar = Bar("listing configs", "ops", len(ops))
-            targets, failures = listed(ops, shapes, types, Shapes(), lambda name: bar.step(name))
+            targets, failures = listed(ops, shapes, _types(args), Shapes(), lambda name: bar.step(name))
             bar.close()
         if not targets:
             for line in failures:
@@ -124,6 +130,8 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
             assert journal is not None
             failures += _measure(args, plans, worker, journal, out, on, shapes)
     finally:
+        if journal is not None:
+            journal.close()
         if worker is not None:
             worker.close()
     for line in failures:
@@ -146,6 +154,25 @@ def _check(args: argparse.Namespace) -> None:
         precompile.archs(args.arch)
     except ValueError as error:
         raise Usage(f"--arch: {error}") from None
+
+
+def _ops(words: Sequence[str]) -> list[Op]:
+    try:
+        return chosen(words)
+    except (UnknownOpError, PluginError):
+        raise
+    except Exception as error:  # whatever a file of ops raises when it is run
+        raise Usage(
+            f"--op {' '.join(words)}: the file raises when it is run: {type(error).__name__}: {' '.join(str(error).split())}"
+        ) from error
+
+
+def _types(args: argparse.Namespace) -> Callable[[Op], Sequence[str]]:
+    """The types to tune an op in. Of all ops at once, elementwise ones are tuned in the first alone: they are hundreds and share a kernel, so that
+    in both they would take as long as all the others."""
+    asked = [dtypes.as_dtype(t).name for t in args.dtype]
+    everything = not (args.op or args.shapes or asked)
+    return lambda op: asked or (TYPES[:1] if everything and op.broadcasts else TYPES)
 
 
 def _gpu(worker: Worker) -> GPU:
@@ -176,7 +203,6 @@ def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
 
 def _compiled(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
     calls = launches_in(targets)
-    precompile.warm(arch)
     bar = Bar(f"compiling {sum(len(t.configs) for t in targets)} configs of {len(targets)} targets for sm_{arch}", "launches", len(calls))
     try:
         return planned(targets, pruning.compiled(calls, arch, jobs, done=bar.step))
@@ -246,9 +272,7 @@ def _measure(
             worker.take(job)
             result = halve(plan.target.heuristic, plan.timed(MOST), _noting(worker, journal, plan))
             if isinstance(result, str):
-                failures.append(
-                    f"{plan.target.name}: the heuristic's own config failed: {result}; `python -m tests.harness {plan.target.place.op}` asks the op"
-                )
+                failures.append(f"{plan.target.name}: the heuristic's own config failed: {result}")
             else:
                 won[plan.target.place] = result
                 notes += [f"{plan.target.name}: {written(config)}: {why}" for config, why in result.failed]
@@ -257,7 +281,6 @@ def _measure(
             bar.step(most)
     finally:
         bar.close()
-        journal.close()
         kept = _write(out, on, won)
     for line in notes:  # that a config crashes or hangs is a finding, no failure: it is not taken
         print(f"not usable: {line}")

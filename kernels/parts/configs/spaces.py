@@ -96,7 +96,7 @@ def blocks_space(key: tuple[Any, ...], default: Any) -> list[Any]:
     changed = ((1, 2), (2, 1), (1, 0.5), (0.5, 1), (0.5, 2), (2, 0.5), (2, 2), (0.5, 0.5), (4, 0.25), (0.25, 4))
     found = [default._replace(rows=int(default.rows * r), columns=int(default.columns * c)) for r, c in changed]
     if default.splits:
-        found += [default._replace(splits=s) for s in (default.splits // 2, 2 * default.splits)]
+        found += [default._replace(splits=s) for s in (max(default.splits // 2, 1), 2 * default.splits)]
     return [b for b in _each_once(found) if b.rows * b.columns <= 32768 and not blocks_problem(b, key)]
 
 

@@ -32,7 +32,7 @@ class Journal:
         whole = self._read(head)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("r+b" if path.exists() else "w+b")
+            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)  # a line goes out whole or fails now
             self._file.truncate(whole)
             self._file.seek(whole)
         except OSError as error:
@@ -76,18 +76,16 @@ class Journal:
 
     def _write(self, row: dict[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(row).encode() + b"\n")
-            self._file.flush()
+            line = json.dumps(row).encode() + b"\n"
+            while line:  # a disk that fills takes a part first
+                line = line[self._file.write(line) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise full(self.path, error) from None
 
     def close(self) -> None:
         """Close the file, and keep it."""
-        try:
-            self._file.close()
-        except OSError as error:  # a write that a full disk refused is tried again here
-            raise full(self.path, error) from None
+        self._file.close()
 
 
 def full(path: Path, error: OSError) -> FullDiskError:

@@ -61,7 +61,7 @@ class KernelFile:
             raise KernelFileError(f"--kernel {named}: {file}: no such file")
         self.named, self.name = named, name
         self._module = _loaded(Path(file), named)
-        found = getattr(self._module, name, None)
+        found: Any = getattr(self._module, name, None)
         if found is None:
             raise KernelFileError(f"--kernel {named}: {file} has no {name}; it has {', '.join(self._kernels()) or 'no kernel'}")
         self.configs = [_fields(c) for c in getattr(found, "configs", None) or getattr(self._module, "configs", ())]
@@ -79,7 +79,7 @@ class KernelFile:
                 f"--kernel {named}: {len(self.configs)} configs; give several, by @triton.autotune(configs=[...]) or a list `configs` in the file"
             )
         self._check_configs()
-        rows = getattr(self._module, "shapes", None) if shapes is None else _rows(shapes)
+        rows: Any = getattr(self._module, "shapes", None) if shapes is None else _rows(shapes)
         if not rows:
             raise KernelFileError(f"--kernel {named}: no calls to time it at; give --shapes, or a list in the file: {FORM}")
         self.calls = [self._call(i, row) for i, row in enumerate(rows)]

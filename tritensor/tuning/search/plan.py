@@ -39,16 +39,20 @@ class Listed(NamedTuple):
 
 
 def listed(
-    ops: Sequence[Op], shapes: dict[str, list[Any]] | None, types: Sequence[str], rng: Any, done: Callable[[str], None] = lambda name: None
+    ops: Sequence[Op],
+    shapes: dict[str, list[Any]] | None,
+    types: Callable[[Op], Sequence[str]],
+    rng: Any,
+    done: Callable[[str], None] = lambda name: None,
 ) -> tuple[list[Listed], list[str]]:
-    """Every target of the ops with the launches of its configs, and a line for each op that fails."""
+    """Every target of the ops, in the types that `types` gives for each, with the launches of its configs; and a line for each op that fails."""
     found: list[Listed] = []
     failures: list[str] = []
     for op in ops:
         if op.forward is not None:
             try:
                 samples = calls_of(op, shapes, rng)
-                found += [_listed(op, samples[t.number], t) for t in targets_of(op, samples, types)]
+                found += [_listed(op, samples[t.number], t) for t in targets_of(op, samples, types(op))]
             except SpaceError as error:
                 failures.append(f"{error}; mend the function that gives them")
             except Exception as error:  # whatever the op says of its calls: it is named, and the others are tuned

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tritensor.cuda.compiler.compile import describe
+from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import report
-from tritensor.cuda.compiler.prediction import RATES, forecast
+from tritensor.cuda.compiler.precompile import warm
+from tritensor.cuda.compiler.prediction import RATES, Forecast, forecast_all
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.errors import LaunchError
-from tritensor.tuning.search.forked import Lost, each
 
 SLOWER = 2.0  # times the best prediction: what is predicted to take longer is not timed. The prediction is a bound, so this is wide.
 LAUNCH_US = 2.0  # microseconds between two kernels of one stream: without it a k split in two launches would look free
@@ -34,32 +34,34 @@ class Verdict(NamedTuple):
     dropped: str
 
 
-def facts_of(call: Call, arch: int) -> Facts:
-    """Compile one launch and read what it uses; never raises for what the compiler says."""
+def _uses(call: Call, arch: int) -> Facts:
+    """What a launch uses, for a GPU whose rates are not known; never raises for what the compiler says."""
     try:
-        if arch not in RATES:
-            return Facts(None, report(call.spec, arch).spilled, "")
-        made, said = forecast(call, arch)
+        return Facts(None, report(call.spec, arch).spilled, "")
     except LaunchError as error:
-        return Facts(None, 0, "", f"does not compile: {' '.join(str(error).strip().splitlines()[-1].split())[:160]}")
-    if not said.blocks:
-        return Facts(
-            None,
-            made.spilled,
-            said.limit,
-            f"needs {made.registers} registers and {made.shared} bytes of shared memory: more than sm_{arch} has",
-        )
-    return Facts(said.microseconds, made.spilled, said.limit)
+        return Facts(None, 0, "", " ".join(str(error).strip().splitlines()[-1].split())[:160])
+
+
+def _predicted(found: Forecast) -> Facts:
+    spilled = found.report.spilled if found.report is not None else 0
+    if found.failure or found.prediction is None:
+        return Facts(None, spilled, "", found.failure)
+    return Facts(found.prediction.microseconds, spilled, found.prediction.limit)
 
 
 def compiled(
-    calls: Iterable[Call], arch: int, processes: int | None, seconds: float = 120.0, done: Callable[[], None] = lambda: None
+    calls: Sequence[Call], arch: int, processes: int | None, seconds: float = 120.0, done: Callable[[], None] = lambda: None
 ) -> dict[Call, Facts]:
-    """The facts of every launch, each compiled once, in child processes: a crash or a hang of the compiler costs one launch."""
-    jobs = list(dict.fromkeys(calls))
+    """The facts of every launch, compiled in child processes: a crash or a hang of the compiler costs one launch."""
     found: dict[Call, Facts] = {}
-    for n, result in each(lambda call: facts_of(call, arch), jobs, processes, seconds):
-        found[jobs[n]] = Facts(None, 0, "", f"{result.why}: {describe(jobs[n].spec)[:160]}") if isinstance(result, Lost) else result
+    ends: Iterable[tuple[int, Any]]
+    if arch in RATES:
+        ends = forecast_all(calls, arch, processes, seconds)
+    else:
+        warm(arch)
+        ends = child_processes.each(lambda call: _uses(call, arch), calls, processes, seconds)
+    for n, end in ends:
+        found[calls[n]] = _predicted(end) if isinstance(end, Forecast) else end if isinstance(end, Facts) else Facts(None, 0, "", str(end))
         done()
     return found
 
@@ -79,7 +81,7 @@ def judged(configs: Sequence[Any], calls: Sequence[tuple[Call, ...] | str], fact
             continue
         known = [facts[c] for c in launched]
         error = next((k.error for k in known if k.error), "")
-        us = None if error or any(k.us is None for k in known) else sum(k.us or 0.0 for k in known) + LAUNCH_US * len(known)
+        us = None if error or any([k.us is None for k in known]) else sum(k.us or 0.0 for k in known) + LAUNCH_US * len(known)
         longest = max(known, key=lambda k: k.us or 0.0, default=None)
         if launched in seen:
             error = f"launches what {seen[launched]} does"

@@ -140,7 +140,7 @@ def read_shapes(path: Path) -> dict[str, list[Any]]:
 
 
 def _sample(row: dict[str, Any], rng: Any, dry: bool = False) -> Sample:
-    attrs = {k: tuple(v) if isinstance(v, list) else v for k, v in row.get("attrs", {}).items()}
+    attrs: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.get("attrs", {}).items()}
     return Sample(*[_input(x, rng, dry) for x in row["inputs"]], **attrs)
 
 

@@ -20,7 +20,6 @@ from tritensor.table import Sample, registry
 from tritensor.table.choice import registered_by
 from tritensor.tuning.choosing import forced_at
 from tritensor.tuning.corner_calls import attributes, corners, filled, typed
-from tritensor.tuning.search.forked import cause
 from tritensor.tuning.search.kernel_file import KernelJob, prepared
 from tritensor.tuning.search.targets import calls_of
 from tritensor.tuning.search.timer import copies, microseconds
@@ -219,7 +218,9 @@ class Worker:
             self._process.join(10)
             code = self._process.exitcode
             self.close()
-            raise RuntimeError(f"it ended the process ({cause(code)})") from None
+            raise RuntimeError(
+                f"it ended the process ({f'signal {-code}' if code is not None and code < 0 else f'exit code {code}'})"
+            ) from None
         if last:
             self.close()
         if why:
