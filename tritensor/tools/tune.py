@@ -34,6 +34,7 @@ CAPTION = "time the configs of kernels on this GPU and keep the fastest; --dry-r
 TYPES = ("float32", "bfloat16")
 NOISE = 1.02  # the least gain that is kept: two times of one config differ by as much
 MOST = 16  # configs of a target that are timed, those first that are predicted fastest
+FEW = 8  # configs of a target beside the heuristic where all ops are tuned: then a dry run of two cores stays below twenty minutes
 SHOWN = 12  # targets up to which a dry run prints every config
 
 
@@ -68,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="compile, prune and rank by prediction; times nothing, needs no GPU, writes nothing"
     )
     parser.add_argument("--arch", default="90", metavar="SM", help="what a dry run compiles for (default: %(default)s)")
+    parser.add_argument(
+        "--configs",
+        type=int,
+        metavar="N",
+        help=f"most configs of a target beside the heuristic's (default: all; {FEW} with neither --op nor --shapes)",
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: one per core)")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long one config may take (default: %(default)s)"
@@ -111,7 +118,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
             targets, failures = kernel_file.listed(args.kernel, args.shapes), list[str]()
         else:
             bar = Bar("listing configs", "ops", len(ops))
-            targets, failures = listed(ops, shapes, _types(args), Shapes(), lambda name: bar.step(name))
+            targets, failures = listed(ops, shapes, _types(args), Shapes(), _configs(args), lambda name: bar.step(name))
             bar.close()
         if not targets:
             for line in failures:
@@ -146,6 +153,8 @@ def _check(args: argparse.Namespace) -> None:
         raise Usage(f"--budget {args.budget:g}: minutes, more than 0")
     if args.jobs is not None and args.jobs < 1:
         raise Usage(f"--jobs {args.jobs}: at least 1")
+    if args.configs is not None and args.configs < 1:
+        raise Usage(f"--configs {args.configs}: at least 1")
     if args.dry_run and args.out is not None:
         raise Usage("--out with --dry-run: a prediction is no measurement, so there is nothing to write; drop one of them")
     if args.kernel and args.op:
@@ -173,6 +182,11 @@ def _types(args: argparse.Namespace) -> Callable[[Op], Sequence[str]]:
     asked = [dtypes.as_dtype(t).name for t in args.dtype]
     everything = not (args.op or args.shapes or asked)
     return lambda op: asked or (TYPES[:1] if everything and op.broadcasts else TYPES)
+
+
+def _configs(args: argparse.Namespace) -> int | None:
+    """The most configs of a target beside the heuristic's; None for all."""
+    return args.configs or (None if args.op or args.shapes else FEW)
 
 
 def _gpu(worker: Worker) -> GPU:

@@ -64,7 +64,8 @@ class KernelFile:
         found: Any = getattr(self._module, name, None)
         if found is None:
             raise KernelFileError(f"--kernel {named}: {file} has no {name}; it has {', '.join(self._kernels()) or 'no kernel'}")
-        self.configs = [_fields(c) for c in getattr(found, "configs", None) or getattr(self._module, "configs", ())]
+        given: Any = getattr(found, "configs", None) or getattr(self._module, "configs", ())
+        self.configs = [_fields(c) for c in given]
         while not hasattr(found, "arg_names") or hasattr(found, "configs") or hasattr(found, "values"):  # under autotune and heuristics
             if not hasattr(found, "fn"):
                 raise KernelFileError(f"--kernel {named}: {name} is a {type(found).__name__}, no @triton.jit kernel")

@@ -43,16 +43,18 @@ def listed(
     shapes: dict[str, list[Any]] | None,
     types: Callable[[Op], Sequence[str]],
     rng: Any,
+    most: int | None = None,
     done: Callable[[str], None] = lambda name: None,
 ) -> tuple[list[Listed], list[str]]:
-    """Every target of the ops, in the types that `types` gives for each, with the launches of its configs; and a line for each op that fails."""
+    """Every target of the ops, in the types that `types` gives for each, with the launches of its configs, of `most`
+    beside the heuristic; and a line for each op that fails."""
     found: list[Listed] = []
     failures: list[str] = []
     for op in ops:
         if op.forward is not None:
             try:
                 samples = calls_of(op, shapes, rng)
-                found += [_listed(op, samples[t.number], t) for t in targets_of(op, samples, types(op))]
+                found += [_listed(op, samples[t.number], t, most) for t in targets_of(op, samples, types(op))]
             except SpaceError as error:
                 failures.append(f"{error}; mend the function that gives them")
             except Exception as error:  # whatever the op says of its calls: it is named, and the others are tuned
@@ -63,8 +65,9 @@ def listed(
     return found, failures
 
 
-def _listed(op: Op, sample: Any, target: Target) -> Listed:
-    configs = [target.heuristic, *target.candidates]
+def _listed(op: Op, sample: Any, target: Target, most: int | None) -> Listed:
+    count = len(target.candidates) if most is None else min(most, len(target.candidates))
+    configs = [target.heuristic, *[target.candidates[i * len(target.candidates) // count] for i in range(count)]]  # thinned evenly
     calls: list[tuple[Call, ...] | str] = []
     for config in configs:
         try:
