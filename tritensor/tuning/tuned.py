@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tritensor import replay
+from tritensor.array import CudaArray
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
 from tritensor.errors import ArgumentError
@@ -183,7 +184,7 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
 def _index() -> int:
     """The GPU that a launch is for: that of the arrays of the call that is recorded, else the current one."""
     arrays = here.recorder.inputs if here.recorder is not None else ()
-    on = next((x.device.index for x in arrays if hasattr(x, "storage")), None)
+    on = next((x.device.index for x in arrays if isinstance(x, CudaArray)), None)
     return here.index if on is None else on
 
 
