@@ -34,7 +34,7 @@ CAPTION = "time the configs of kernels on this GPU and keep the fastest; --dry-r
 TYPES = ("float32", "bfloat16")
 NOISE = 1.02  # the least gain that is kept: two times of one config differ by as much
 MOST = 16  # configs of a target that are timed, those first that are predicted fastest
-FEW = 8  # configs of a target beside the heuristic where all ops are tuned: then a dry run of two cores stays below twenty minutes
+FEW = 5  # configs of a target beside the heuristic where all ops are tuned: then a dry run of two cores stays below twenty minutes
 SHOWN = 12  # targets up to which a dry run prints every config
 
 
