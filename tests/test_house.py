@@ -36,6 +36,7 @@ FLOORS = [
     ("replay",),
     ("matmul_precision",),
     ("table",),
+    ("tuning",),
     ("autograd",),
     ("dispatch",),
     ("tensor",),

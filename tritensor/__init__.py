@@ -129,7 +129,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "viz"):
+    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "tuning", "viz"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
@@ -225,6 +225,7 @@ _LAZY = (
     "signal",
     "testing",
     "training",
+    "tuning",
     "types",
     "version",
     "viz",
@@ -251,6 +252,7 @@ _ROOMS = {
     "tools",
     "transfer",
     "triton_kernels",
+    "tuning",
 }
 __all__ = sorted(n for n in globals() if not n.startswith("_") and n not in _ROOMS)
 _opened(globals(), _LAZY)

@@ -141,6 +141,7 @@ jit: Any
 models: Any
 multiprocessing: Any
 signal: Any
+tuning: Any
 types: Any
 version: Any
 viz: Any

@@ -17,8 +17,10 @@ from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online, rest
-from tritensor.kernels.parts.rows.row_tiles import align, place, tiles_for
+from tritensor.kernels.parts.rows.row_tiles import align, place, row_tunable, tiles_for
 from tritensor.table import registry
+
+row_tunable("softmax")
 
 WHOLE = 2048  # keys that a program keeps in registers; longer rows are walked twice
 
@@ -124,7 +126,7 @@ def weights_of(q: CudaArray, k: CudaArray, mask: CudaArray | None, scale: float,
     gemm(q, _swap(k), x)
     y = allocate(shape, q.dtype, q)
     kind, sizes, steps, m_row, m_col = _mask_steps(mask, shape)
-    on = tiles_for("softmax", shape, len(shape) - 1, x.itemsize, WHOLE)
+    on = tiles_for("softmax", shape, len(shape) - 1, x.dtype, WHOLE)
     launch(
         _weights_kernel, (cdiv(on.rows, on.BM) if on.columns else 0,), x, y if mask is None else mask, y, on.rows, shape[-2], on.columns,
         np.float64(scale), sizes, steps, m_row, m_col, CAUSAL=bool(causal), MASK=kind, M_UNIT=m_col == 1, WHOLE=on.whole, BM=on.BM, BN=on.BN,
@@ -144,7 +146,7 @@ def forward(
 
 def _slope(weights: CudaArray, dw: CudaArray, scale: float, dtype: np.dtype) -> CudaArray:
     ds = allocate(weights.shape, dtype, weights)
-    on = tiles_for("softmax", weights.shape, weights.ndim - 1, dw.itemsize, WHOLE)
+    on = tiles_for("softmax", weights.shape, weights.ndim - 1, dw.dtype, WHOLE)
     launch(
         _backward_kernel, (cdiv(on.rows, on.BM) if on.columns else 0,), weights, dw, ds, on.rows, on.columns, np.float64(scale),
         BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,

@@ -13,11 +13,16 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.matmul_precision import dot_precision
+from tritensor.tuning.tunables import tunable
+
+tunable("conv2d", Tiles, tiles_space, tiles_problem)
+tunable("conv2d_weight", Tiles, tiles_space, tiles_problem)
 
 
 @triton.jit

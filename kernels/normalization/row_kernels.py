@@ -15,10 +15,21 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
+from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, upcast, zero
-from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, tiles_for
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
+from tritensor.tuning.tunables import tunable
+
+row_tunable("layer_norm")
+
+
+def _weight_problem(b: Blocks, key: tuple[Any, ...] | None) -> str:
+    return blocks_problem(b, key) or ("splits is 0; the number of partial sums is needed, 1 or more" if not b.splits else "")
+
+
+tunable("layer_norm_weight", Blocks, blocks_space, _weight_problem)
 
 PARTIALS = 264  # partial sums of weight and bias gradients: two programs for each multiprocessor of the largest GPU
 COLUMNS = 128  # columns of one of them
@@ -205,7 +216,7 @@ def forward_rows(
 
 def tile(x: CudaArray, axes: int) -> RowTiles:
     """The tile of (rows, elements of a row)."""
-    return tiles_for("layer_norm", split(x.shape, axes), 1, x.itemsize)
+    return tiles_for("layer_norm", split(x.shape, axes), 1, x.dtype)
 
 
 def backward_rows(
@@ -229,7 +240,7 @@ def weight_gradients(
     acc_type = dtypes.accumulator(x.dtype)
     high = 16 if rows > 8 else 4
     rule = Blocks(high, COLUMNS, max(min(PARTIALS // max(cdiv(n, COLUMNS), 1), cdiv(rows, high)), 1))
-    high, columns, parts = config_of("layer_norm_weight", (rows, n), rule)
+    high, columns, parts = config_of("layer_norm_weight", (rows, n, x.dtype), rule)
     dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x)
     launch(
         _weight_kernel, (parts * cdiv(n, columns),), dense(x), mean, rstd, dense(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n)

@@ -16,9 +16,11 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import by_rows, exp_nonpositive, online, softmax_block
-from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.native.passes.row_programs import RowProgram
 from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
+
+row_tunable("softmax")
 
 
 # Device functions.
@@ -204,11 +206,11 @@ def _register(name: str, log: bool, reference: Any, rule: Any, block: Callable[.
 
     def forward(x: CudaArray, *, dim: int) -> CudaArray:
         axis = normal_dim(name, dim, len(x.shape))
-        return forward_rows(x, axis, log, tiles_for("softmax", x.shape, axis, x.itemsize))
+        return forward_rows(x, axis, log, tiles_for("softmax", x.shape, axis, x.dtype))
 
     def backward(g: CudaArray, y: CudaArray, dim: int) -> CudaArray:
         axis = normal_dim(name, dim, len(y.shape))
-        return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.itemsize))
+        return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.dtype))
 
     def reference_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
         return _apply(block, BACKWARD[log], (g, y), name, dim)

@@ -17,16 +17,13 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
+from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.table.shape_rules import refuse_kind
-
-LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
-Heavy = dict[int, int] | None
-HEAVY = {8: 256}  # elements of a tile of formulas that keep many values: in float64 (8 bytes) 2 to a thread, one 128-bit access
-SMALL = 128  # elements of a tile where there are so few that large tiles would leave multiprocessors idle
-FEW = 16384
 
 
 @triton.jit
@@ -135,6 +132,7 @@ class Plan(NamedTuple):
     last: tuple[int, ...]
     long_offsets: bool
     tile: tuple[int, int]
+    crossed: bool
 
 
 def collapse(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
@@ -159,14 +157,15 @@ def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, 
     return (0,) * lead + tuple(0 if n == 1 else s for n, s in zip(own, strides, strict=True))
 
 
-def _tile_shape(rows: int, cols: int, crossed: bool, large: int = LARGE) -> tuple[int, int]:
-    """Rows and columns of a tile. `crossed`: some array is contiguous along the rows, so that a square tile serves both ways."""
-    total = SMALL if rows * cols <= FEW else large
+def _tile_shape(rows: int, cols: int, crossed: bool, large: int = LARGE, exact: int = 0) -> tuple[int, int]:
+    """Rows and columns of a tile, of `exact` elements where that is not 0. `crossed`: some array is contiguous along the rows, so that a square
+    tile serves both ways."""
+    total = exact or (SMALL if rows * cols <= FEW else large)
     if rows == 1:
         return 1, total
     across = total
     if crossed:
-        across = 32 if total == LARGE else 16
+        across = 32 if total >= LARGE else 16
     else:
         while across > 16 and -(-cols // across) * across > 1.25 * cols:
             across //= 2
@@ -175,20 +174,21 @@ def _tile_shape(rows: int, cols: int, crossed: bool, large: int = LARGE) -> tupl
 
 
 @lru_cache(maxsize=4096)
-def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], large: int = LARGE) -> Plan:
-    """The plan of a call with result `shape` and arrays of these (shape, strides), in tiles of `large` elements where there are many."""
+def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...], large: int = LARGE, exact: int = 0) -> Plan:
+    """The plan of a call with result `shape` and arrays of these (shape, strides), in tiles of `large` elements where there are many, of `exact`
+    whatever there is where that is not 0."""
     expanded = [_expanded(shape, own, steps) for own, steps in layouts]
     order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))  # as the result lies, so that it is written along memory
     sizes, strides = collapse(tuple([shape[d] for d in order]), [tuple([steps[d] for d in order]) for steps in expanded])
     cols = sizes[-1]
     rows = math.prod(sizes[:-1])
     crossed = len(sizes) > 1 and any(s[-2] == 1 and s[-1] != 0 for s in strides)
-    tile = _tile_shape(rows, cols, crossed, large)
+    tile = _tile_shape(rows, cols, crossed, large, exact)
     reach = max(sum(abs(step) * (size - 1) for step, size in zip(s, sizes, strict=True)) for s in strides)
     grid = (-(-rows // tile[0]) * -(-cols // tile[1]),)
-    long_offsets = max(reach, rows * cols) >= 2**31 - 2 * LARGE
+    long_offsets = max(reach, rows * cols) >= 2**31 - 2 * max(LARGE, exact)
     last = tuple(s[-1] if s[-1] in (0, 1) else 3 if len(s) > 1 and s[-2] == 1 else 2 for s in strides)
-    return Plan(grid, rows, sizes, strides, last, long_offsets, tile)
+    return Plan(grid, rows, sizes, strides, last, long_offsets, tile, crossed)
 
 
 def scalar(value: Any, dtype: np.dtype) -> Any:
@@ -231,11 +231,17 @@ def run(
                 seen_numbers += 1
         picks = [[place[k] for k in pick] for pick in picks]
     large = heavy.get(max([x.itemsize for x in (*outs, *arrays)]), LARGE) if heavy else LARGE
-    plan = _plan(shape, tuple([(x.shape, x.strides) for x in (*outs, *arrays)]), large)
+    layouts = tuple([(x.shape, x.strides) for x in (*outs, *arrays)])
+    plan = _plan(shape, layouts, large)
+    rule = ElementTile(SMALL if plan.rows * plan.sizes[-1] <= FEW else large)
+    key = (plan.rows, plan.sizes[-1], plan.crossed, max([x.itemsize for x in (*outs, *arrays)]), (arrays or outs)[0].dtype)
+    chosen = config_of("elementwise", key, rule)
+    if chosen.elements != rule.elements:
+        plan = _plan(shape, layouts, large, chosen.elements)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
         FORMULAS=tuple(formulas), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double or scalars_as == np.float64 else tl.float32,
-        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1],
+        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=chosen.warps,
     )  # fmt: skip
 
 

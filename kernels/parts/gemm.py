@@ -12,9 +12,14 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.launch_rules import cdiv, config_of, gemm_tiles
+from tritensor.kernels.parts.configs.spaces import numbers_space, tiles_problem, tiles_space
+from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.matmul_precision import dot_precision
 from tritensor.native import products
+from tritensor.tuning.tunables import powers, tunable
+
+tunable("matmul", Tiles, tiles_space, tiles_problem)
+tunable("sum_parts", int, numbers_space, powers)
 
 
 @triton.jit
@@ -104,7 +109,7 @@ def dot_accumulator(dtype: np.dtype) -> tuple[np.dtype, tl.dtype]:
 
 def sum_parts(parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inner: int = 1) -> None:
     """c = parts.sum(0) + bias, for c of parts.size / parts.shape[0] elements without gaps; bias changes every `inner` elements of its memory."""
-    block = config_of("sum_parts", (c.size,), 256)
+    block = config_of("sum_parts", (c.size, c.dtype), 256)
     launch(
         _sum_parts_kernel, (cdiv(c.size, block),), parts, c, c if bias is None else bias, c.size, inner, 1 if bias is None else bias.shape[0],
         0 if bias is None else bias.strides[0], SPLIT=parts.shape[0], BIAS=bias is not None, BLOCK=block,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes, replay
+from tritensor import dtypes
+from tritensor.tuning.choosing import config_of as config_of
+from tritensor.tuning.choosing import forced as forced
 
 PROGRAMS = 128  # programs wanted in flight: about one for every multiprocessor of a large GPU, the same number on each
 SHARED = 160 * 1024  # bytes of shared memory a pipeline may take: fits sm_80 and everything after it
@@ -24,38 +24,6 @@ class Tiles(NamedTuple):
     warps: int
     stages: int
     group: int = 8  # rows of tiles that run together
-
-
-Config = TypeVar("Config")
-_forced: dict[str, Any] = {}
-
-
-def config_of(kernel: str, key: tuple[Any, ...], default: Config) -> Config:
-    """The config of one launch of a tiled kernel: the rule's (`default`), unless one is forced. `key` is what the rule was asked with."""
-    chosen = _forced.get(kernel) if _forced else None
-    if chosen is None:
-        return default
-    return chosen(key, default) if callable(chosen) else chosen
-
-
-@contextlib.contextmanager
-def forced(**configs: Any) -> Iterator[None]:
-    """Within the block tiled kernels take these configs, by kernel name: `forced(matmul=Tiles(64, 64, 32, 1, 4, 3))`.
-
-    A function `(key, default) -> config` changes what the rule says. Names: matmul (linear too), conv2d, conv2d_weight (Tiles);
-    softmax, layer_norm, cross_entropy, cumsum (RowTiles); reduction (and reduction_join, of its parts), spread,
-    layer_norm_weight (Blocks); sort (SortTile); radix_sort,
-    radix_scan, sum_parts (elements of a block). What a kernel cannot run with fails in the compiler or in the launch. One setting for all threads.
-    """
-    before = dict(_forced)
-    _forced.update(configs)
-    replay.forget()  # recorded launches hold the configs they were recorded with
-    try:
-        yield
-    finally:
-        _forced.clear()
-        _forced.update(before)
-        replay.forget()
 
 
 def next_power_of_2(n: int) -> int:

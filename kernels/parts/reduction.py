@@ -18,8 +18,13 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, splits_of
+from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.table import Op, Sample, Spec, normal_dims, op, refuse_kind
+from tritensor.tuning.tunables import tunable
+
+for _name in ("reduction", "reduction_join", "spread"):
+    tunable(_name, Blocks, blocks_space, blocks_problem)
 
 CHAIN = 16  # tiles folded in sequence before their total joins the grand total: keeps the error of a sum flat
 
@@ -291,7 +296,8 @@ def fold(
     if view.rows == 0:
         return
     key = (view.rows, view.inner, view.kept_kinds[0] == 1 and view.inner_kinds[0] != 1, sum(d.itemsize for d in states))
-    tile_rows, tile_columns, shared = config_of("reduction" if functions.map is not None else "reduction_join", key, Blocks(*blocks(*key)))
+    name = "reduction" if functions.map is not None else "reduction_join"
+    tile_rows, tile_columns, shared = config_of(name, (*key, xs[0].dtype), Blocks(*blocks(*key)))
     tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, tile_columns)
     row_blocks = cdiv(view.rows, tile_rows)
     splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
@@ -327,7 +333,7 @@ def spread(
     if view.rows == 0 or view.count == 0:
         return
     key = (view.rows, view.inner, view.kept_kinds[len(xs)] == 1 and view.inner_kinds[len(xs)] != 1, max(ys[0].dtype.itemsize, 4))
-    tile_rows, tile_columns, _ = config_of("spread", key, Blocks(*blocks(*key)))
+    tile_rows, tile_columns, _ = config_of("spread", (*key, ys[0].dtype), Blocks(*blocks(*key)))
     tiles = math.prod(view.outer) * cdiv(view.inner, tile_columns)
     launch(
         _spread_kernel, (cdiv(view.rows, tile_rows) * tiles,), tuple(xs), tuple(ys), view.kept, view.kept_strides, view.outer, view.outer_strides,

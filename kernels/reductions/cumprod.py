@@ -15,9 +15,11 @@ from tritensor.kernels.parts.cpu.scanning import accumulated
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import NUMBERS
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, there_weighs
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+row_tunable("cumprod")
 
 
 @triton.jit
@@ -65,7 +67,7 @@ def _shape(x: Any, *, dim: int) -> Spec:
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     axis, y, kept = normal_dim("cumprod", dim, len(x.shape)), new_like(x, _result(x.dtype)), scan_kept(x.dtype)
-    on = tiles_for("cumprod", x.shape, axis, kept.itemsize, limit=TILE, tile=TILE)
+    on = tiles_for("cumprod", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=kept.itemsize)
     a, c = as_rows(x, axis), as_rows(y, axis)
     launch(
         _cumprod_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,

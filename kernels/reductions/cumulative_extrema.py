@@ -16,9 +16,11 @@ from tritensor.kernels.parts.cpu import scanning
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+row_tunable("cummax")
 
 _I64 = np.dtype(np.int64)
 
@@ -109,7 +111,7 @@ def _forward(name: str, largest: bool) -> Callable[..., Any]:
     def forward(x: CudaArray, *, dim: int) -> tuple[CudaArray, CudaArray]:
         axis, kind = normal_dim(name, dim, len(x.shape)), _kind(x.dtype)
         values, indices = new_like(x), new_like(x, _I64)
-        on = tiles_for("cummax", x.shape, axis, 8, limit=TILE, tile=TILE)
+        on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
         a, c = as_rows(x, axis), as_rows(values, axis)
         launch(
             _cumulative_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, values, indices, on.rows, on.columns, a.strides,

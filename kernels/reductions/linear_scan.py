@@ -11,7 +11,10 @@ from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.cpu.scanning import recurrence
 from tritensor.kernels.parts.rows.recurrence import new_like, recur, scan_kept, there_weighs
+from tritensor.kernels.parts.rows.row_tiles import row_tunable
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind, refuse_mixed
+
+row_tunable("linear_scan")
 
 
 def scanned(a: np.ndarray, b: np.ndarray, axis: int, reverse: bool) -> np.ndarray:

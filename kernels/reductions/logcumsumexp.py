@@ -14,9 +14,11 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+row_tunable("logcumsumexp")
 
 
 @triton.jit
@@ -109,7 +111,7 @@ def _shape(x: Any, *, dim: int) -> Spec:
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     axis, y, kept = normal_dim("logcumsumexp", dim, len(x.shape)), new_like(x), dtypes.accumulator(x.dtype)
-    on = tiles_for("logcumsumexp", x.shape, axis, 8, limit=TILE, tile=TILE)
+    on = tiles_for("logcumsumexp", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
     a, c = as_rows(x, axis), as_rows(y, axis)
     launch(
         _logcumsumexp_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,

@@ -15,9 +15,11 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
-from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.native.passes.scans import running_sums as machine_sums
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+
+row_tunable("cumsum")
 
 TILE = 1024  # elements that one program scans at a time
 
@@ -90,7 +92,7 @@ def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
 
 def _forward(x: CudaArray, *, dim: int, reverse: bool = False) -> CudaArray:
     axis = normal_dim("cumsum", dim, len(x.shape))
-    return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, _kept(x.dtype).itemsize, limit=TILE, tile=TILE))
+    return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=_kept(x.dtype).itemsize))
 
 
 def _rule(g: Any, dim: int, reverse: bool) -> Any:

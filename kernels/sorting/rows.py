@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton
@@ -16,6 +16,7 @@ from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_
 from tritensor.kernels.parts.rows.row_tiles import Rows, as_rows, split_shape, unit
 from tritensor.kernels.sorting.bitonic import sorted_rows
 from tritensor.kernels.sorting.ordered_keys import is_signed, key_bits, ordered
+from tritensor.tuning.tunables import powers, tunable
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 NARROW, WIDE = 1024, 512  # the longest row that a tile sorts, with keys of 4 bytes and of 8
@@ -33,6 +34,17 @@ def tile_for(rows: int, columns: int, itemsize: int) -> SortTile:
     """The tile that the rule says for rows of elements of a size."""
     across = min(max(next_power_of_2(columns), 2), WIDE if itemsize == 8 else NARROW)
     return SortTile(min(max(TILE // across, 1), next_power_of_2(rows)), across)
+
+
+def _space(key: tuple[Any, ...], default: SortTile) -> list[SortTile]:
+    """More or fewer rows; longer and shorter pieces of rows that no tile holds."""
+    found = [default._replace(BM=default.BM * f // 4) for f in (1, 2, 8, 16)]
+    if key[1] > default.BN:
+        found += [default._replace(BN=n) for n in (default.BN // 2, default.BN * 2)]
+    return [t for t in found if t.BM >= 1 and t.BM * t.BN <= 4096]
+
+
+tunable("sort", SortTile, _space, powers)
 
 
 @triton.jit
@@ -182,7 +194,7 @@ def first_of_rows(x: CudaArray, dim: int, k: int, descending: bool) -> tuple[Cud
     if values.size == 0:
         return values, indices
     batch, rows = (1, before) if after == 1 else (before, after)
-    tile = config_of("sort", (rows, n, x.dtype.itemsize), tile_for(rows, n, x.dtype.itemsize))
+    tile = config_of("sort", (rows, n, x.dtype), tile_for(rows, n, x.dtype.itemsize))
     if n <= tile.BN or 2 * k <= tile.BN:
         _first_in_rounds(x, dim, k, descending, tile, values, indices)
         return values, indices

@@ -96,6 +96,7 @@ class Op:
     samples: Callable[[np.random.Generator], Sequence[Sample]]
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None
     work: Callable[..., Work] | None
+    configs: Callable[[tuple[Any, ...]], Sequence[Any]] | None
     tolerance: dict[str, tuple[float, str]]
     condition: tuple[Callable[..., Any] | str, ...]
     inputs: tuple[str, ...]

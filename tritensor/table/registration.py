@@ -69,6 +69,7 @@ def op(
     dtypes: tuple[str, ...] = FLOATS,
     sizes: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     work: Callable[..., Work] | None = None,
+    configs: Callable[[tuple[Any, ...]], Sequence[Any]] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     condition: Any = None,
     doc: str = "",
@@ -112,6 +113,7 @@ def op(
         dtypes: names of the types that tests walk.
         samples: `(rng) -> [Sample, ...]`, small calls that together reach every path.
         sizes: `(rng) -> [Sample, ...]`, calls worth timing; `work` counts flops and bytes of one.
+        configs: `(key) -> configs` worth trying, for `tritensor tune`, where a corner asks `tritensor.tuning.config_of(name, key, default)` for one.
         tolerance: {"dtype": (relative tolerance, reason)}: overrides of the test table.
         condition: what the roundings of an element are measured against in tests, for outputs and for gradients (one, or two in
             a tuple). "element": itself (the default for outputs where inputs broadcast). "absolute": the reference, or the rule,
@@ -146,7 +148,7 @@ def op(
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
         holomorphic=holomorphic, autocast=autocast,
-        host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work,
+        host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
         module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.package), forms=(),

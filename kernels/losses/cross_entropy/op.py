@@ -30,8 +30,10 @@ from tritensor.kernels.parts.indices.error_reports import Watch, first, report, 
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, spread, value, zero
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online
-from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tunable, store, tiles_for, unit
 from tritensor.table import Spec, op, ops, refuse_kind, registry
+
+row_tunable("cross_entropy")
 
 REDUCTIONS = ("none", "mean", "sum")
 _I64 = np.dtype(np.int64)
@@ -257,7 +259,7 @@ def _forward(
         reduction,
         ignore_index,
         label_smoothing,
-        tiles_for("cross_entropy", x.shape, class_axis(x), x.itemsize),
+        tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype),
         watching,
     )
 
@@ -300,7 +302,7 @@ def _backward(
     g: CudaArray, x: CudaArray, target: CudaArray, weight: CudaArray | None, loss: CudaArray, peaks: CudaArray, total: CudaArray, reduction: str,
     ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:  # fmt: skip
-    on = tiles_for("cross_entropy", x.shape, class_axis(x), x.itemsize)
+    on = tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype)
     dx, dt = backward_rows(g, x, target, weight, peaks, total, reduction, ignore_index, label_smoothing, needs, on)
     dw = (
         weight_gradient(g, x, target, weight, loss, peaks, total, reduction, ignore_index, label_smoothing)

@@ -11,7 +11,12 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.configs.spaces import numbers_space
 from tritensor.kernels.parts.launch_rules import config_of
+from tritensor.tuning.tunables import powers, tunable
+
+tunable("radix_sort", int, numbers_space, powers)
+tunable("radix_scan", int, numbers_space, powers)
 
 BITS = 4  # of one digit
 BINS = 1 << BITS
@@ -78,7 +83,7 @@ def sort_keys(keys: CudaArray, bits: int) -> tuple[CudaArray, CudaArray]:
     """
     n, on = keys.shape[-1], keys.device
     rows = keys.size // max(n, 1)
-    block, scanned = config_of("radix_sort", (n,), BLOCK), config_of("radix_scan", (n,), 1024)
+    block, scanned = config_of("radix_sort", (rows, n, keys.dtype), BLOCK), config_of("radix_scan", (rows, n, keys.dtype), 1024)
     blocks = triton.cdiv(n, block)
     counts, before = (allocate((rows, BINS, blocks), INT32, on) for _ in range(2))
     totals = allocate((rows, BINS), INT32, on)

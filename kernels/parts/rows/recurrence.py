@@ -79,7 +79,7 @@ def recur(
         others: further arrays that `finish` sees, each read `shifts` places further along dim (0 beyond the ends).
         kind: the type that s is kept in.
     """
-    on = tiles_for(name, b.shape, dim, kind.itemsize, limit=TILE, tile=TILE)
+    on = tiles_for(name, b.shape, dim, kind, limit=TILE, tile=TILE)
     seen = [as_rows(a, dim) for a in (w, b, *others)]
     targets = [as_rows(a, dim) for a in ys]
     launch(

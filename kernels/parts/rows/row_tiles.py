@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import triton
 import triton.language as tl
 
 from tritensor.array import CudaArray, reshape_strides
+from tritensor.kernels.parts.configs.spaces import rows_problem, rows_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
+from tritensor.tuning.tunables import tunable
 
 WHOLE = 16384  # columns a program keeps in registers; longer rows are walked twice
 TILE = 4096  # elements of one step of that walk, and of a tile of several short rows
@@ -24,6 +27,15 @@ class Rows(NamedTuple):
     strides: tuple[int, int, int]
 
 
+class RowTile(NamedTuple):
+    """What is chosen of a tile of rows: BM rows and BN columns, whether BN holds a whole row, the warps of a program."""
+
+    BM: int
+    BN: int
+    whole: bool
+    warps: int
+
+
 class RowTiles(NamedTuple):
     """Sizes of (batch, rows, columns), and the tile: rows BM, columns BN; WHOLE if BN holds a row."""
 
@@ -34,6 +46,11 @@ class RowTiles(NamedTuple):
     BN: int
     whole: bool
     warps: int
+
+
+def row_tunable(name: str) -> None:
+    """Declare a kernel that `tiles_for` gives a tile to."""
+    tunable(name, RowTile, rows_space, rows_problem)
 
 
 def split_shape(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
@@ -54,9 +71,15 @@ def as_rows(x: CudaArray, dim: int) -> Rows:
     return Rows(x, (0, outer, along) if after == 1 else (outer, inner, along))
 
 
-def tiles_for(kernel: str, shape: tuple[int, ...], dim: int, size: int, limit: int = WHOLE, tile: int = TILE) -> RowTiles:
-    """The tile that a kernel gets: the rule's, or what is forced."""
-    return config_of(kernel, (shape, dim, size), row_tiles(shape, dim, size, limit, tile))
+def tiles_for(
+    kernel: str, shape: tuple[int, ...], dim: int, dtype: np.dtype, limit: int = WHOLE, tile: int = TILE, size: int = 0
+) -> RowTiles:
+    """The tile that a kernel gets for rows of `dtype`, which it keeps in `size` bytes an element (0: those of the type): the rule's, a tuned or a
+    forced one."""
+    size = size or dtype.itemsize
+    rule = row_tiles(shape, dim, size, limit, tile)
+    chosen = config_of(kernel, (*split_shape(shape, dim), size, dtype), RowTile(*rule[3:]))
+    return RowTiles(rule.batch, rule.rows, rule.columns, chosen.BM, chosen.BN, chosen.whole, chosen.warps)
 
 
 def row_tiles(shape: tuple[int, ...], dim: int, size: int, limit: int = WHOLE, tile: int = TILE) -> RowTiles:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple
@@ -15,8 +16,11 @@ class Died(NamedTuple):
     """A job whose process ended without an answer: the compiler crashed, or the machine had no memory left."""
 
     exitcode: int | None
+    seconds: float | None = None  # that it was given, where it was ended for taking longer
 
     def __str__(self) -> str:
+        if self.seconds is not None:
+            return f"the compiler took longer than {self.seconds:.0f} s"
         if self.exitcode is not None and self.exitcode < 0:
             return f"the process died (killed by signal {-self.exitcode}: is there memory enough?)"
         return f"the process died (exit code {self.exitcode})"
@@ -45,7 +49,7 @@ class _Child:
         self.process = fork.Process(target=self._run, args=(work, jobs, theirs, others), daemon=True)
         self.process.start()
         theirs.close()
-        self.at, self.done = -1, 0
+        self.at, self.done, self.since = -1, 0, 0.0
 
     def _run(self, work: Callable[[Any], Any], jobs: Sequence[Any], pipe: Connection, others: Sequence[Connection]) -> None:
         for parents in (self.pipe, *others):  # inherited: while one is open here, its child does not see that the parent is gone
@@ -53,7 +57,7 @@ class _Child:
         _answer(work, jobs, pipe)
 
     def give(self, n: int) -> None:
-        self.at = n
+        self.at, self.since = n, time.monotonic()
         self.pipe.send(n)
 
     def dismiss(self) -> None:
@@ -61,10 +65,13 @@ class _Child:
         self.process.join()
 
 
-def each(work: Callable[[Any], Any], jobs: Sequence[Any], processes: int | None = None) -> Iterator[tuple[int, Any]]:
+def each(
+    work: Callable[[Any], Any], jobs: Sequence[Any], processes: int | None = None, seconds: float | None = None
+) -> Iterator[tuple[int, Any]]:
     """(place of the job, work(job)) for every job, in the order in which they end; a Died in place of what a dead process owed.
 
-    `processes`: how many at a time (None: one for each core this process may use). `work` should not raise: an exception ends the
+    `processes`: how many at a time (None: one for each core this process may use). `seconds`: how long a job may take,
+    then its process is ended. `work` should not raise: an exception ends the
     process like a crash. Its results are pickled, jobs are not. The caller must not have started the GPU's driver, which does not live through a fork.
     """
     most = processes or len(os.sched_getaffinity(0))
@@ -77,7 +84,7 @@ def each(work: Callable[[Any], Any], jobs: Sequence[Any], processes: int | None 
                 running[child.pipe] = child
                 child.give(todo.pop())
             ready: Any
-            for ready in wait(list(running)):
+            for ready in wait(list(running), None if seconds is None else 1.0):
                 child = running[ready]
                 n = child.at
                 try:
@@ -94,6 +101,11 @@ def each(work: Callable[[Any], Any], jobs: Sequence[Any], processes: int | None 
                     del running[ready]
                     child.dismiss()
                 yield n, answer
+            for pipe in [p for p, child in running.items() if seconds is not None and time.monotonic() - child.since > seconds]:
+                child = running.pop(pipe)
+                child.process.kill()
+                child.process.join()
+                yield child.at, Died(child.process.exitcode, seconds)
     finally:  # an interrupted run leaves nobody behind
         for child in running.values():
             child.process.terminate()

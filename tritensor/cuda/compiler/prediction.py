@@ -97,9 +97,12 @@ def forecast(call: Call, arch: int) -> Forecast:
     return Forecast(made, found, "" if found.blocks else cannot_run(made))
 
 
-def forecast_all(calls: Sequence[Call], arch: int, processes: int | None = None) -> Iterator[tuple[int, Forecast]]:
+def forecast_all(
+    calls: Sequence[Call], arch: int, processes: int | None = None, seconds: float | None = None
+) -> Iterator[tuple[int, Forecast]]:
     """(place, Forecast) of every launch, in the order in which they end; compiled in child processes (None: one for each core), so that a
-    compiler that crashes costs one launch. What was compiled before comes from Triton's disk cache, in some milliseconds.
+    compiler that crashes, or works at one for longer than `seconds`, costs one launch.
+    What was compiled before comes from Triton's disk cache, in some milliseconds.
 
     What the compiler prints is swallowed, but for the line that says why a kernel failed. The caller must not have started the GPU's
     driver, which does not live through a fork, and Triton must not interpret (TRITON_INTERPRET).
@@ -115,7 +118,7 @@ def forecast_all(calls: Sequence[Call], arch: int, processes: int | None = None)
             except Exception as error:  # a fault of the model itself: it must not look like a crash of the compiler
                 return Forecast(None, None, f"{type(error).__name__}: {error}")
 
-    for n, found in child_processes.each(one, calls, processes):
+    for n, found in child_processes.each(one, calls, processes, seconds):
         yield n, Forecast(None, None, str(found)) if isinstance(found, child_processes.Died) else found
 
 

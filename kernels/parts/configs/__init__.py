@@ -1,0 +1,1 @@
+"""Configs of the shared kernels: their classes, those worth trying, what is wrong with one."""

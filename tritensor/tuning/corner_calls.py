@@ -1,0 +1,105 @@
+"""Forward and backward of an op called by themselves on arrays of a GPU, for tuning: no dispatch, no graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray, empty, from_host
+from tritensor.device import device
+from tritensor.errors import GradError
+from tritensor.table import Op, Partials, Sample, Spec
+
+Run = Callable[[], Any]
+
+
+def typed(op: Op, inputs: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
+    """A sample's inputs with float64 arrays in the type under test, all promoted as dispatch does; arrays and Specs become Specs."""
+    wanted = dtypes.as_dtype(dtype).numpy
+    given = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
+    specs = [Spec(tuple(x.shape), wanted if x.dtype == np.float64 else x.dtype) if hasattr(x, "shape") else x for x in given]
+    if op.promote is None or not any(isinstance(x, Spec) for x in specs):
+        return tuple(specs)
+    common = dtypes.result_type(specs)
+    if op.promote == "float" and dtypes.of(common).kind not in ("float", "complex"):
+        common = dtypes.default_float().numpy
+    return tuple(Spec(x.shape, common) if isinstance(x, Spec) else x for x in specs)
+
+
+def blank(specs: tuple[Any, ...], on: device) -> tuple[Any, ...]:
+    """Arrays of Specs, without values."""
+    return tuple(empty(x.shape, x.dtype, on) if isinstance(x, Spec) else x for x in specs)
+
+
+def filled(inputs: tuple[Any, ...], specs: tuple[Any, ...], on: device) -> tuple[Any, ...]:
+    """Arrays of Specs with the values of the sample's inputs."""
+    return tuple(
+        from_host(np.ascontiguousarray(np.broadcast_to(x, s.shape)).astype(s.dtype), on) if isinstance(s, Spec) else s
+        for x, s in zip(inputs, specs, strict=True)
+    )
+
+
+def attributes(op: Op, sample: Sample, on: device) -> dict[str, Any]:
+    """A sample's attributes, for a call on a device."""
+    return {**sample.attrs, **({"device": on} if "device" in op.attrs else {})}
+
+
+def corners(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[tuple[str, Run]]:
+    """("forward", call), ("backward", call): each may be called again and again, on the same arrays. Forward runs once for backward's sake."""
+    forward = op.forward
+    if forward is None:
+        return
+    yield "forward", lambda: forward(*inputs, **attrs)
+    needs = tuple(isinstance(x, CudaArray) and dtypes.is_float(x.dtype) for x in inputs)
+    corner = op.backward
+    if corner is None or not any(needs):
+        return
+    out = forward(*inputs, **attrs)
+    outputs = out if isinstance(out, tuple) else (out,)
+    grads = tuple(_like(y) for y in outputs[: op.public])
+    g = grads[0] if op.public == 1 else grads
+
+    def backward(wanted: tuple[bool, ...] = needs) -> Any:
+        try:
+            return _gradients(op, corner, g, inputs, outputs, attrs, wanted)
+        except GradError:  # an input that refuses a gradient (class weights): the first one's alone
+            if not any(wanted[1:]):
+                raise
+            return backward((wanted[0], *(False for _ in wanted[1:])))
+
+    yield "backward", backward
+
+
+def _like(y: Any) -> Any:
+    return empty(y.shape, y.dtype, y.device)
+
+
+def _gradients(
+    op: Op, corner: Partials, g: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], attrs: dict[str, Any], needs: tuple[bool, ...]
+) -> tuple[Any, ...]:
+    """What the backward corner gives, its named values fetched as a node would."""
+    attrs = {**op.attrs, **attrs}
+
+    def of(x: Any, what: str) -> Any:
+        return None if x is None else (tuple(getattr(x, "shape", ())) if what.startswith("shape") else getattr(x, "dtype", None))
+
+    def fetch(kind: str, k: Any) -> Any:
+        if kind == "needs":
+            return needs
+        if kind == "attr":
+            return attrs[k]
+        if kind == "output":
+            return outputs[k]
+        if kind == "input":
+            return inputs[k] if k < len(inputs) else None
+        if kind == "inputs":
+            return tuple(inputs[k:])
+        return tuple(of(x, kind) for x in inputs[k:]) if kind in ("shapes", "dtypes") else of(inputs[k] if k < len(inputs) else None, kind)
+
+    if corner.joint:
+        return (corner.functions[0](g, *[fetch(*f) for f in corner.fetches[0]]),)  # type: ignore[misc]
+    wanted = [(f, fetches) for f, fetches, need in zip(corner.functions, corner.fetches, needs, strict=False) if f is not None and need]
+    return tuple(f(g, *[fetch(*one) for one in fetches]) for f, fetches in wanted)

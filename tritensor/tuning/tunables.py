@@ -1,0 +1,48 @@
+"""What can be tuned: each kernel that asks for a config, the class of its configs, those worth trying, and what is wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+Space = Callable[[tuple[Any, ...], Any], Sequence[Any]]
+Problem = Callable[[Any, tuple[Any, ...] | None], str]
+
+
+def _nothing(config: Any, key: tuple[Any, ...] | None) -> str:
+    return ""
+
+
+class Tunable(NamedTuple):
+    """A kernel whose launches ask `config_of(name, key, default)`.
+
+    kind: the class of its configs, a NamedTuple or int.
+    space: `(key, default) -> configs` worth trying; the default need not be among them.
+    problem: `(config, key) -> what is wrong` with a config, "" for nothing. The key is None where a config is checked for any.
+    """
+
+    name: str
+    kind: type
+    space: Space
+    problem: Problem = _nothing
+
+
+known: dict[str, Tunable] = {}
+
+
+def tunable(name: str, kind: type, space: Space, problem: Problem = _nothing) -> None:
+    """Declare that launches of `name` ask for a config. Called by the file that asks; one name may be declared by several files, alike."""
+    known[name] = Tunable(name, kind, space, problem)
+
+
+def powers(config: Any, key: tuple[Any, ...] | None = None, others: Sequence[str] = ()) -> str:
+    """What is wrong with a config whose fields, but for `others` and flags, must be powers of two."""
+    named = config._asdict() if hasattr(config, "_asdict") else {"its value": config}
+    for field, n in named.items():
+        if field in others or isinstance(n, bool):
+            continue
+        if not isinstance(n, int) or n < 1 or n & (n - 1):
+            return f"{field} is {n!r}; a power of two is needed"
+    if named.get("warps", 1) > 32:
+        return f"warps is {named['warps']}; a program has at most 32"
+    return ""
