@@ -21,9 +21,10 @@ from bench.gpu.rows import cases, ordered
 from bench.gpu.run import PARTS, PEERS, QUICK_SECONDS, Bench, Plan
 from bench.ops_asked import ops_asked
 from bench.reports.pictures import drawing, written
-from bench.reports.report import RESULTS, ROOT, Report, facts, lines, read_report, slug, torch_installed
+from bench.reports.report import RESULTS, ROOT, Report, facts, lines, read_report, torch_installed
 from tritensor.table import Op
 from tritensor.table.choice import add_option
+from tritensor.tuning.tuned import slug
 
 
 def plan(given: argparse.Namespace, ops: Sequence[Op]) -> Plan:

@@ -27,11 +27,6 @@ _SMI = ("clocks.sm", "clocks.mem", "clocks.max.sm", "clocks.max.mem", "temperatu
 _THROTTLE = {0x4: "power cap", 0x8: "hardware slowdown", 0x20: "software thermal", 0x40: "hardware thermal", 0x80: "power brake"}
 
 
-def slug(gpu: str) -> str:
-    """A GPU's name as a file's: NVIDIA H200 is nvidia-h200."""
-    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
-
-
 def clocks() -> dict[str, Any]:
     """What nvidia-smi says of clocks, temperature, power and throttling now; {"missing": why} where it cannot be asked."""
     smi = shutil.which("nvidia-smi")

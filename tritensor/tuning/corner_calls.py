@@ -11,7 +11,8 @@ from tritensor import dtypes
 from tritensor.array import CudaArray, empty, from_host
 from tritensor.device import device
 from tritensor.errors import GradError
-from tritensor.table import Op, Partials, Sample, Spec
+from tritensor.table import Op, Sample, Spec
+from tritensor.table.corner_calls import call
 
 Run = Callable[[], Any]
 
@@ -64,7 +65,7 @@ def corners(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[
 
     def backward(wanted: tuple[bool, ...] = needs) -> Any:
         try:
-            return _gradients(op, corner, g, inputs, outputs, attrs, wanted)
+            return call(op, corner, g, inputs, outputs, attrs, wanted)
         except GradError:  # an input that refuses a gradient (class weights): the first one's alone
             if not any(wanted[1:]):
                 raise
@@ -75,31 +76,3 @@ def corners(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[
 
 def _like(y: Any) -> Any:
     return empty(y.shape, y.dtype, y.device)
-
-
-def _gradients(
-    op: Op, corner: Partials, g: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], attrs: dict[str, Any], needs: tuple[bool, ...]
-) -> tuple[Any, ...]:
-    """What the backward corner gives, its named values fetched as a node would."""
-    attrs = {**op.attrs, **attrs}
-
-    def of(x: Any, what: str) -> Any:
-        return None if x is None else (tuple(getattr(x, "shape", ())) if what.startswith("shape") else getattr(x, "dtype", None))
-
-    def fetch(kind: str, k: Any) -> Any:
-        if kind == "needs":
-            return needs
-        if kind == "attr":
-            return attrs[k]
-        if kind == "output":
-            return outputs[k]
-        if kind == "input":
-            return inputs[k] if k < len(inputs) else None
-        if kind == "inputs":
-            return tuple(inputs[k:])
-        return tuple(of(x, kind) for x in inputs[k:]) if kind in ("shapes", "dtypes") else of(inputs[k] if k < len(inputs) else None, kind)
-
-    if corner.joint:
-        return (corner.functions[0](g, *[fetch(*f) for f in corner.fetches[0]]),)  # type: ignore[misc]
-    wanted = [(f, fetches) for f, fetches, need in zip(corner.functions, corner.fetches, needs, strict=False) if f is not None and need]
-    return tuple(f(g, *[fetch(*one) for one in fetches]) for f, fetches in wanted)
