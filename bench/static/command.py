@@ -203,7 +203,7 @@ def updated(table: Rows, run: Rows, gone: list[str]) -> Rows:
 
 EPILOG = """comparing configs (--compare), in seconds and without a GPU:
 
-  python -m bench static --compare softmax                     the op's timed sizes: its rule's config beside variations of it
+  python -m bench static --compare softmax                     the op's timed sizes: its rule's config beside others worth trying
   python -m bench static --compare matmul --size 0 --config block_n=128 --config block_n=128,stages=4
   python -m bench static --compare my_ops.py:_kernel           a kernel of yours: the configs of its @triton.autotune, or --config
   python -m bench static --compare my_ops.py:_kernel --args 'x=*bf16[4096,4096],y=*bf16[4096,4096],n=16777216' \\
@@ -267,7 +267,7 @@ def _add_comparison(made: Any) -> None:
     made.add_argument(
         "--config", action="append", default=[], metavar="NAME=VALUE,...",
         help="a config: parameters of the kernel or fields of the op's configs, num_warps, num_stages; once for each config to compare "
-        "(default: those of @triton.autotune; of an op the rule's and variations of it)",
+        "(default: those of @triton.autotune; of an op the rule's and those that its kernel declares worth trying)",
     )  # fmt: skip
     made.add_argument(
         "--args", metavar="NAME=WHAT,...", help="what a kernel of a file is launched with: 'x=*bf16[4096,4096],n=4096,m=i32:16'"

@@ -1,4 +1,4 @@
-"""An op of the table recorded under several configs: its rule's, the rule's with one field changed, or those of the command line."""
+"""An op of the table recorded under several configs: its rule's, those that its kernel declares worth trying, or those of the command line."""
 
 from __future__ import annotations
 
@@ -10,23 +10,12 @@ from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, nearest
 from bench.static.launches import calls_of, corners_of
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.kernels.parts.launch_rules import forced
 from tritensor.table import Op, Sample
+from tritensor.tuning.choosing import Choice, forced, noted
+from tritensor.tuning.tunables import known
 
-# The names that kernels ask for configs by (see `forced`).
-CONFIGURED = (
-    "matmul", "conv2d", "conv2d_weight", "softmax", "layer_norm", "cross_entropy", "cumsum", "reduction", "reduction_join", "spread",
-    "layer_norm_weight", "sort", "radix_sort", "radix_scan", "sum_parts",
-)  # fmt: skip
-TILES = {
-    "block_m": 16,
-    "block_n": 16,
-    "block_k": 16,
-    "BM": 1,
-    "BN": 1,
-    "warps": 1,
-}  # fields that are doubled and halved, and the least of each
-Rules = dict[str, Any]  # what each kernel's rule says, by name, in the order in which they ask
+_MOST = 12  # configs of an op beside its rule's, where none are named
+Rules = dict[str, Choice]  # what each kernel takes by its rule, by name, in the order in which they ask
 
 
 def groups(
@@ -74,16 +63,25 @@ def _group(
         found, recorder.calls = tuple(recorder.calls), None
         return found
 
-    rules = _rules(run)
-    calls = run()
+    with noted() as asked:
+        calls = run()
+    rules: Rules = {}
+    for one in asked:
+        rules.setdefault(one.kernel, one)
     if not calls:
         return None
     if configs:
         _check(op, rules, configs)
-    main = next((r for r in rules.values() if hasattr(r, "_asdict")), None)
-    changes = configs or [{}, *(variations(main) if main is not None else _warps(calls))]
-    entries = [_entry(run, rules, c) for c in changes]
-    shown = {k: v for k, v in main._asdict().items() if k in {f for c in changes for f in c}} if main is not None else {}
+    main = next((c for c in rules.values() if c.kernel in known), None)
+    if configs:
+        changes, entries = configs, [_entry(run, rules, c) for c in configs]
+    elif main is not None:
+        changes = [{}, *variations(main)]
+        entries = [_entry(run, {main.kernel: main}, c) for c in changes]
+    else:
+        changes = [{}, *_warps(calls)]
+        entries = [_entry(run, {}, c) for c in changes]
+    shown = {k: v for k, v in fields_of(main).items() if k in {f for c in changes for f in c}} if main is not None else {}
     return Group(f"{op.name} {corner}, {call}: {sample_text(sample, dtype)}", entries, shown)
 
 
@@ -93,31 +91,14 @@ def sample_text(sample: Sample, dtype: str) -> str:
     return " ".join([*arrays, *(f"{k}={v}" for k, v in sample.attrs.items())])
 
 
-def _rules(run: Callable[[], Any]) -> Rules:
-    """What the rules of a call's kernels say."""
-    found: Rules = {}
-
-    def ask(name: str) -> Callable[[Any, Any], Any]:
-        def keep(key: Any, default: Any) -> Any:
-            found.setdefault(name, default)
-            return default
-
-        return keep
-
-    with forced(**{name: ask(name) for name in CONFIGURED}):
-        run()
-    return found
-
-
-def tunable(rule: Any) -> list[str]:
-    """The fields of a config that may change: not the sizes that it is for."""
-    return [f for f in rule._fields if not ("BM" in rule._fields and f in ("batch", "rows", "columns"))]
+def fields_of(choice: Choice) -> dict[str, Any]:
+    """A rule's config by field; one that is a number goes by its kernel's name."""
+    rule = choice.heuristic
+    return rule._asdict() if hasattr(rule, "_asdict") else {choice.kernel: rule}
 
 
 def _check(op: Op, rules: Rules, configs: list[dict[str, Any]]) -> None:
-    fields = {f for rule in rules.values() if hasattr(rule, "_asdict") for f in rule._fields} | {
-        n for n, r in rules.items() if isinstance(r, int)
-    }
+    fields = {f for choice in rules.values() for f in fields_of(choice)}
     for config in configs:
         for name in config:
             if name not in fields and name not in ("num_warps", "num_stages"):
@@ -145,20 +126,16 @@ def _entry(run: Callable[[], tuple[Call, ...]], rules: Rules, config: dict[str, 
     return Entry(config, tuple(c._replace(spec=c.spec._replace(**options)) for c in calls))
 
 
-def variations(rule: Any) -> list[dict[str, Any]]:
-    """A rule's config with one field changed: tiles and warps doubled and halved, a stage more and less; a row not held whole."""
-    values = rule._asdict()
-    fields = TILES | ({} if "BM" in values else {"rows": 1, "columns": 1})
-    found: list[dict[str, Any]] = []
-    for name, least in fields.items():
-        if name not in values or (name == "BN" and values.get("whole")):
-            continue
-        found += [{name: n} for n in (values[name] // 2, 2 * values[name]) if n >= least and not (name == "warps" and n > 32)]
-    if values.get("whole") and values["BN"] >= 2048:
-        found.append({"whole": False, "BN": 2048})
-    if "stages" in values:
-        found += [{"stages": n} for n in (values["stages"] - 1, values["stages"] + 1) if n >= 1]
-    return found
+def variations(choice: Choice) -> list[dict[str, Any]]:
+    """The configs worth trying, as their kernel declares them, each by the fields in which it differs from the rule's."""
+    rule = choice.heuristic
+    found = []
+    for config in known[choice.kernel].space(choice.key, rule):
+        if hasattr(config, "_asdict"):
+            found.append({k: v for k, v in config._asdict().items() if v != getattr(rule, k)})
+        else:
+            found.append({choice.kernel: config})
+    return [c for c in found if c][:_MOST]
 
 
 def _warps(calls: tuple[Call, ...]) -> list[dict[str, Any]]:

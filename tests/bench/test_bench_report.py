@@ -13,6 +13,7 @@ from bench.reports import readme_table as table
 from bench.reports import report as gpu_report
 from bench.reports.report import Report, facts, lines, with_ratios
 from tritensor.cuda.runtime.interface import Properties
+from tritensor.tuning.tuned import slug
 
 PROPERTIES = Properties("NVIDIA Test 9000", (9, 0), 1 << 34, 132, 227 << 10, 2048, 32, 1 << 10, 1_980_000, 3_200_000, 6144, 13000)
 HEAD = facts(PROPERTIES, quick=True)
@@ -41,7 +42,7 @@ def test_what_nvidia_smi_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_names_of_files() -> None:
-    assert gpu_report.slug("NVIDIA H100 80GB HBM3") == "nvidia-h100-80gb-hbm3"
+    assert slug("NVIDIA H100 80GB HBM3") == "nvidia-h100-80gb-hbm3"
 
 
 # the README's table

@@ -21,6 +21,8 @@ from tritensor.cuda.compiler.prediction import Forecast, Prediction, fastest
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.parts.launch_rules import Tiles
+from tritensor.table import registry
+from tritensor.tuning.choosing import Choice
 
 FILE = "tests/static/kernels_to_compare.py"
 
@@ -91,13 +93,14 @@ def test_a_grid_is_calculated() -> None:
 
 
 # Choice
-def test_variations_change_one_field_of_a_rule() -> None:
-    found = variations(Tiles(16, 64, 32, 1, 4, 2))
-    assert {"block_n": 128} in found
+def test_variations_are_the_configs_that_a_kernel_declares_by_what_differs() -> None:
+    registry["matmul"]  # its file declares them
+    rule, key = Tiles(16, 64, 32, 1, 4, 2), (512, 512, 512, 1, np.dtype(np.float16), True)
+    found = variations(Choice("matmul", "forward", "matmul", "float16", "", key, rule, rule, "heuristic"))
     assert {"stages": 3} in found
-    assert {"warps": 2} in found
-    assert {"block_m": 8} not in found, "no dot is so narrow"
-    assert all(len(changes) == 1 for changes in found)
+    assert {"block_k": 64} in found
+    assert all(changes and set(changes) <= set(Tiles._fields) for changes in found)
+    assert len(found) == len({tuple(c.items()) for c in found}) <= 12
 
 
 def forecast(us: float, spilled: int = 0, work: float = 10.0, failure: str = "") -> tuple[Forecast, ...]:
