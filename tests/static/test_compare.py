@@ -20,9 +20,10 @@ from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.prediction import Forecast, Prediction, fastest
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
+from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles
-from tritensor.table import registry
 from tritensor.tuning.choosing import Choice
+from tritensor.tuning.tunables import Tunable, known
 
 FILE = "tests/static/kernels_to_compare.py"
 
@@ -93,8 +94,10 @@ def test_a_grid_is_calculated() -> None:
 
 
 # Choice
-def test_variations_are_the_configs_that_a_kernel_declares_by_what_differs() -> None:
-    registry["matmul"]  # its file declares them
+def test_variations_are_the_configs_that_a_kernel_declares_by_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(
+        known, "matmul", Tunable("matmul", Tiles, tiles_space)
+    )  # as its file does, which is not loaded: no kernel here is interpreted
     rule, key = Tiles(16, 64, 32, 1, 4, 2), (512, 512, 512, 1, np.dtype(np.float16), True)
     found = variations(Choice("matmul", "forward", "matmul", "float16", "", key, rule, rule, "heuristic"))
     assert {"stages": 3} in found
