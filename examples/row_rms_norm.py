@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton
@@ -103,11 +103,31 @@ def _kept(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float64 if dtype == np.float64 else np.float32)
 
 
-def _how(n: int, dtype: np.dtype) -> dict[str, Any]:
-    """Constexprs and warps for rows of n: 8 to 16 elements to a thread."""
+class RowTile(NamedTuple):
+    """Elements of a row that a program holds at a time, and its warps."""
+
+    block: int
+    warps: int
+
+
+def _default(n: int) -> RowTile:
+    """The tile where nothing has been tuned: a row whole where it fits, 16 elements to a thread."""
     block = min(triton.next_power_of_2(max(n, 1)), LARGEST)
+    return RowTile(block, min(max(block // 512, 1), 16))
+
+
+def _configs(key: tuple[Any, ...]) -> list[RowTile]:
+    """What `tritensor tune` tries for rows of n."""
+    default = _default(key[0])
+    sizes = {default.block, max(default.block // 2, 16), max(default.block // 4, 16)}
+    return [RowTile(b, w) for b in sorted(sizes) for w in (1, 2, 4, 8, 16) if b <= 1024 * w and (w == 1 or b >= 64 * w)]
+
+
+def _how(n: int, dtype: np.dtype) -> dict[str, Any]:
+    """Constexprs and warps for rows of n: the tile that is forced, tuned for this GPU, or the rule's."""
+    tile = tt.tuning.config_of("row_rms_norm", (n, dtype), _default(n))
     kind = tl.float64 if dtype == np.float64 else tl.float32
-    return {"KIND": kind, "WHOLE": n <= block, "BLOCK": block, "num_warps": min(max(block // 512, 1), 16)}
+    return {"KIND": kind, "WHOLE": n <= tile.block, "BLOCK": tile.block, "num_warps": tile.warps}
 
 
 def _forward(x: Any, weight: Any, *, eps: float = 1e-6) -> tuple[Any, Any]:
@@ -205,5 +225,5 @@ def _work(x: Any, weight: Any, **attrs: Any) -> tt.Work:
 
 tt.op(
     NAME, _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("y", "rstd"), residuals=("rstd",),
-    samples=_samples, sizes=_sizes, work=_work, condition=("measured", _scales), public=True,
+    samples=_samples, sizes=_sizes, work=_work, configs=_configs, condition=("measured", _scales), public=True,
 )  # fmt: skip

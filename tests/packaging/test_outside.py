@@ -77,6 +77,14 @@ def test_it_is_timed(python: Path, tmp_path: Path) -> None:
     assert "GB/s" in shown
 
 
+def test_its_configs_are_ranked_without_a_gpu(python: Path, tmp_path: Path) -> None:
+    given = ("tune", "--dry-run", "--op", "row_rms_norm", "--dtype", "bfloat16", "--configs", "3")
+    shown = said(python.with_name("tritensor"), *given, cwd=tmp_path, PYTHONPATH=dependencies())
+    assert "row_rms_norm" in shown
+    assert "(heuristic)" in shown
+    assert "regret of the heuristic, predicted for sm_90" in shown
+
+
 def test_one_that_raises_is_one_line_and_exit_code_2(python: Path, tmp_path: Path) -> None:
     installed = next((python.parent.parent / "lib").glob("python*/site-packages"))
     for folder in installed.glob("outside_ops*"):  # the package and its metadata, before those that are installed
