@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import tritensor as tt
-from bench import static_table
+from bench.static import table as static_table
 from tritensor.table import registry
 
 ROOT = Path(__file__).resolve().parents[2]
