@@ -94,6 +94,19 @@ def test_hints_have_a_value_for_each_dimension() -> None:
         run(hinted_rows, 9, V=8)
 
 
+@triton.jit
+def hinted_tile(y, stride, V: tl.constexpr):
+    p = tl.multiple_of(y + tl.arange(0, 4)[:, None] * stride + tl.arange(0, 8)[None, :], (V, V))
+    tl.store(p, 1)
+
+
+def test_of_a_tile_of_pointers_the_rows_begins_are_promised() -> None:
+    """The usual multiple_of(ptrs, (16, 16)): the compiler reads the dimension along which addresses run on."""
+    assert run(hinted_tile, 8, V=16).sum() == 32
+    with pytest.raises(SanitizerError, match=r"hinted_tile: .* multiple_of 16 is false"):
+        run(hinted_tile, 9, V=16)
+
+
 def test_a_row_that_wraps_in_mid_tile_is_not_contiguous() -> None:
     """The usual `rows % M` of a matrix product is a false hint where M does not divide by the tile."""
     assert run(hinted_wrap, 32, grid=(3,), N=16)[32:48].tolist() == list(range(16))

@@ -64,7 +64,7 @@ _FOUR_BITS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], np.float32)  # e
 
 
 def scaled(x: np.ndarray, scale: np.ndarray | None, packed: bool, axis: int) -> np.ndarray:
-    """An operand of tl.dot_scaled as float32, (rows, k): groups along k times 2^(scale - 127), of which 255 is NaN.
+    """An operand of tl.dot_scaled as float32, (rows, k): groups along k times their scale, a float8, or a byte that means 2^(scale - 127), of which 255 is NaN.
 
     `packed`: two four-bit floats in a byte, side by side along `axis`, the low half first.
     """
@@ -75,6 +75,9 @@ def scaled(x: np.ndarray, scale: np.ndarray | None, packed: bool, axis: int) -> 
     x = x.astype(np.float32)
     if scale is None:
         return x
-    exponents = scale.view(np.uint8).astype(np.int32)
-    factors = np.where(exponents == 255, np.float32(np.nan), np.ldexp(np.float32(1), exponents - 127))
+    if scale.dtype.kind in "iu":
+        exponents = scale.view(np.uint8).astype(np.int32)
+        factors = np.where(exponents == 255, np.float32(np.nan), np.ldexp(np.float32(1), exponents - 127))
+    else:
+        factors = scale.astype(np.float32)
     return x * np.repeat(factors, x.shape[-1] // scale.shape[-1], axis=-1)

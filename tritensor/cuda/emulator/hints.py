@@ -18,7 +18,8 @@ def promise(input: Any, values: Any, attribute: str, watch: Sanitizer | None) ->
 
     Triton reads the three together: along each dimension values fall into groups of max_contiguous values that rise by one, and the
     first value of every group is divisible by multiple_of. Without max_contiguous, multiple_of is taken to be right if it is for groups
-    of any length that rise by one.
+    of any length that rise by one. Of pointers whose addresses run on along one dimension the compiler reads what is said of that one alone:
+    `tl.multiple_of(ptrs, [16, 16])` of a tile of a matrix promises that its rows begin at such addresses, not its columns.
     """
     values = [getattr(v, "value", v) for v in (values if isinstance(values, list | tuple | tl.tuple) else [values])]
     if not isinstance(input, tl.tensor):
@@ -35,6 +36,7 @@ def _check(input: Any, hints: dict[str, Any], watch: Sanitizer) -> None:
     data = input.handle.data.astype(np.int64)
     kind = input.dtype.scalar
     step = max(1, kind.element_ty.primitive_bitwidth // 8) if kind.is_ptr() else 1  # addresses count bytes
+    runs = [not _uneven(np.moveaxis(data, d, -1), 2, step).any() for d in range(data.ndim)] if kind.is_ptr() else []
     for dim in range(data.ndim):
         lines = np.moveaxis(data, dim, -1)  # (..., values along the dimension)
         size = lines.shape[-1]
@@ -43,7 +45,7 @@ def _check(input: Any, hints: dict[str, Any], watch: Sanitizer) -> None:
         run = min(hints[_CONTIGUITY][dim], size) if _CONTIGUITY in hints else 0
         if run:
             _refuse(_uneven(lines, run, step), lines, f"max_contiguous of {run}", watch, dim)
-        if _DIVISIBILITY in hints:
+        if _DIVISIBILITY in hints and not (any(runs) and not runs[dim]):
             by = hints[_DIVISIBILITY][dim]
             lengths = [run] if run else [n for n in _powers(size) if not _uneven(lines, n, step).any()]
             if not any((_firsts(lines, n) % by == 0).all() for n in lengths):

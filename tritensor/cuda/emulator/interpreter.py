@@ -16,6 +16,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -65,6 +66,15 @@ def _is_small(dtype: np.dtype) -> bool:
     return dtype in _SMALL
 
 
+def _masked_lanes() -> str:
+    """What masked-off lanes of a load without `other` hold: "poison" (see sanitizer.py), or the "zero" that Triton's code for NVIDIA's GPUs leaves
+    there, though its language promises none. Raises ValueError for anything else in TRITENSOR_MASKED_LANES."""
+    asked = os.environ.get("TRITENSOR_MASKED_LANES", "poison")
+    if asked not in ("poison", "zero"):
+        raise ValueError(f"TRITENSOR_MASKED_LANES={asked}: it is poison or zero")
+    return asked
+
+
 class Builder(upstream.InterpreterBuilder):
     """The interpreter's operations, corrected. `watch` sees every access to memory (see sanitizer.py)."""
 
@@ -74,6 +84,7 @@ class Builder(upstream.InterpreterBuilder):
         self.options = upstream.InterpreterOptions(sanitize_overflow=False, debug=True)
         self.watch: Any = None
         self.num_warps = 4
+        self.poisons = _masked_lanes() == "poison"
 
     # memory
     def create_masked_load(self, ptrs: Any, mask: Any, other: Any, *_: Any, **__: Any) -> Any:
@@ -82,7 +93,7 @@ class Builder(upstream.InterpreterBuilder):
         if self.watch is not None:
             self.watch.load(ptrs, mask.data)
         fill = np.zeros(ptrs.data.shape, dtype) if other is None else np.broadcast_to(other.data, ptrs.data.shape)
-        if other is None and self.watch is not None:
+        if other is None and self.watch is not None and self.poisons:
             fill = self.watch.poison(fill)
         raw = np.dtype(f"u{dtype.itemsize}") if _is_small(dtype) else dtype
         got = upstream._interpreter.load(ptrs.data, mask.data, fill.astype(dtype, copy=False).view(raw), raw)
@@ -234,8 +245,9 @@ class Builder(upstream.InterpreterBuilder):
     def create_dot_scaled(
         self, a: Any, a_scale: Any, a_format: Any, b: Any, b_scale: Any, b_format: Any, fast: bool, a_packed: bool, b_packed: bool, d: Any
     ) -> Any:  # fmt: skip
-        left = scaled(a.data, a_scale and a_scale.data, a_format.name == "E2M1", -1 if a_packed else -2)
-        right = scaled(b.data.swapaxes(-1, -2), b_scale and b_scale.data, b_format.name == "E2M1", -1 if b_packed else -2).swapaxes(-1, -2)
+        a_factors, b_factors = (None if s is None else s.data for s in (a_scale, b_scale))
+        left = scaled(a.data, a_factors, a_format.name == "E2M1", -1 if a_packed else -2)
+        right = scaled(b.data.swapaxes(-1, -2), b_factors, b_format.name == "E2M1", -1 if b_packed else -2).swapaxes(-1, -2)
         return _Handle(np.matmul(left, right) + d.data, tl.float32)
 
     def create_extern_elementwise(self, lib: str, path: str, symbol: str, args: list[Any], result: Any, pure: bool) -> Any:
@@ -366,7 +378,8 @@ def _promise(input: Any, values: Any, attribute: str, _semantic: Any = None) -> 
 
 
 _builder: Builder | None = None
-_corrected: dict[Any, Any] = {}  # a function of Triton's language: what it was corrected to
+# What a function of Triton's language was corrected to: both by the id of the first, since some are hashed by their source.
+_corrected: dict[int, tuple[Any, Any]] = {}
 
 
 def rebind(function: Any) -> None:
@@ -374,8 +387,8 @@ def rebind(function: Any) -> None:
     names = function.__globals__
     for name in function.__code__.co_names:
         found = names.get(name)
-        if callable(found) and (better := _corrected.get(found)) is not None:
-            names[name] = better
+        if (corrected := _corrected.get(id(found))) is not None:
+            names[name] = corrected[1]
 
 
 def _language() -> dict[tuple[Any, str], Any]:
@@ -424,6 +437,6 @@ def install() -> Builder:
     tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(()))  # 3.6 fails on numpy >= 2.4
     upstream._patch_lang = _patched  # done once for good, above
     now = _language()
-    _corrected.update({value: now[key] for key, value in before.items() if now.get(key, value) is not value})
+    _corrected.update({id(value): (value, now[key]) for key, value in before.items() if now.get(key, value) is not value})
     _builder = builder
     return builder

@@ -73,6 +73,7 @@ def _formats_named(dot: Any) -> Any:
 
 def install() -> None:
     """Put them where kernels look for them."""
+    tl.dtype.value = property(lambda self: self)  # compiled, a type that a kernel hands on is a constexpr, which has a value
     for language in (tl, tl.core):
         language.dot_scaled = _formats_named(language.dot_scaled)
     extra.globaltimer, extra.smid, extra.num_warps, extra.num_threads = _globaltimer, _smid, _num_warps, _num_threads
