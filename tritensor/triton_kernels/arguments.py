@@ -7,9 +7,10 @@ from typing import Any
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.current import here
 from tritensor.cuda.launch import seen_as
 from tritensor.cuda.memory.storage import Storage
-from tritensor.device import gpu
+from tritensor.device import device, gpu
 from tritensor.errors import DeviceError, DTypeError
 
 
@@ -40,6 +41,29 @@ def _reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:
     if wanted is None or wanted.triton is None:
         raise DTypeError(f"launch {kernel}: {parameter} is reinterpreted as {x.dtype}, of which no tensor can be here")
     return array.view(wanted.numpy)
+
+
+class _Elsewhere(Storage):
+    """The memory behind an object that says no more of it than an address and a type. It lives as long as the object, which is kept here."""
+
+    __slots__ = ("holder",)
+    bounded = False
+
+    def __init__(self, holder: Any) -> None:
+        self.holder = holder
+        self.pointer, self.nbytes = holder.data_ptr(), 0
+        of = getattr(holder, "device", None)
+        self.device = gpu(of.index if isinstance(of, device) and of.index is not None else here.index)
+
+
+def is_typed_pointer(value: Any) -> bool:
+    """Whether it is an address with one of our types, which is all that Triton asks of a tensor: `data_ptr()` and `dtype`."""
+    return hasattr(value, "data_ptr") and isinstance(getattr(value, "dtype", None), dtypes.DType)
+
+
+def pointed(value: Any, kernel: str, parameter: str) -> CudaArray:
+    """How a kernel sees such an object: a pointer, of which nobody knows how far it may go."""
+    return CudaArray(_Elsewhere(value), (1,), value.dtype.numpy)
 
 
 class _NoMemory(Storage):

@@ -21,6 +21,7 @@ class _Search:
     def __init__(self, arguments: Any) -> None:
         self.arguments = arguments
         self.found = False
+        self.taken: Any = None  # the last config that was found to run
         self.refused: list[str] = []
 
 
@@ -38,8 +39,8 @@ def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
     def measured(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
         search = _search_of(self)
         emulated = serving.emulated()
-        if emulated and search.found:
-            return [_NEVER] * 3
+        if emulated and search.found:  # a config may stand in the list twice
+            return [0.0 if config == search.taken else _NEVER] * 3
         before = self.__dict__.get("do_bench", self)
         if emulated:
             self.do_bench = _once
@@ -59,7 +60,7 @@ def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
         if times[0] == _NEVER:  # Triton knew the error, and printed it if it was asked to
             search.refused.append(f"{config}: it needs more than the GPU has, or does not compile (TRITON_PRINT_AUTOTUNING=1 says more)")
         else:
-            search.found = True
+            search.found, search.taken = True, config
         return times
 
     return measured

@@ -10,18 +10,22 @@ from typing import Any
 
 
 def _after_triton() -> None:
-    from tritensor.triton_kernels import autotuning, driver, subscript, testing
+    from tritensor.triton_kernels import autotuning, driver, interpreted, subscript, testing
 
     subscript.install()
     autotuning.install()
     testing.install()
     driver.install()
+    if "triton.runtime.interpreter" in sys.modules:
+        interpreted.install()
 
 
 def _after_interpreter() -> None:
-    from tritensor.triton_kernels import subscript
+    from tritensor.triton_kernels import interpreted, subscript
 
     subscript.install_interpreted()
+    if getattr(sys.modules["triton"].__spec__, "_initializing", False) is False:
+        interpreted.install()
 
 
 _WAITING: dict[str, Callable[[], None]] = {"triton": _after_triton, "triton.runtime.interpreter": _after_interpreter}

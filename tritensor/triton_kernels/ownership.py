@@ -7,28 +7,34 @@ from typing import Any
 
 from tritensor.array import CudaArray
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.launch import seen_as
 from tritensor.errors import DeviceError
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
 
 PLAIN: frozenset[type] = frozenset({int, float, bool, str, type(None)})  # classes of arguments that are taken as they are
-_PLAIN, _OURS, _THEIRS, _HOLDER = 1, 2, 3, 4
+_PLAIN, _OURS, _THEIRS = 1, 2, 3
 _KINDS: dict[type, int] = dict.fromkeys(PLAIN, _PLAIN)
+_HOLDERS: set[type] = set()  # classes of which each object is what it holds: tuples, Triton's descriptors and reinterpreted tensors
 
 
 def _kind(value: Any) -> int:
     """Whether an argument is of this library, of another one that has tensors, or of neither; learnt by class."""
     cls = value.__class__
     found = _KINDS.get(cls)
-    if found is None:
+    if found is None and cls not in _HOLDERS:
         if isinstance(value, Tensor | CudaArray | TensorDescriptor):
             found = _OURS
-        elif isinstance(value, tuple) or hasattr(value, "base"):  # Triton's descriptors and reinterpreted tensors have one
-            found = _HOLDER
-        else:
+        elif arguments.is_typed_pointer(value):
+            seen_as(cls, arguments.pointed)
+            found = _OURS
+        elif not isinstance(value, tuple) and not hasattr(value, "base"):
             found = _THEIRS if hasattr(value, "data_ptr") and not arguments.is_mock(value) else _PLAIN
-        _KINDS[cls] = found
-    if found == _HOLDER:
+        if found is None:
+            _HOLDERS.add(cls)
+        else:
+            _KINDS[cls] = found
+    if found is None:
         inner = [_kind(v) for v in (value if isinstance(value, tuple) else (value.base,))]
         return _OURS if _OURS in inner else _THEIRS if _THEIRS in inner else _PLAIN
     return found
@@ -56,4 +62,4 @@ def is_ours(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
 def other_torch() -> bool:
     """Whether PyTorch itself is imported (and not this library under its name, as `python -m tritensor.run` has it)."""
     torch = sys.modules.get("torch")
-    return torch is not None and not torch.__name__.startswith("tritensor")
+    return torch is not None and not (torch.__name__.startswith("tritensor") or type(torch).__module__.startswith("tritensor"))

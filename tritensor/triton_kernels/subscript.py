@@ -146,7 +146,14 @@ def _options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
                 + f" The kernel takes ({', '.join(plan_of(kernel).names)})"
             )
     wanted = {k: v for k, v in given.items() if k not in _ABSENT or v != _ABSENT[k]}
-    return tuple(sorted({**dict(_AS_TRITON), **wanted}.items()))
+    return tuple(sorted({**dict(_AS_TRITON), **{k: _hashable(v) for k, v in wanted.items()}}.items()))
+
+
+def _hashable(option: Any) -> Any:
+    """An option as a launch is known by it: `extern_libs={...}` as pairs, of which the compiler makes the dict again."""
+    if isinstance(option, dict):
+        return tuple(sorted(option.items()))
+    return tuple(option) if isinstance(option, list) else option
 
 
 # The grid

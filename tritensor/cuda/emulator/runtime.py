@@ -246,7 +246,8 @@ def _value(value: Any, name: str, forced: str) -> Any:
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_array(value):
         kind = _TYPES[pointer_type(value)]
-        return tl.tensor(TensorHandle(np.array([value.data_ptr()], np.uint64), kind, {"argument": Window.of(name, value)}), kind)
+        known = {"argument": Window.of(name, value)} if value.storage.bounded else {}
+        return tl.tensor(TensorHandle(np.array([value.data_ptr()], np.uint64), kind, known), kind)
     if type(value) is TensorDescriptor:
         return described(_value(value.array, name, ""), value)
     kind = _TYPES[forced or scalar_type(value, name)]

@@ -15,7 +15,8 @@ class Storage:
     """One allocation on a device. `pointer` is the device address of byte 0, `nbytes` its length.
 
     Each runtime has its own subclass, which frees the memory with the object; `allocate` makes one. `permanent` says that
-    it lives as long as the process, so that its address may be kept in a recorded call.
+    it lives as long as the process, so that its address may be kept in a recorded call, `bounded` that `nbytes` is known: of memory that another
+    object has lent, no more than the address is.
     """
 
     __slots__ = ("__weakref__", "device", "nbytes", "pointer")
@@ -24,6 +25,7 @@ class Storage:
     nbytes: int
     pointer: int
     permanent = False
+    bounded = True
 
     def read(self, into: np.ndarray, offset: int) -> None:
         """Copy `into.nbytes` bytes from byte `offset` to a C-ordered host array, after all queued work."""

@@ -1,0 +1,48 @@
+"""Interpreted kernels answer what programs ask of compiled ones: `isinstance(kernel, JITFunction)`, parameters, signature, a key of the source.
+
+Triton's own autotuner (its cache on disk, its listener) and the launchers of other projects look for the JITFunction under a kernel by that test,
+and without one run off the end where kernels are interpreted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from typing import Any
+
+
+def _source_key(kernel: Any) -> str:
+    """A digest of a kernel's own source. It says that the kernel is emulated: what a tuner keeps under it is no measurement for a GPU."""
+    try:
+        source = inspect.getsource(kernel.fn)
+    except (OSError, TypeError):  # made without a file
+        source = kernel.fn.__code__.co_code.hex()
+    return f"emulated{hashlib.sha256(source.encode()).hexdigest()}"
+
+
+def _class(self: Any) -> Any:
+    """What isinstance asks after the type itself."""
+    from triton.runtime.jit import JITFunction
+
+    return JITFunction
+
+
+def _asked(self: Any, name: str) -> Any:
+    """What an interpreted function does not have itself, of the compiled form of the same function."""
+    if (name.startswith("__") and name != "__globals__") or name in ("fn", "kwargs"):
+        raise AttributeError(name)
+    if name == "cache_key":
+        return _source_key(self)
+    compiled = self.__dict__.get("_tritensor_compiled")
+    if compiled is None:
+        compiled = self.__dict__["_tritensor_compiled"] = _class(self)(self.fn, **self.kwargs)
+    return getattr(compiled, name)
+
+
+def install() -> None:
+    """Called once, when Triton and its interpreter have been imported: while it is, Triton itself tells the two classes apart."""
+    from triton.runtime.interpreter import InterpretedFunction
+
+    bases = InterpretedFunction.__bases__
+    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked})
+    InterpretedFunction.__bases__ = (between,)
