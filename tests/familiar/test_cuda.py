@@ -15,8 +15,9 @@ def test_choosing_a_device_and_a_type() -> None:
     assert torch.cuda.get_device_properties("cuda:0").total_memory > 0
     dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
     assert torch.zeros(2, device="cuda", dtype=dtype).dtype == dtype
-    with torch.cuda.device(0):
+    with torch.cuda.device(0) as chosen:
         assert torch.ones(2, device="cuda").device == torch.device("cuda", 0)
+    assert chosen.idx == torch.cuda.device("cuda:0").idx == 0
 
 
 def test_seeds() -> None:

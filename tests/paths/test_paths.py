@@ -239,6 +239,7 @@ def test_names_of_the_compiled_half() -> None:
     with pytest.raises(tt._C._LinAlgError):
         tt.linalg.inv(tt.zeros(2, 2))
     assert [tt._C._jit_set_profiling_mode(True), tt._C._jit_set_profiling_mode(False)] == [False, True]
+    assert tt._C._cuda_getCurrentRawStream(0) == tt.cuda.current_stream(0).cuda_stream
     with pytest.raises(AttributeError, match="_nothing"):
         tt._C._nothing  # noqa: B018
 

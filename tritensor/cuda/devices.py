@@ -56,6 +56,11 @@ class device:
         self.index = -1 if _none(device) else index_of(device)
         self._before: list[int] = []
 
+    @property
+    def idx(self) -> int:
+        """The number of the GPU, under PyTorch's name for it; -1 for no change."""
+        return self.index
+
     def __enter__(self) -> device:
         self._before.append(here.index)
         if self.index >= 0:

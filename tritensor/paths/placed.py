@@ -11,7 +11,7 @@ FILES = {
     "distributions.utils": "distribution_tools", "distributed.nn": "replicated", "jit.annotations": "annotations",
     "_utils": "underscored.tensor_lists", "__future__": "underscored.future", "nn._reduction": "underscored.reductions",
     "nn.grad": "networks.conv_gradients", "nn.common_types": "networks.size_types", "overrides": "underscored.overriding",
-    "_jit_internal": "underscored.annotating", "profiler": "gradients.profiler",
+    "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds", "profiler": "gradients.profiler",
     "utils.model_zoo": "underscored.downloads", "distributed.distributed_c10d": "underscored.process_groups",
 }  # fmt: skip
 # Names that a module has beside its own: {path: {file of this folder: names}}, name=other where the file has another name for it.

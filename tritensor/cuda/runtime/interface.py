@@ -23,6 +23,21 @@ class Properties(NamedTuple):
     memory_bus_width: int
     driver_version: int
 
+    @property
+    def L2_cache_size(self) -> int:
+        """Bytes of the second-level cache."""
+        return self.l2_cache_size
+
+    @property
+    def major(self) -> int:
+        """The first number of the compute capability."""
+        return self.capability[0]
+
+    @property
+    def minor(self) -> int:
+        """The second number of the compute capability."""
+        return self.capability[1]
+
 
 class Runtime(Protocol):
     """What tritensor asks of a device. Pointers, streams, events and graphs are plain integers; 0 is the default stream."""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any
 from urllib.parse import urlparse as urlparse
 
+from tritensor.cuda import current_stream
 from tritensor.device import device as device
 from tritensor.errors import LinAlgError as _LinAlgError  # noqa: F401
 from tritensor.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
@@ -35,6 +36,11 @@ def wrap(fn_or_name: Any) -> Any:
 
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
+
+
+def _cuda_getCurrentRawStream(device: int) -> int:
+    """The address of the current stream of GPU `device`, 0 of the default one: what programs hand to libraries of kernels."""
+    return current_stream(device).cuda_stream
 
 
 def _log_api_usage_once(*_: Any) -> None:
