@@ -10,7 +10,7 @@ WORKERS := -n auto --maxprocesses 8
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint wheel bench interop array-api clean
+.PHONY: help demo test lint wheel bench interop other-kernels array-api clean
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
 	@echo "make interop run other projects' released tests with our tensors"
+	@echo "make other-kernels fetch Triton kernels of other projects and try them on our tensors"
 	@echo "make array-api run the array API standard's suite, scikit-learn and scipy on our tensors"
 	@echo "make clean   remove $(VENV) and everything built"
 
@@ -47,6 +48,9 @@ interop: $(VENV)/.interop
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.einops_suite
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.opt_einsum_suite
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.interop.pandas_columns
+
+other-kernels: $(VENV)/.interop
+	$(BIN)/python -m tests.other_kernels --checkouts $(VENV)/other-kernels --clone $(ARGS)
 
 # An environment of its own: the suite's versions of pytest and hypothesis are its affair, and scipy reads its switch when imported.
 array-api: $(VENV)-array-api/.ready

@@ -1,0 +1,1 @@
+"""Triton kernels of other projects, fetched and unchanged, run on our tensors: `python -m tests.other_kernels`."""

@@ -1,0 +1,1 @@
+"""The trials, a file for each project."""
