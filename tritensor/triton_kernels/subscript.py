@@ -47,6 +47,8 @@ def plan_of(kernel: Any) -> Plan:
     """The plan of a kernel, made once."""
     found: Plan | None = kernel.__dict__.get("_tritensor_call")
     if found is None:
+        from triton.runtime.jit import JITFunction
+
         known = parameters(kernel.fn)
         plain = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize}
         found = kernel._tritensor_call = Plan(
@@ -55,7 +57,7 @@ def plan_of(kernel: Any) -> Plan:
             tuple(not p.constexpr and not p.type and p.name not in plain for p in known),
             {p.name: i for i, p in enumerate(known)},
             {p.name: p.default for p in known if p.default is not inspect.Parameter.empty},
-            hasattr(kernel, "used_global_vals"),
+            issubclass(type(kernel), JITFunction),
         )
     return found
 
