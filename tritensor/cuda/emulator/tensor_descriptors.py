@@ -11,18 +11,23 @@ from triton.runtime import interpreter as upstream
 
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 
-_upstream_pointers = upstream.TensorDescHandle.materialize_pointers
+
+def _watched(kind: Any) -> None:
+    """Make the addresses of a tile keep the argument that they came from; which of them lie in the array is said by a handle, in Triton 3.6 as later."""
+    pointers = kind.materialize_pointers
+
+    def materialize_pointers(self: Any, offsets: list[Any]) -> tuple[Any, Any]:
+        found, mask = pointers(self, offsets)
+        if "argument" in self.base.attr:
+            found.attr["argument"] = self.base.attr["argument"]
+        return found, upstream.TensorHandle(mask, tl.int1) if isinstance(mask, np.ndarray) else mask
+
+    kind.materialize_pointers = materialize_pointers
 
 
-def _pointers(self: Any, offsets: list[Any]) -> tuple[Any, Any]:
-    """The addresses of a tile and which of them lie in the array; they keep the argument that they came from."""
-    found, mask = _upstream_pointers(self, offsets)
-    if "argument" in self.base.attr:
-        found.attr["argument"] = self.base.attr["argument"]
-    return found, mask
-
-
-upstream.TensorDescHandle.materialize_pointers = _pointers
+_watched(upstream.TensorDescHandle)
+if hasattr(upstream, "BlockPointerHandle"):  # Triton 3.9 has no block pointers any more
+    _watched(upstream.BlockPointerHandle)
 
 
 def _nothing(_semantic: Any = None) -> None:
