@@ -19,7 +19,8 @@ The files of the projects below are fetched at the commits that are named and no
 
 **right** means right under the sanitizer. **right, masked lanes as 0** means that masked-off lanes of a load without `other=` reach the result: Triton
 promises nothing of them, and the emulated device fills them with NaN and the like; its code for NVIDIA's GPUs leaves 0 there, with which
-(`TRITENSOR_MASKED_LANES=zero`) the numbers are right. **refused** means that the emulated device names something that a GPU would let pass.
+(`TRITENSOR_MASKED_LANES=zero`) the numbers are right. **refused** means that the library or the
+emulated device names something that PyTorch or a GPU would let pass.
 
 {good} of {all} trials end as they should: {right} right, {masked} right with masked lanes as 0, {refused} refused with reason.
 """
