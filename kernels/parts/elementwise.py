@@ -264,9 +264,8 @@ def _names(formula: Any) -> tuple[str, ...]:
 
 def _result_shape(name: str, arrays: Sequence[Any], inputs: Sequence[str]) -> tuple[int, ...]:
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
-    first = shapes[0]
-    if all(s == first for s in shapes):
-        return first
+    if all(s == shapes[0] for s in shapes):
+        return shapes[0]
     labels = [n for n, x in zip(inputs, arrays, strict=False) if hasattr(x, "shape")]
     return broadcast(name, *shapes, labels=labels)
 
@@ -446,7 +445,6 @@ def elementwise(
 
 def work(*arrays: Any, **attrs: Any) -> Work:
     """One operation per element; every input read once, the result written once."""
-    shape = np.broadcast_shapes(*[x.shape for x in arrays if hasattr(x, "shape")])
     given = [x for x in arrays if hasattr(x, "shape")]
-    size = math.prod(shape)
+    size = math.prod(np.broadcast_shapes(*[x.shape for x in given]))
     return Work(size, sum(x.nbytes for x in given) + size * given[0].dtype.itemsize)
