@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.harness.questions import backward_is_rule, forward
 from tritensor.array import from_host
 from tritensor.cuda.current import here
 from tritensor.device import device
@@ -18,7 +17,9 @@ from tritensor.kernels.parts.launch_rules import Tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTile
 from tritensor.replay.recorder import Recorder
 from tritensor.table import Sample, registry
+from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
+from tritensor.testing.questions.forward import forward
 from tritensor.tuning.asking import choices
 from tritensor.tuning.choosing import FORCED, HEURISTIC, forced_at
 from tritensor.tuning.search.targets import space_of
