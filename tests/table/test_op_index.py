@@ -75,3 +75,8 @@ def test_a_stale_index_is_told_from_a_fresh_one(tmp_path: Path) -> None:
         said(
             "import sys; sys.argv = ['x', '--check']; import runpy; runpy.run_module('tritensor.tools.op_index', run_name='__main__')", tree
         )
+
+
+def test_ops_are_listed_for_completion_and_none_is_loaded() -> None:
+    code = "import sys, tritensor as tt; print('softmax' in dir(tt.ops), len(dir(tt.ops)) > 300, 'triton' in sys.modules)"
+    assert said(code) == "True True False"

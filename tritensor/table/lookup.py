@@ -64,6 +64,10 @@ class Table(dict[str, Op]):
             self.complete = True
         return self
 
+    def names(self) -> list[str]:
+        """Ops that are registered or stand in the index, sorted. Loads nothing."""
+        return sorted({*self.index, *dict.keys(self)})
+
     def known(self, name: str) -> Op | None:
         """The record of an op that has been registered, or that the index holds; None for another name. Loads at most one file."""
         if not dict.__contains__(self, name) and name in self.index:
@@ -169,6 +173,9 @@ class Ops:
         bound = type(self).bind(record)
         self.__dict__[name] = bound
         return bound
+
+    def __dir__(self) -> list[str]:
+        return registry.names()
 
 
 def read_plugins() -> None:
