@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,17 @@ from tritensor.cuda.runtime.interface import Properties
 from tritensor.table import Sample, registry
 
 RANDOM = {"rand", "randn", "randint", "randperm", "dropout"}  # torch draws other numbers
+
+# torch computes these two by expansions that its sources promise to a relative error of 1e-3; ours are exact to the type.
+EXPANDED = {"standard_gamma_grad": 1e-3, "dirichlet_grad": 1e-3}
+# Samples that torch refuses, or answers where nothing is defined.
+NOT_TORCHS: dict[str, Callable[[Sample], bool]] = {
+    "attention": lambda s: s.attrs["causal"] and s.inputs[3] is not None,
+    "dirichlet_grad": lambda s: bool((s.inputs[2] <= s.inputs[1]).any()),
+    "edge_pad": lambda s: s.attrs["mode"] == "circular",  # beyond one turn, and of bool
+    "im2col": lambda s: s.inputs[0].dtype.kind != "f",
+    "resample": lambda s: len(s.attrs["size"]) == 1 and ("cubic" in s.attrs["mode"] or "aa" in s.attrs["mode"]),
+}
 
 
 class OnCpu(TorchOnHost):
@@ -46,6 +58,7 @@ def test_every_counterpart_is_of_an_op() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # samples hold NaN and infinities
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")  # torch's, of kl_div
 @pytest.mark.parametrize("name", sorted(PEERS))
 def test_a_counterpart_computes_the_same(name: str) -> None:
     op = registry[name]
@@ -53,7 +66,7 @@ def test_a_counterpart_computes_the_same(name: str) -> None:
     samples = op.samples(np.random.default_rng(zlib.crc32(name.encode())))
     compared = 0
     for sample in samples:
-        if not tame(sample):
+        if not tame(sample) or NOT_TORCHS.get(name, lambda s: False)(sample):
             continue
         case = next(corners(op, "float32" if "float32" in op.dtypes else op.dtypes[0], sample))
         inputs = [placed(lib, case, host_inputs(case)) for lib in (ours, theirs)]
@@ -62,13 +75,13 @@ def test_a_counterpart_computes_the_same(name: str) -> None:
             if name in STEPS:  # torch's optimizer starts at step 1 with states and settings of its own
                 continue
             got, want = (xs[op.inputs.index(op.mutates[0])] for xs in inputs)
-            if any(sample.attrs.values()):
+            if name == "sgd_step" and any(sample.attrs.values()):
                 continue
         compared += 1
         for g, w in zip(values(got), values(want), strict=False):
             assert g.shape == w.shape, f"{sample}: {g.shape}, torch {w.shape}"
             if name not in RANDOM:
-                np.testing.assert_allclose(g, w, rtol=2e-4, atol=2e-5, err_msg=repr(sample))
+                np.testing.assert_allclose(g, w, rtol=EXPANDED.get(name, 2e-4), atol=2e-5, err_msg=repr(sample))
     forget_optimizers()
     assert compared or name in STEPS, f"no sample of {name} could be compared"
 
