@@ -96,6 +96,17 @@ def test_host_descriptors_and_those_made_in_the_kernel() -> None:
     assert tt.equal(out, x + 1)
 
 
+@pytest.mark.skipif(
+    "round_f32_to_tf32" not in TensorDescriptor.__dataclass_fields__, reason="this Triton does not round to tf32 on the way"
+)
+def test_a_descriptor_that_rounds_to_tf32() -> None:
+    x = tt.full((16, 16), 1 + 3 * 2.0**-11, device="cuda")
+    out = tt.empty_like(x)
+    tiles = TensorDescriptor.from_tensor(x, [16, 16], round_f32_to_tf32=True), TensorDescriptor.from_tensor(out, [16, 16])
+    tiles_times_two[(1, 1)](*tiles, ROWS=16, COLUMNS=16)
+    assert tt.equal(out, tt.full_like(x, 2 * (1 + 2.0**-9)))
+
+
 def test_reinterpreted_tensors() -> None:
     x = tt.ones(32, dtype=tt.float32, device="cuda")
     bits, out = triton.reinterpret(x, tl.int32), tt.empty(32, dtype=tt.int32, device="cuda")

@@ -34,6 +34,7 @@ class Tiles(NamedTuple):
     window: Any
     block_shape: tuple[int, ...]
     padding: str
+    rounds: bool
 
 
 class Given(NamedTuple):
@@ -199,7 +200,7 @@ def _windows(value: Any, recorder: Recorder) -> Any:
     if type(value) is tuple:
         return tuple([_windows(v, recorder) for v in value])
     if type(value) is TensorDescriptor:
-        return Tiles(_windows(value.array, recorder), value.block_shape, value.padding)
+        return Tiles(_windows(value.array, recorder), value.block_shape, value.padding, value.rounds)
     found = recorder.drawn.get(id(value))
     return value if found is None else Drawn(found.source, type(value))
 
@@ -216,7 +217,7 @@ def _arrays(value: Any, sources: list[Any], arrays: Sequence[Any]) -> Any:
     if type(value) is tuple:
         return tuple([_arrays(v, sources, arrays) for v in value])
     if type(value) is Tiles:
-        return TensorDescriptor(_arrays(value.window, sources, arrays), value.block_shape, value.padding)
+        return TensorDescriptor(_arrays(value.window, sources, arrays), value.block_shape, value.padding, value.rounds)
     if type(value) is Drawn:
         return value.kind(arrays[value.source].value)
     return value
@@ -250,5 +251,6 @@ def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: 
     if kind is CudaArray:
         return bool(recorder.window(a) == other.window(b))
     if kind is TensorDescriptor:
-        return a.block_shape == b.block_shape and a.padding == b.padding and _alike(a.array, b.array, places, recorder, other)
+        forms = [(d.block_shape, d.padding, d.rounds) for d in (a, b)]
+        return forms[0] == forms[1] and _alike(a.array, b.array, places, recorder, other)
     return bool(a is b or a == b)

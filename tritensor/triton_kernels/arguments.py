@@ -24,13 +24,9 @@ def _array(value: Any, kernel: str, parameter: str) -> CudaArray:
 
 def _described(d: Any, kernel: str, parameter: str) -> TensorDescriptor:
     """triton.tools.tensor_descriptor.TensorDescriptor: a shape, strides and tiles over the memory that begins at a tensor's first element."""
-    if getattr(d, "round_f32_to_tf32", False):
-        raise DTypeError(
-            f"launch {kernel}: {parameter} rounds float32 to tf32 on its way (round_f32_to_tf32), which is not here; round in the kernel"
-        )
     array = _array(d.base, kernel, parameter)
     window = array.as_strided(tuple(int(n) for n in d.shape), tuple(int(n) for n in d.strides), 0)
-    return TensorDescriptor(window, [int(n) for n in d.block_shape], d.padding)
+    return TensorDescriptor(window, [int(n) for n in d.block_shape], d.padding, getattr(d, "round_f32_to_tf32", False))
 
 
 def _reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:

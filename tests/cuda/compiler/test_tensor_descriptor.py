@@ -28,7 +28,7 @@ from tests.cuda.compiler.tiles import (
     two_stores,
 )
 from tritensor.array import empty, from_host, to_host
-from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.device import device
@@ -51,6 +51,25 @@ def test_one_dimension_and_three() -> None:
     y = on_gpu(np.zeros_like(cube))
     launch(copy_cube, (3, 2, 2), TensorDescriptor(on_gpu(cube), (1, 16, 16)), TensorDescriptor(y, (1, 16, 16)), M=16, N=16)
     assert np.array_equal(to_host(y), cube)
+
+
+@pytest.mark.skipif(not rounding_is_known(), reason="this Triton does not round to tf32 on the way")
+def test_float32_is_rounded_to_tf32_on_its_way_in() -> None:
+    host = np.ones((16, 16), F32)
+    host[0, :5] = 1 + np.array([2.0**-11, 3 * 2.0**-11, 2.0**-11 + 2.0**-20, 2.0**-10, -(2.0**-12)])  # ties go to even
+    host[1, :2] = np.inf, -np.inf
+    want = np.ones((16, 16), F32)
+    want[0, :5] = 1 + np.array([0, 2.0**-9, 2.0**-10, 2.0**-10, 0])
+    want[1, :2] = host[1, :2]
+    y = empty((16, 16), F32, GPU)
+    launch(copy, (1, 1), TensorDescriptor(on_gpu(host), (16, 16), rounds=True), TensorDescriptor(y, (16, 16)), M=16, N=16)
+    assert np.array_equal(to_host(y), want)
+
+
+@pytest.mark.skipif(rounding_is_known(), reason="this Triton rounds to tf32 on the way")
+def test_a_triton_that_does_not_round_says_so() -> None:
+    with pytest.raises(DTypeError, match="does not round to tf32 on the way; take a later one"):
+        TensorDescriptor(on_gpu(sample(16, 16)), (16, 16), rounds=True)
 
 
 def test_views_are_described_by_their_strides() -> None:
@@ -144,6 +163,7 @@ def _bad(form: str) -> Any:
         "padding": lambda: TensorDescriptor(x, (16, 16), "one"),
         "nan of int": lambda: TensorDescriptor(on_gpu(sample(16, 16, dtype=np.dtype(np.int32))), (16, 16), "nan"),
         "nan of fp8": lambda: TensorDescriptor(on_gpu(sample(16, 16, dtype=FP8)), (16, 16), "nan"),
+        "rounded halves": lambda: TensorDescriptor(on_gpu(sample(16, 16, dtype=np.dtype(np.float16))), (16, 16), rounds=True),
         "rank 0": lambda: TensorDescriptor(x[0, 0], ()),
         "rank 6": lambda: TensorDescriptor(x.reshape((2, 2, 2, 2, 2, 128)), (1, 1, 1, 1, 1, 16)),
         "empty": lambda: TensorDescriptor(x[:0], (16, 16)),
@@ -167,6 +187,7 @@ def _bad(form: str) -> Any:
         ("padding", ValueError, "padding 'one'; it is 'zero' or 'nan'"),
         ("nan of int", DTypeError, "int32.*padding 'nan' is for floating types"),
         ("nan of fp8", DTypeError, "float8_e4m3fn.*padding 'nan' is for floating types of 16 bits and more"),
+        ("rounded halves", DTypeError, "only float32 is rounded to tf32; leave out rounds"),
         ("rank 0", ShapeError, "0 dimensions; a tensor map has 1 to 5"),
         ("rank 6", ShapeError, "6 dimensions; a tensor map has 1 to 5, so merge some by reshape"),
         ("empty", ShapeError, r"float32\[0, 64\].*sizes must be 1 to"),

@@ -16,7 +16,7 @@ from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import cubin_cache
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.compile import compile
-from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.driver import tensor_maps
 from tritensor.cuda.driver.kernels import Block
 from tritensor.cuda.launch import launch
@@ -61,6 +61,16 @@ def test_maps_arrive_aligned_and_complete() -> None:
     first, second = read_map(seen.raw[0]), read_map(seen.raw[5])
     assert first[1:] == (x.pointer + 8 * 128 * 2, (256,), (128, 248), (64, 64), 9, 3, 1)
     assert second[1:] == (y.pointer, (144,), (72, 100), (64, 64), 9, 3, 0)
+
+
+@pytest.mark.skipif(not rounding_is_known(), reason="this Triton does not round to tf32 on the way")
+@on_stub()
+def test_a_map_that_rounds_is_of_tf32() -> None:
+    x, y = empty((64, 64), F32, GPU), empty((64, 64), F32, GPU)
+    for rounds in (False, True):
+        launch(copy, (1, 1), TensorDescriptor(x, (32, 32), rounds=rounds), TensorDescriptor(y, (32, 32)), M=32, N=32)
+    before, after = (read_map(seen.raw[0]).type for seen in control.launches()[-2:])
+    assert (before, after) == (7, 11)
 
 
 def test_the_block_of_a_kernel_that_takes_maps() -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from tritensor import dtypes
 from tritensor.errors import DeviceError, DTypeError, ShapeError
 
 _MOST_ELEMENTS = 2**20  # of a block: Triton's limit for any tensor in a kernel
+
+
+@cache
+def rounding_is_known() -> bool:
+    """Whether this Triton can round float32 to tf32 on the way; 3.6 cannot, 3.9 can."""
+    from triton.tools.tensor_descriptor import TensorDescriptor as Theirs
+
+    return "round_f32_to_tf32" in Theirs.__dataclass_fields__
 
 
 class TensorDescriptor:
@@ -21,18 +30,20 @@ class TensorDescriptor:
     Args:
         array: a CudaArray; rows lie densely (last stride 1), the first element and all other strides at multiples of 16 bytes.
         block_shape: powers of two, one per dimension of the array (1 to 5), the last one 16 bytes long or longer.
-    Raises DeviceError for what is no array on a GPU, DTypeError for a type that cannot be copied so, ShapeError for a shape, stride
+        rounds: whether float32 that is loaded is rounded to tf32 (11 bits, to nearest even), as tensor cores take it.
+    Raises DeviceError for what is no array on a GPU, DTypeError for a type that cannot be copied or rounded so, ShapeError for a shape, stride
     or address that cannot be described, and ValueError for any other padding. The limits are those of cuTensorMapEncodeTiled.
     """
 
-    __slots__ = ("array", "block_shape", "padding", "shape", "strides", "type")
+    __slots__ = ("array", "block_shape", "padding", "rounds", "shape", "strides", "type")
 
-    def __init__(self, array: Any, block_shape: Sequence[int], padding: str = "zero") -> None:
+    def __init__(self, array: Any, block_shape: Sequence[int], padding: str = "zero", rounds: bool = False) -> None:
         if not (hasattr(array, "pointer") and hasattr(array, "storage")):
             raise DeviceError(f"TensorDescriptor: {type(array).__name__} is no array on a GPU; give a CudaArray")
         self.array = array
         self.block_shape = tuple(block_shape)
         self.padding = padding
+        self.rounds = rounds
         self.shape: tuple[int, ...] = tuple(array.shape)
         self.strides = _strides(self.shape, array.strides, array.dtype.itemsize)
         _check(self)
@@ -41,12 +52,13 @@ class TensorDescriptor:
     def over(self, array: Any) -> TensorDescriptor:
         """The same description of another array of this one's layout."""
         found = TensorDescriptor.__new__(TensorDescriptor)
-        found.array, found.block_shape, found.padding = array, self.block_shape, self.padding
+        found.array, found.block_shape, found.padding, found.rounds = array, self.block_shape, self.padding, self.rounds
         found.shape, found.strides, found.type = self.shape, self.strides, self.type
         return found
 
     def __repr__(self) -> str:
-        return f"TensorDescriptor({self.array!r}, block_shape={self.block_shape}, padding={self.padding!r})"
+        rounds = ", rounds=True" if self.rounds else ""
+        return f"TensorDescriptor({self.array!r}, block_shape={self.block_shape}, padding={self.padding!r}{rounds})"
 
 
 def _strides(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -70,6 +82,10 @@ def _check(d: TensorDescriptor) -> None:
         raise ValueError(f"{said}: padding {d.padding!r}; it is 'zero' or 'nan'")
     if d.padding == "nan" and dtype.kind != "float":
         raise DTypeError(f"{said}: padding 'nan' is for floating types of 16 bits and more; use 'zero' and a mask")
+    if d.rounds and dtype.name != "float32":
+        raise DTypeError(f"{said}: only float32 is rounded to tf32; leave out rounds")
+    if d.rounds and not rounding_is_known():
+        raise DTypeError(f"{said}: this Triton does not round to tf32 on the way; take a later one, or round in the kernel")
     rank = len(d.shape)
     if not 1 <= rank <= 5:
         raise ShapeError(f"{said}: {rank} dimensions; a tensor map has 1 to 5, so merge some by reshape")

@@ -6,14 +6,13 @@ import ctypes
 import struct
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tritensor import dtypes
 from tritensor.cuda.compiler.arguments import DESCRIPTOR, Specialization, check_options
-from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.tensor_maps import NBYTES, TensorMaps, form_of
@@ -125,18 +124,11 @@ def _add(types: list[str], values: list[Any], more: list[tuple[str, Any]]) -> No
     values += [value for kind, value in more if kind != "*"]
 
 
-@cache
-def _flags() -> int:
-    """How many flags a descriptor becomes where Triton computes addresses: whether to fill with NaN, and in later Tritons whether to round."""
-    from triton.tools.tensor_descriptor import TensorDescriptor as Theirs
-
-    return 2 if "round_f32_to_tf32" in Theirs.__dataclass_fields__ else 1
-
-
 def _as_pointers(d: TensorDescriptor) -> list[tuple[str, Any]]:
     """The parameters of a descriptor on a GPU without tensor maps: triton.backends.nvidia.driver.make_tensordesc_arg without metadata."""
     numbers = [("i64", n) for n in (*d.shape, *d.strides)]
-    return [("*", d.array), *numbers, ("i1", d.padding == "nan"), *[("i1", False)] * (_flags() - 1)]
+    flags = [("i1", d.padding == "nan")] + ([("i1", d.rounds)] if rounding_is_known() else [])
+    return [("*", d.array), *numbers, *flags]
 
 
 def _zeros(loaded: Loaded) -> list[int]:

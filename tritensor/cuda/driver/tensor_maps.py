@@ -15,6 +15,7 @@ KEPT = 1024  # maps of one form, and forms
 _SINCE = 12000  # the version of the driver that learnt to encode
 _PROMOTE_128 = 2  # CU_TENSOR_MAP_L2_PROMOTION_L2_128B, as Triton's launcher asks
 _FILL_NAN = 1  # CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+_TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32: float32 that is rounded on its way
 # The element types as kernels number them (metadata) and as the host does: the same but for these.
 _HOST_TYPES = {8: 10, 9: 8, 10: 9}
 
@@ -39,7 +40,7 @@ def form_of(descriptor: TensorDescriptor, wanted: dict[str, Any], kernel: str) -
     itemsize = descriptor.array.dtype.itemsize
     if wanted["elem_size"] != itemsize:
         raise LaunchError(f"{kernel}: was compiled for elements of {wanted['elem_size']} bytes, {descriptor!r} has {itemsize}")
-    kind = wanted["elem_type"]
+    kind = _TF32 if descriptor.rounds else wanted["elem_type"]
     strides = tuple([s * itemsize for s in reversed(descriptor.strides[:-1])])
     fill = _FILL_NAN if descriptor.padding == "nan" else 0
     box = tuple(reversed(wanted["block_size"]))

@@ -44,10 +44,13 @@ def _number(value: int, kind: Any) -> Any:
 
 def described(base: Any, descriptor: TensorDescriptor) -> Any:
     """The interpreter's value for a descriptor; `base` is its value for the array."""
-    return upstream.interpreter_semantic.make_tensor_descriptor(
+    found = upstream.interpreter_semantic.make_tensor_descriptor(
         base=base,
         shape=[_number(n, tl.int32) for n in descriptor.shape],
         strides=[*[_number(n, tl.int64) for n in descriptor.strides[:-1]], tl.constexpr(1)],
         block_shape=[tl.constexpr(n) for n in descriptor.block_shape],
         padding_option=descriptor.padding,
     )
+    if descriptor.rounds:
+        found.handle.round_f32_to_tf32 = True
+    return found
