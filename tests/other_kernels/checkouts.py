@@ -63,7 +63,23 @@ UNSLOTH = Project(
 FLAG_GEMS = Project(
     "FlagGems", "https://github.com/FlagOpen/FlagGems", "532ff438c70343d7aec9becdabb76a71225a0553", "src", "src", (("yaml", "PyYAML"),)
 )
-PROJECTS = (TRITON, LIGER, ATTORCH, UNSLOTH, FLAG_GEMS)
+MAMBA = Project(
+    "mamba",
+    "https://github.com/state-spaces/mamba",
+    "e9594ce1c732d97440f0332fdc43170a2294dbfa",
+    "mamba_ssm",
+    ".",
+    (("einops", "einops"), ("packaging", "packaging")),
+)
+FLASH_ATTENTION = Project(
+    "flash-attention",
+    "https://github.com/Dao-AILab/flash-attention",
+    "0251105a2fb19d2957484b7f023cd8c115286ced",
+    "flash_attn",
+    ".",
+)
+LIGHTLLM = Project("lightllm", "https://github.com/ModelTC/lightllm", "fc72ffab9a3455cfb571f22d45ab777cc29de0de", "lightllm", ".")
+PROJECTS = (TRITON, LIGER, ATTORCH, UNSLOTH, FLAG_GEMS, MAMBA, FLASH_ATTENTION, LIGHTLLM)
 
 
 def state(project: Project, folder: Path) -> str:

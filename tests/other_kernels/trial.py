@@ -140,3 +140,12 @@ def definitions(path: Path, until: str = "") -> dict[str, Any]:
     sys.modules[module.__name__] = module
     exec(compile(tree, str(path), "exec"), module.__dict__)
     return module.__dict__
+
+
+def bare(folder: Path, *packages: str) -> None:
+    """Packages whose own files are not run, so that a file below them is imported alone: each is an empty module with a path."""
+    for package in packages:
+        if package not in sys.modules:
+            module = types.ModuleType(package)
+            module.__path__ = [str(folder / package.replace(".", "/"))]
+            sys.modules[package] = module

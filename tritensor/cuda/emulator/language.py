@@ -71,9 +71,23 @@ def _formats_named(dot: Any) -> Any:
     return dot_scaled
 
 
+OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne")
+
+
+def _left_to_tensors(method: Any) -> Any:
+    """A constexpr's operator that leaves tensors to their own: it would take a tensor for a number, and give a constexpr that holds one."""
+
+    def operator(self: Any, other: Any) -> Any:
+        return NotImplemented if isinstance(other, tl.tensor) else method(self, other)
+
+    return operator
+
+
 def install() -> None:
     """Put them where kernels look for them."""
     tl.dtype.value = property(lambda self: self)  # compiled, a type that a kernel hands on is a constexpr, which has a value
+    for name in OPERATORS:
+        setattr(tl.constexpr, f"__{name}__", _left_to_tensors(getattr(tl.constexpr, f"__{name}__")))
     for language in (tl, tl.core):
         language.dot_scaled = _formats_named(language.dot_scaled)
     extra.globaltimer, extra.smid, extra.num_warps, extra.num_threads = _globaltimer, _smid, _num_warps, _num_threads
