@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bench.cpu.library import OnCpu
+from bench.cpu.on_cpu import OnCpu
 from bench.cpu.ops import CACHE as SAME_INPUTS
 from bench.cpu.ops import sized
 from bench.gpu.clock import Ours, measure

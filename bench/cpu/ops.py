@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.cpu.library import OnCpu
 from bench.cpu.limits import too_large
+from bench.cpu.on_cpu import OnCpu
 from bench.cpu.timing import quartiles
 from bench.gpu.rows import Case, caller, corners, drawn, prepare, types_of
 from bench.gpu.sizes import shapes

@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as tt
 from bench.cpu import apart, ops, optim, timing, train
-from bench.cpu.library import OnCpu
+from bench.cpu.on_cpu import OnCpu
 from bench.cpu.timing import line, paired, quartiles
 from bench.gpu.rows import corners
 from tritensor.table import Sample, registry

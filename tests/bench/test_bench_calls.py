@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from bench.cpu import limits, ops
-from bench.cpu.library import OnCpu
+from bench.cpu.on_cpu import OnCpu
 from bench.gpu import command
 from bench.gpu.configs import configs_of
 from bench.gpu.model_sizes import MODEL_CALLS

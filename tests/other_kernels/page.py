@@ -41,7 +41,7 @@ _FOOT = """
   Its generator writes block pointers, which Triton 3.9 has not: there its own setting `prefer_block_pointer` is off.
 - mamba's, flash-attention's and lightllm's packages import CUDA extensions or a server: their files are imported alone.
 - flash-attention's `flash_attn_triton.py` and `flash_attn_triton_og.py` say `tl.dot(..., trans_b=True)`, and its `linear.py` imports `triton.ops`: Triton 2 had
-  both, from 3 on neither, with PyTorch as well. Its `layer_norm.py` registers ops with PyTorch's dispatcher (`torch.library.custom_op`), which is not here.
+  both, from 3 on neither, with PyTorch as well. Its `layer_norm.py` registers ops with PyTorch's dispatcher (`custom_op`), which is not here.
 - mamba's `mamba3` kernels hold PTX (`tl.inline_asm_elementwise`): only a GPU executes them.
 """
 

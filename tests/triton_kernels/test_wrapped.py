@@ -1,4 +1,4 @@
-"""torch.library.wrap_triton, which programs put around their kernels for PyTorch's tracers: the kernel itself."""
+"""wrap_triton, which programs put around their kernels for PyTorch's tracers: the kernel itself."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
+from tritensor.paths.modules.custom_ops import wrap_triton
 from tritensor.tools.run_script import opened
 
 
@@ -24,13 +25,13 @@ tuned = triton.autotune([triton.Config({"BLOCK": 8})], key=["n"])(double)
 @pytest.mark.parametrize(("kernel", "sizes"), [(double, {"BLOCK": 8}), (tuned, {})], ids=["jit", "autotune"])
 def test_a_wrapped_kernel_is_launched_as_it_is(kernel: Any, sizes: dict[str, int]) -> None:
     with opened():
-        from torch.library import wrap_triton
+        from torch import library
     x = tt.ones(20, device="cuda")
-    wrap_triton(kernel)[(3,)](x[:18], 18, **sizes)
+    library.wrap_triton(kernel)[(3,)](x[:18], 18, **sizes)
     assert x.tolist() == [2.0] * 18 + [1.0] * 2
 
 
 @pytest.mark.parametrize("wrong", [len, lambda x: x, triton.heuristics({"BLOCK": lambda args: 8})(double)])
 def test_what_is_no_kernel_is_refused(wrong: Any) -> None:
     with pytest.raises(RuntimeError, match=r"library\.wrap_triton: \w+ is not a Triton kernel; give a function decorated with triton\.jit"):
-        tt.library.wrap_triton(wrong)
+        wrap_triton(wrong)

@@ -5,7 +5,7 @@ from __future__ import annotations
 # Modules that are files of this folder, under PyTorch's path.
 FILES = {
     "_C": "internals", "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
-    "library": "library",
+    "library": "custom_ops",
     "mps": "machines.mps", "multiprocessing": "multiprocessing", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
     "nn.modules.conv": "networks.conv", "nn.modules.lazy": "networks.lazy",

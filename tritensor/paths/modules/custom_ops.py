@@ -1,4 +1,4 @@
-"""torch.library: what of it a program needs that launches Triton kernels; no tracer is here that a kernel must be shown to."""
+"""PyTorch's module of ops that programs register: what of it a program needs that launches Triton kernels; no tracer is here that a kernel must be shown to."""
 
 from __future__ import annotations
 
