@@ -395,17 +395,17 @@ def elementwise(
             floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
-        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=` (see cpu/blocks.py), one
-            that writes into memory that is given.
+        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=`, see cpu/blocks.py.
         result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: of types that it takes after promotion.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
-        forward, rule, backward, reference_backward: corners to use in place of those made here.
-        domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all.
-        heavy: for a formula that keeps more values than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
-        scalars: whether a Python number may stand for an input in samples. outputs: the result's name, where an input is called y.
+        forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
+            than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
+        domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all. scalars: whether a Python number may
+            stand for an input in them. outputs: the result's name, where an input is called y.
         native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one
             pass over memory, those of 16 bits. `loop` stands for the formula's.
-        condition, holomorphic, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True makes it a function, a method, an in-place method, and both take `out=`.
+        condition, holomorphic, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
+            makes it a function, a method, an in-place method, and both take `out=`.
     """
     names = _names(formula)
     inputs = names[: len(names) - len(attributes)]

@@ -20,6 +20,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--show", type=int, default=6, metavar="N", help="kinds of finding to print for one op, type and device (default: %(default)s)"
     )
+    found.add_argument("--extremes", action="store_true", help="also ask kernels of NaN, infinities and 1e4, put into the samples one at a time")
     found.add_argument("--sabotage", action="store_true", help="plant faults in the ops instead, and say which of them the questions find")
     return found
 
@@ -40,13 +41,13 @@ def main() -> int:
         return 2
     try:
         ops, on = chosen(given.ops), places(given.device)
-        return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show)
+        return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show, given.extremes)
     except (UnknownOpError, PluginError, DeviceError, DTypeError) as error:
         print(f"python -m tritensor.testing: {error}", file=sys.stderr)
         return 2
 
 
-def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int) -> int:
+def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
     from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
 
     total = 0
@@ -54,7 +55,7 @@ def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int) -> int:
         for place in on:
             for dtype in asked_types(op, dtypes):
                 start = time.perf_counter()
-                report = asked(op, dtype, place)
+                report = asked(op, dtype, place, extremes=extremes)
                 total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
         start = time.perf_counter()
         report = said_of_samples(op)
