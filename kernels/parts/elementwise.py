@@ -411,7 +411,7 @@ def elementwise(
     inputs = names[: len(names) - len(attributes)]
     if gradients is not None:
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        rule = rule or tuple(None if f is None else spellings.twin(f, spellings.on_tensors) for f in gradients)
+        rule = rule or spellings.rules(name, gradients)
         backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
             None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients

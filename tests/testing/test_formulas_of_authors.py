@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
+import triton.language as tl
 
 import tritensor as tt
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import maths as mathematics
 from tritensor.table import registry
 from tritensor.testing import findings
 
@@ -25,6 +27,22 @@ def _sigmoid_by_tanh(x):
 def _sigmoid_by_tanh_grad(g, x):
     t = maths.tanh(3.0 * x)
     return g * 1.5 * (1.0 - t * t)
+
+
+@triton.jit
+def _by_triton(g, x):
+    return g * tl.sigmoid(x)
+
+
+@triton.jit
+def _by_nothing(g, x):
+    return g * maths.sigmoidd(x)  # type: ignore[attr-defined]
+
+
+@triton.jit
+def _by_another_name(g, x):
+    t = mathematics.tanh(3.0 * x)
+    return g * 1.5 * (1.0 - t) * (1.0 + t)
 
 
 @triton.jit
@@ -92,3 +110,34 @@ def test_an_input_may_be_called_y() -> None:
         tt.elementwise("scaled_sum", _scaled, (_first, _by_scale, _by_y), reference, kinds=("float",))
     op = tt.elementwise("scaled_sum", _scaled, (_first, _by_scale, _by_y), reference, kinds=("float",), outputs=("out",))
     assert not findings(op, dtypes=["float32", "float64"], layouts="plain").lines()
+
+
+def test_a_gradient_formula_that_only_a_kernel_could_run_is_refused() -> None:
+    for gradient, said in (
+        (
+            _by_triton,
+            r"_by_triton in test_formulas_of_authors\.py:\d+ calls tl\.sigmoid, which numpy and tensors have not.*; did you mean maths\.sigmoid\?",
+        ),
+        (_by_nothing, r"_by_nothing in .*:\d+ calls maths\.sigmoidd, which maths has not; did you mean maths\.sigmoid\?"),
+    ):
+        with pytest.raises(tt.RegistrationError, match=said):
+            tt.elementwise("sigmoid_by_tanh", _sigmoid_by_tanh, gradient, lambda x: 0.5 * (1 + np.tanh(3 * x)), kinds=("float",))
+
+
+def test_maths_may_be_imported_under_another_name() -> None:
+    op = tt.elementwise(
+        "sigmoid_by_tanh", _sigmoid_by_tanh, _by_another_name, lambda x: 0.5 * (1 + np.tanh(3 * x)), kinds=("float",),
+        condition=(_terms, _terms_of_gradient),
+    )  # fmt: skip
+    assert not findings(op, dtypes=["float64"], layouts="plain").lines()
+
+
+def test_samples_that_raise_are_named_with_their_line() -> None:
+    def samples(rng: np.random.Generator) -> list[tt.Sample]:
+        raise ValueError("no data here")
+
+    op = tt.elementwise("sigmoid_by_tanh", _sigmoid_by_tanh, _sigmoid_by_tanh_grad, lambda x: x, kinds=("float",), samples=samples)
+    with pytest.raises(
+        tt.ArgumentError, match=r"sigmoid_by_tanh: samples raises ValueError: no data here \(test_formulas_of_authors\.py:\d+: raise"
+    ):
+        findings(op, dtypes="float32")

@@ -20,7 +20,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--show", type=int, default=6, metavar="N", help="kinds of finding to print for one op, type and device (default: %(default)s)"
     )
-    found.add_argument("--extremes", action="store_true", help="also ask kernels of NaN, infinities and 1e4, put into the samples one at a time")
+    found.add_argument(
+        "--extremes", action="store_true", help="also ask kernels of NaN, infinities and 1e4, put into the samples one at a time"
+    )
     found.add_argument("--sabotage", action="store_true", help="plant faults in the ops instead, and say which of them the questions find")
     return found
 
@@ -30,7 +32,7 @@ def main() -> int:
     given = parser().parse_args()
     # Here and not in the shell: nothing that this process has imported so far defines a kernel (`import tritensor` loads none), and Triton reads
     # the variable when one is defined. What is imported below, the author's file among it, is interpreted where there is no GPU.
-    from tritensor.errors import DeviceError, DTypeError, PluginError
+    from tritensor.errors import ArgumentError, DeviceError, DTypeError, PluginError
 
     try:
         emulate_without_gpu()
@@ -42,7 +44,7 @@ def main() -> int:
     try:
         ops, on = chosen(given.ops), places(given.device)
         return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show, given.extremes)
-    except (UnknownOpError, PluginError, DeviceError, DTypeError) as error:
+    except (UnknownOpError, PluginError, ArgumentError, DeviceError, DTypeError) as error:
         print(f"python -m tritensor.testing: {error}", file=sys.stderr)
         return 2
 
