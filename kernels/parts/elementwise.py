@@ -380,7 +380,9 @@ def elementwise(
     extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
+    condition: Any = None,
     doc: str = "",
+    outputs: tuple[str, ...] = ("y",),
     native: Sequence[str] | None = None,
     loop: Callable[..., bool] | None = None,
     public: bool | str | Sequence[str] = (),
@@ -392,26 +394,24 @@ def elementwise(
         formula: of the inputs, then the attributes, written with operators and functions of kernels/parts/maths.py. 16-bit
             floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
-            attributes). Its body serves three times: as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
-        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=` (see cpu/blocks.py), one
-            that writes into memory that is given.
-        result: "same" (the inputs' type), "real" (that of its real part) or a type's name.
-        kinds: kinds of types that it takes after promotion.
+            attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
+        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=`, see cpu/blocks.py.
+        result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: of types that it takes after promotion.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
-        rule, backward, reference_backward, forward: corners to use in place of those made here.
-        domain: where samples are drawn, one for all inputs or one per input; `extra` appends samples, `samples` stands for all.
-        holomorphic: as in `op`.
-        heavy: for a formula that keeps more values than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
-        scalars: whether a Python number may stand for an input in samples.
-        native: types in which the CPU runs the formula as machine code (see machine_code.py) where there are many elements. None: all
-            floats, of a ufunc, which is one pass over memory itself, those of 16 bits. `loop` stands for the formula's.
-        public, replace: as in `op`; public=True makes it a function, a method, an in-place method, and both take `out=`.
+        forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
+            than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
+        domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all. scalars: whether a Python number may
+            stand for an input in them. outputs: the result's name, where an input is called y.
+        native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one
+            pass over memory, those of 16 bits. `loop` stands for the formula's.
+        condition, holomorphic, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
+            makes it a function, a method, an in-place method, and both take `out=`.
     """
     names = _names(formula)
     inputs = names[: len(names) - len(attributes)]
     if gradients is not None:
         gradients = gradients if isinstance(gradients, tuple) else (gradients,)
-        rule = rule or tuple(None if f is None else spellings.twin(f, spellings.on_tensors) for f in gradients)
+        rule = rule or spellings.rules(name, gradients)
         backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
             None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
@@ -437,9 +437,9 @@ def elementwise(
         name, reference, shape=shape_rule(name, inputs, result, kinds),
         forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
-        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes,
-        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains),
-        work=work, tolerance=tolerance, doc=doc, public=public, replace=replace,
+        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc, outputs=outputs, public=public, replace=replace,
+        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work,
+        tolerance=tolerance, condition=condition,
     )  # fmt: skip
 
 

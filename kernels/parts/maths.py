@@ -11,7 +11,13 @@ import triton.language as tl
 from triton.language.extra import libdevice
 
 
-# values are float32, float64 or integers
+@triton.jit
+def _beside(x, other):
+    """x; a number that the kernel's text holds as a value of the other's type, for functions that ask both for their types."""
+    return x if hasattr(x, "dtype") else tl.full((), x, other.dtype)
+
+
+# values are float32, float64 or integers; of a function of two, one may be a plain number
 @triton.jit
 def exp(x):
     return libdevice.exp(x)
@@ -109,12 +115,12 @@ def atanh(x):
 
 @triton.jit
 def atan2(a, b):
-    return libdevice.atan2(a, b)
+    return libdevice.atan2(_beside(a, b), _beside(b, a))
 
 
 @triton.jit
 def hypot(a, b):
-    return libdevice.hypot(a, b)
+    return libdevice.hypot(_beside(a, b), _beside(b, a))
 
 
 @triton.jit
@@ -134,7 +140,7 @@ def normal_cdf(x):
 
 @triton.jit
 def pow(a, b):
-    return libdevice.pow(a, b)
+    return libdevice.pow(_beside(a, b), _beside(b, a))
 
 
 @triton.jit
@@ -146,6 +152,7 @@ def sqrt(x):
 @triton.jit
 def div(a, b):
     """a / b rounded to nearest in a's precision."""
+    a, b = _beside(a, b), _beside(b, a)
     if a.dtype == tl.float64:
         q = a / b.to(tl.float64)
     else:
@@ -214,7 +221,7 @@ def minimum(a, b):
 @triton.jit
 def fmod(a, b):
     """Remainder with the sign of a, exact."""
-    return libdevice.fmod(a, b)
+    return libdevice.fmod(_beside(a, b), _beside(b, a))
 
 
 @triton.jit

@@ -6,13 +6,17 @@ rule on Tensors that can be differentiated again: see `twin`. A function added t
 
 from __future__ import annotations
 
+import difflib
+import dis
 import math
 import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tritensor.errors import RegistrationError
 from tritensor.kernels.parts.cpu import special
 from tritensor.table import ops
 
@@ -207,14 +211,54 @@ def twin(formula: Any, spelling: Any) -> types.FunctionType:
     names: dict[str, Any] = {**fn.__globals__, "maths": spelling}
     for name in fn.__code__.co_names:
         other = fn.__globals__.get(name)
-        if isinstance(getattr(other, "fn", None), types.FunctionType):
+        if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
+            names[name] = spelling  # also where it was imported under another name
+        elif isinstance(getattr(other, "fn", None), types.FunctionType):
             names[name] = twin(other, spelling)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
             names[name] = spelling if spelling is on_tensors else _Twins(other, spelling)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
 
 
-_SPECIAL = f"{__package__}.special"
+_SPECIAL, _MATHS = f"{__package__}.special", f"{__package__}.maths"
+
+
+def unspelled(formula: Any, seen: frozenset[int] = frozenset()) -> list[str]:
+    """What a gradient formula calls that numpy and Tensors have no spelling of: functions of Triton's, names that `maths` has not."""
+    fn = body(formula)
+    problems: list[str] = []
+    module: types.ModuleType | None = None
+    called = ""  # as the formula calls the module: tl
+    for step in dis.get_instructions(fn):
+        if step.opname == "LOAD_GLOBAL":
+            other = fn.__globals__.get(step.argval)
+            module, called = (other, step.argval) if isinstance(other, types.ModuleType) else (None, "")
+            if isinstance(getattr(other, "fn", None), types.FunctionType) and id(other) not in seen:
+                problems += unspelled(other, seen | {id(other)})
+        elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and module is not None:
+            problems += _unspelled_name(fn, module, called, step.argval)
+            module = None
+        elif step.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
+            module = None
+    return list(dict.fromkeys(problems))
+
+
+def _unspelled_name(fn: types.FunctionType, module: types.ModuleType, called: str, name: str) -> list[str]:
+    is_maths = module.__name__ == _MATHS
+    if not (is_maths and not hasattr(on_numpy, name)) and not module.__name__.startswith("triton."):
+        return []
+    near = difflib.get_close_matches(name, vars(on_numpy), 1)
+    why = "which maths has not" if is_maths else "which numpy and tensors have not: the formula runs on them too"
+    mend = f"; did you mean maths.{near[0]}?" if near else "; write it with operators and functions of tritensor.kernels.parts.maths"
+    return [f"{fn.__name__} in {Path(fn.__code__.co_filename).name}:{fn.__code__.co_firstlineno} calls {called}.{name}, {why}{mend}"]
+
+
+def rules(op: str, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The gradients of an elementwise op as its rule. Raises RegistrationError for what only a kernel could call."""
+    problems = [p for f in gradients if f is not None for p in unspelled(f)]
+    if problems:
+        raise RegistrationError(f"op {op!r} was not registered:\n" + "\n".join(f"  - the gradient {p}" for p in dict.fromkeys(problems)))
+    return tuple(None if f is None else twin(f, on_tensors) for f in gradients)
 
 
 class _Twins:

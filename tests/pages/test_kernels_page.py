@@ -15,6 +15,7 @@ import pytest
 import tritensor as tt
 from bench.static import table as static_table
 from tritensor.table import registry
+from tritensor.testing import findings
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "kernels.md"
@@ -24,11 +25,12 @@ TEXT = PAGE.read_text()
 @pytest.fixture
 def the_name_is_free() -> Iterator[None]:
     yield
-    registry.pop("isru", None)
+    for name in ("isru", "root_mean_square"):
+        registry.pop(name, None)
 
 
 def test_its_code_runs(the_name_is_free: None) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    code = "\n\n".join(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL))
     linecache.cache[str(PAGE)] = (len(code), None, code.splitlines(True), str(PAGE))
     there: dict[str, object] = {"__name__": "kernels_page"}
     exec(compile(code, str(PAGE), "exec"), there)
@@ -36,6 +38,7 @@ def test_its_code_runs(the_name_is_free: None) -> None:
     want = x / (1 + x * x).sqrt()
     for y in (x.isru(), x.clone().isru_(), tt.isru(x, out=tt.empty(5)), tt.ops.isru(x), tt.isru(x.to("cuda")).cpu()):
         tt.testing.assert_close(y, want)
+    assert not findings("root_mean_square", dtypes=["float32", "float64"], extremes=True).lines()
 
 
 def test_what_it_promises_is_there() -> None:

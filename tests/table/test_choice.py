@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.errors import PluginError
-from tritensor.table import Ops, registry, restore
+from tritensor.table import Ops, ops, registry, restore
 from tritensor.table.choice import UnknownOpError, chosen
 
 OP = """
@@ -60,6 +60,31 @@ def test_what_gives_nothing_is_named(tmp_path: Path) -> None:
     (tmp_path / "nothing_here.py").write_text("x = 1\n")
     with pytest.raises(UnknownOpError, match="registers no op"):
         chosen([str(tmp_path / "nothing_here.py")])
+
+
+def test_a_file_that_raises_is_named_with_its_line_and_leaves_nothing(file: Path) -> None:
+    good = file.read_text()
+    for wrong, said in (
+        (good + "x = undefined\n", r"half_ops\.py: NameError: name 'undefined' is not defined \(line \d+: x = undefined\); mend the file"),
+        (good + "def f(:\n", r"half_ops\.py: SyntaxError: invalid syntax \(line \d+: def f\(:\)"),
+        (
+            good.replace("backward=lambda g: g,", ""),
+            r"half_ops\.py: op 'chosen_half' was not registered: \(line \d+: tt\.op\(.*\n  - backward is missing",
+        ),
+    ):
+        file.write_text(wrong)
+        with pytest.raises(UnknownOpError, match=said):
+            chosen([str(file)])
+        assert not dict.__contains__(registry, "chosen_half")
+    file.write_text(good)
+    assert names(str(file)) == ["chosen_half"]
+
+
+def test_a_function_that_is_no_op_is_told_from_one() -> None:
+    with pytest.raises(AttributeError, match=r"no op is called 'unsqueeze'; tritensor\.unsqueeze is a function made of ops: call that"):
+        ops.unsqueeze  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no op is called 'qqqq'; docs/ops\.md lists them"):
+        ops.qqqq  # noqa: B018
 
 
 class Broken:

@@ -42,7 +42,8 @@ def test_a_whole_record_enters() -> None:
 
 
 def test_what_a_corner_names_is_what_is_kept() -> None:
-    record = register(rule=(lambda g, y: g, lambda g, x_shape: g), backward=(lambda g, y: g, lambda g, x_shape: g))
+    corner = (lambda g, y: g, lambda g, x_shape: g)
+    record = register(rule=corner, backward=corner, outputs=("out",))
     assert record.keep((True, False))[0] == (False, True)
     assert record.keep((False, True)) == ((False, False), (False,), True)
 
@@ -54,6 +55,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "backward without a rule": ({"rule": None, "differentiable": False}, "a backward without a rule"),
     "rule and not differentiable": ({"differentiable": False}, "keep one"),
     "a name that is nothing": ({"rule": lambda g, scael: g}, "names 'scael'.*did you mean 'scale'"),
+    "a name that is two things": ({"rule": lambda g, y: (g, None)}, "names 'y', which is an input and an output; rename one"),
     "too few functions": ({"rule": (lambda g: g,)}, "rule has 1 functions for 2 inputs"),
     "a residual that is no output": ({"residuals": ("lse",)}, "residual 'lse' is not among the outputs"),
     "a residual in the rule": (

@@ -30,9 +30,22 @@ def _of_kernels(record: Any) -> list[str]:
     return problems
 
 
+def _said_twice(record: Any) -> list[str]:
+    """Names in a gradient that mean two things, of which it would get one without a word."""
+    problems: list[str] = []
+    corners = [c for c in (record.rule, record.backward, record.reference_backward) if c is not None]
+    named = {n for corner in corners for names in corner.names for n in names}
+    for n in (*record.inputs, *record.attrs):
+        if n in named and (n == "needs" or n in record.outputs):
+            what = "input" if n in record.inputs else "attribute"
+            other = "the flags of what is needed" if n == "needs" else "an output; rename one of them, the output with outputs=(...)"
+            problems.append(f"a gradient names {n!r}, which is an {what} and {other}")
+    return problems
+
+
 def problems_of(record: Any, differentiable: bool) -> list[str]:
     """Whatever makes an Op record unfinished or contradictory, a line each."""
-    problems = _of_kernels(record)
+    problems = _of_kernels(record) + _said_twice(record)
     casts = record.autocast.values() if isinstance(record.autocast, dict) else [record.autocast]
     if not all(c in (None, "lower", "float32", "widest") for c in casts):
         problems.append(
@@ -51,7 +64,10 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
     if record.host and (record.view or record.mutates or record.backward or record.forward):
         problems.append("host says that there is no kernel; give neither forward nor backward, and neither view nor mutates")
     if record.rule is not None and record.backward is None and not record.view and not record.host:
-        problems.append("backward is missing: a differentiable op pairs its forward kernel with a backward kernel")
+        problems.append(
+            "backward is missing: a differentiable op pairs its forward kernel with a backward kernel; give the function that launches it, "
+            "or differentiable=False without a rule"
+        )
     if record.rule is None and (record.backward or record.reference_backward):
         problems.append("a backward without a rule cannot be differentiated again; add rule")
     if record.promote not in (None, "same", "float"):

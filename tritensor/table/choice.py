@@ -6,6 +6,7 @@ import argparse
 import difflib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -55,12 +56,23 @@ def _named(word: str) -> list[str]:
     return [word]
 
 
+def _raised(error: Exception, path: Path) -> str:
+    """What a file raised, and the line of it where: "NameError: ... (line 7: y = z)"."""
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"SyntaxError: {error.msg} (line {error.lineno}: {(error.text or '').strip()})"
+    lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    at = f" (line {lines[-1].lineno}: {lines[-1].line})" if lines else ""
+    said = f"{error}" if type(error).__module__ == "tritensor.errors" else f"{type(error).__name__}: {error}"
+    first, *rest = said.splitlines() or [""]
+    return first + at + "".join(f"\n{line}" for line in rest)
+
+
 _run: dict[Path, list[str]] = {}  # files that have been run: their ops are registered already
 
 
 def registered_by(file: Path) -> list[str]:
     """The names of the ops that a Python file registers, in its order. It is imported once in a process, as its stem or, where a module is called so, under
-    another name. Raises UnknownOpError for a file that is not there or registers nothing; what the file raises comes through."""
+    another name. Raises UnknownOpError for a file that is not there, registers nothing, or raises: then with the line of the file that did."""
     path = file.resolve()
     if path not in _run:
         if not path.is_file():
@@ -74,9 +86,15 @@ def registered_by(file: Path) -> list[str]:
         sys.modules[name] = module  # kernels are found through their module
         try:
             spec.loader.exec_module(module)
-        except BaseException:
+        except BaseException as error:
             del sys.modules[name]
-            raise
+            for left in [n for n, op in dict.items(registry) if before.get(n) is not op and name in (op.module, op.owner.module)]:
+                registry.restore(left) if left in registry.replaced else registry.pop(
+                    left
+                )  # so that the mended file can be run in this process
+            if not isinstance(error, Exception):
+                raise
+            raise UnknownOpError(f"{file}: {_raised(error, path)}; mend the file") from error
         _run[path] = [n for n, op in dict.items(registry) if before.get(n) is not op and name in (op.module, op.owner.module)]
     if not _run[path]:
         raise UnknownOpError(f"{file}: registers no op; it calls tritensor.op(...) for each when it is imported")

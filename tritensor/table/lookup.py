@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -220,9 +221,17 @@ def _elsewhere(name: str) -> Op:
         read_plugins()
         record = registry.get(name)
     if record is None:
-        near = difflib.get_close_matches(name, registry, 1)
-        raise AttributeError(f"ops: no op is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        raise AttributeError(f"ops: no op is called {name!r}; {_instead(name)}")
     return record
+
+
+def _instead(name: str) -> str:
+    """What to write for a name that is no op: the public function of that name, which a rule may call as well, or the nearest op."""
+    front = sys.modules.get("tritensor")
+    if callable(vars(front).get(name) if front is not None else None):
+        return f"tritensor.{name} is a function made of ops: call that, in a rule too"
+    near = difflib.get_close_matches(name, registry, 1)
+    return f"did you mean {near[0]!r}?" if near else "docs/ops.md lists them"
 
 
 class Proven(Ops):

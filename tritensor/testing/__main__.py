@@ -20,6 +20,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--show", type=int, default=6, metavar="N", help="kinds of finding to print for one op, type and device (default: %(default)s)"
     )
+    found.add_argument(
+        "--extremes", action="store_true", help="also ask kernels of NaN, infinities and 1e4, put into the samples one at a time"
+    )
     found.add_argument("--sabotage", action="store_true", help="plant faults in the ops instead, and say which of them the questions find")
     return found
 
@@ -29,7 +32,7 @@ def main() -> int:
     given = parser().parse_args()
     # Here and not in the shell: nothing that this process has imported so far defines a kernel (`import tritensor` loads none), and Triton reads
     # the variable when one is defined. What is imported below, the author's file among it, is interpreted where there is no GPU.
-    from tritensor.errors import DeviceError, DTypeError, PluginError
+    from tritensor.errors import ArgumentError, DeviceError, DTypeError, PluginError
 
     try:
         emulate_without_gpu()
@@ -40,13 +43,13 @@ def main() -> int:
         return 2
     try:
         ops, on = chosen(given.ops), places(given.device)
-        return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show)
-    except (UnknownOpError, PluginError, DeviceError, DTypeError) as error:
+        return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show, given.extremes)
+    except (UnknownOpError, PluginError, ArgumentError, DeviceError, DTypeError) as error:
         print(f"python -m tritensor.testing: {error}", file=sys.stderr)
         return 2
 
 
-def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int) -> int:
+def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
     from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
 
     total = 0
@@ -54,7 +57,7 @@ def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int) -> int:
         for place in on:
             for dtype in asked_types(op, dtypes):
                 start = time.perf_counter()
-                report = asked(op, dtype, place)
+                report = asked(op, dtype, place, extremes=extremes)
                 total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
         start = time.perf_counter()
         report = said_of_samples(op)

@@ -27,6 +27,7 @@ def check(
     dtypes: Iterable[str | DType] | str | DType | None = None,
     devices: Iterable[str] | str | None = None,
     layouts: Iterable[str] | None = None,
+    extremes: bool = False,
 ) -> None:
     """Ask ops every question of CONTRIBUTING.md; return if all holds.
 
@@ -35,13 +36,14 @@ def check(
         dtypes: types to ask in, of those that the op claims; all of them when left out. Derivatives are asked in float64.
         devices: "cpu", "cuda" (or, to be sure, "emulated" or "gpu"); the CPU and device cuda when left out.
         layouts: "plain", "transposed", "rotated", "sliced", "reversed", "broadcast", "empty", "zerodim"; all that a sample allows when left out.
+        extremes: also put NaN, infinities and 1e4 into the samples, one at a time: the kernel is NaN, infinite and finite where the reference is.
 
     Raises:
         AssertionError: what does not hold, each kind of finding once: how often, the first case, the line of the kernel.
         UnknownOpError: a name that is no op. DTypeError, DeviceError, ArgumentError: a type, device or layout that there is not.
     """
     __tracebackhide__ = True  # pytest shows the caller's line
-    report = findings(op, dtypes=dtypes, devices=devices, layouts=layouts)
+    report = findings(op, dtypes=dtypes, devices=devices, layouts=layouts, extremes=extremes)
     if report:
         lines = report.lines()
         raise AssertionError(f"{len(report.findings)} findings, {len(lines)} of them told\n" + "\n".join(lines))
@@ -53,6 +55,7 @@ def findings(
     dtypes: Iterable[str | DType] | str | DType | None = None,
     devices: Iterable[str] | str | None = None,
     layouts: Iterable[str] | None = None,
+    extremes: bool = False,
 ) -> Report:
     """What `check` would complain of, as a Report: `findings` one by one, `lines()` with each kind once. The same arguments."""
     on, only = places(devices), checked_layouts(layouts)
@@ -60,7 +63,7 @@ def findings(
     for record in records(op):
         for dtype in asked_types(record, dtypes):
             for place in on:
-                report.merge(asked(record, dtype, place, only))
+                report.merge(asked(record, dtype, place, only, extremes))
         report.merge(said_of_samples(record))
         if "cpu" in on:
             report.merge(by_complex_numbers(record))
@@ -95,7 +98,7 @@ def checked_layouts(layouts: Iterable[str] | None) -> frozenset[str] | None:
     return names
 
 
-def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None) -> Report:
+def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None, extremes: bool = False) -> Report:
     """The questions asked of an op in one type on one device, by its name."""
 
     def some(record: Op, index: int, sample: Sample, kind: str) -> list[str]:
@@ -103,7 +106,7 @@ def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None)
 
     report = Report()
     for case in cases(op, dtype, places(place)[place], some):
-        for question in questions_for(case):
+        for question in questions_for(case, extremes):
             report.add(op.name, repr(case), question(case))
     return report
 

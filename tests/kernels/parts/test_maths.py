@@ -15,6 +15,7 @@ from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.device import device
 from tritensor.kernels.parts import maths
+from tritensor.testing import check_kernel
 
 
 @triton.jit
@@ -58,6 +59,21 @@ def _sigmoid(a, b):
     return maths.sigmoid(a)
 
 
+@triton.jit
+def _one_over(a, b):
+    return maths.div(1.0, b)
+
+
+@triton.jit
+def _ninth(a, b):
+    return maths.div(a, 9)
+
+
+@triton.jit
+def _third_power(a, b):
+    return maths.pow(a, 3)
+
+
 def _instructions(function: Any, dtype: Any) -> set[str]:
     """The PTX instructions of a function of two numbers that have one way of rounding and flushing, or another."""
     x = empty((128,), np.dtype(dtype), device("cuda", 0))
@@ -71,6 +87,20 @@ def test_division_and_roots() -> None:
         assert _instructions(_div, dtype) == {f"div.rn.f{bits}"}
         assert _instructions(_sqrt, dtype) == {f"sqrt.rn.f{bits}"}
         assert _instructions(_rsqrt, dtype) == {f"rsqrt.approx.f{bits}"}
+
+
+@on_stub()
+def test_a_number_takes_the_type_of_what_it_meets() -> None:
+    for dtype, bits in ((np.float32, 32), (np.float64, 64)):
+        for function in (_one_over, _ninth):
+            assert _instructions(function, dtype) == {f"div.rn.f{bits}"}
+
+
+def test_one_operand_may_be_a_number() -> None:
+    for dtype in (np.float32, np.float64):
+        x = np.linspace(0.5, 3, 128).astype(dtype)
+        for function, expected in ((_one_over, 1 / x), (_ninth, x / 9), (_third_power, x**3)):
+            check_kernel(_apply, (1,), (x, x.copy()), {"y": expected}, updates=["y"], function=function)
 
 
 @on_stub()

@@ -156,6 +156,33 @@ def rows(x, b, y, columns, BLOCK: tl.constexpr):
         tl.store(y + r * columns + c, held(x, r * columns + c, c < columns) * held(b, c, c < columns), mask=c < columns)
 
 
+@triton.jit
+def rows_without_nan(x, b, y, columns, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = held(x, r * columns + c, c < columns) * held(b, c, c < columns)
+        tl.store(y + r * columns + c, tl.where(v == v, v, 0.0), mask=c < columns)
+
+
+@triton.jit
+def rows_clamped(x, b, y, columns, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = tl.minimum(held(x, r * columns + c, c < columns), 65504.0)
+        tl.store(y + r * columns + c, v * held(b, c, c < columns), mask=c < columns)
+
+
+@triton.jit
+def rows_spreading(x, b, y, columns, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    for start in range(0, columns, BLOCK):
+        c = start + tl.arange(0, BLOCK)
+        v = held(x, r * columns + c, c < columns) * held(b, c, c < columns)
+        tl.store(y + r * columns + c, v + 0 * tl.sum(v, 0), mask=c < columns)
+
+
 # dx = g b;  db = sum over rows of g x
 @triton.jit
 def rows_back(g, x, b, dx, db, columns, BLOCK: tl.constexpr):

@@ -239,10 +239,17 @@ def _rows(x: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (single(x) * single(b)).astype(x.dtype)
 
 
-def _rows_forward(x: CudaArray, b: CudaArray) -> CudaArray:
-    y = allocate(x.shape, x.dtype, x)
-    launch(kernels.rows, (x.shape[0],), dense(x), dense(b), y, x.shape[1], BLOCK=16)
-    return y
+def rows_by(kernel: Any, keeps: bool = False) -> Callable[..., CudaArray]:
+    kept: dict[Any, CudaArray] = {}
+
+    def forward(x: CudaArray, b: CudaArray) -> CudaArray:
+        y = allocate(x.shape, x.dtype, x)
+        if keeps:
+            y = kept.setdefault((x.shape, x.dtype), y)
+        launch(kernel, (x.shape[0],), dense(x), dense(b), y, x.shape[1], BLOCK=16)
+        return y
+
+    return forward
 
 
 def rows_back_by(kernel: Any, zeroed: bool = True, swapped: bool = False) -> Callable[..., tuple[CudaArray, CudaArray]]:
@@ -261,7 +268,7 @@ def rows() -> dict[str, Any]:
     return {
         "reference": _rows,
         "shape": lambda x, b: Spec(x.shape, x.dtype),
-        "forward": _rows_forward,
+        "forward": rows_by(kernels.rows),
         "rule": lambda g, x, b: (ops.mul(g, b), ops.sum(ops.mul(g, x), dim=(0,), keepdim=False)),
         "backward": rows_back_by(kernels.rows_back),
         "samples": lambda rng: [Sample(rng.standard_normal(s), rng.standard_normal(s[1])) for s in ((4, 5), (9, 30), (5, 5), (1, 7))],
@@ -279,3 +286,10 @@ planted("no gradient for one input", rows, rule=lambda g, x, b: (ops.mul(g, b), 
 planted("a sum over programs without an atomic", rows, kernels.rows_back_racing, backward=rows_back_by(kernels.rows_back_racing))
 planted("a sum into memory that nobody zeroed", rows, kernels.rows_back, backward=rows_back_by(kernels.rows_back, zeroed=False))
 planted("a gradient 1 % off in 16 bits", rows, kernels.rows_back_biased, backward=rows_back_by(kernels.rows_back_biased))
+planted("a result kept from call to call", rows, forward=rows_by(kernels.rows, keeps=True))
+
+WILD = set(PLANTED)  # what follows shows where NaN, infinities or large numbers are put into the samples
+planted("NaN taken for 0", rows, kernels.rows_without_nan, forward=rows_by(kernels.rows_without_nan))
+planted("an infinity that is clamped", rows, kernels.rows_clamped, forward=rows_by(kernels.rows_clamped))
+planted("NaN of one element in its whole row", rows, kernels.rows_spreading, forward=rows_by(kernels.rows_spreading))
+WILD = set(PLANTED) - WILD

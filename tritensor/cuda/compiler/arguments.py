@@ -68,6 +68,11 @@ def bind(kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any]) -> list[tu
             raise TypeError(f"launch {name}: no value for parameter {p.name}; it takes ({', '.join(q.name for q in wanted)})")
     if rest:
         raise TypeError(f"launch {name}: no parameter is called {', '.join(rest)}; it takes ({', '.join(p.name for p in wanted)})")
+    for p, value in out:
+        if p.constexpr and is_array(value):
+            raise TypeError(
+                f"launch {name}: {p.name} is a constexpr, compiled into the kernel, and was given an array; give a number, or leave tl.constexpr out"
+            )
     return out
 
 

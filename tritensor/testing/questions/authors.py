@@ -94,5 +94,5 @@ def _led_to(function: FunctionType) -> Iterator[Any]:
 
 
 def _shared(function: FunctionType) -> bool:
-    module = function.__module__ or ""
+    module = str(function.__globals__.get("__name__", ""))  # functools.wraps gives a wrapper of ours its author's __module__
     return module.startswith(_SHARED) or (module.startswith("tritensor.") and not module.startswith("tritensor.kernels."))

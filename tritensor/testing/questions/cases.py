@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from tritensor import dtypes
 from tritensor.array import Array, to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu, device
-from tritensor.errors import GradError
+from tritensor.errors import ArgumentError, GradError
 from tritensor.table import Op, Sample
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import corners
@@ -27,7 +29,12 @@ FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 def samples(op: Op) -> list[Sample]:
     """The op's samples, the same in every process; numpy's scalars among the inputs as 0-d arrays."""
-    found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
+    try:
+        found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(at.filename).name}:{at.lineno}: {at.line}"
+        raise ArgumentError(f"{op.name}: samples raises {type(error).__name__}: {error} ({where}); mend samples, and ask again") from error
     whole = [tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in s.inputs) for s in found]
     return [Sample(*inputs, smooth=s.smooth, in_c_order=s.in_c_order, **s.attrs) for inputs, s in zip(whole, found, strict=True)]
 

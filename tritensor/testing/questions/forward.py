@@ -58,6 +58,8 @@ def forward(case: Case) -> list[str]:
     found += untouched(given, op.inputs, written)
     if not op.mutates:
         found += _aliases(case, got, given)
+        if not op.view and case.layout == "plain":
+            found += _kept(case, function)
     if op.into:
         found += _into(case, function, want, exact_types)
     return found
@@ -128,6 +130,17 @@ def _aliases(case: Case, got: tuple[Any, ...], given: list[Any]) -> list[str]:
         if case.op.view and not shares and g.size:
             found.append(f"{name} is a copy, the op says it is a view")
     return found
+
+
+def _kept(case: Case, function: Any) -> list[str]:
+    """Findings on results whose memory the next call writes to, while a caller still holds them. The corner itself is run: a replay allocates."""
+    bare = getattr(function, "function", function)
+    first, second = (outputs(case.op, bare, arrays(case.placed()), case.attrs()) for _ in range(2))
+    return [
+        f"{name} of a second call shares memory with that of the first, which it overwrites; allocate it anew in each call"
+        for name, a, b in zip(case.op.outputs, first, second, strict=False)
+        if a.size and same_memory(a, b)
+    ]
 
 
 def _into(case: Case, function: Any, want: tuple[np.ndarray, ...], exact_types: bool) -> list[str]:

@@ -20,7 +20,7 @@ from tritensor.testing.questions.cases import Case
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 # What runs between a call and what its author wrote, as paths begin.
-_MACHINERY = (TRITON, *(str(_PACKAGE / room) for room in ("cuda", "replay", "dispatch", "tensor", "testing")))
+_MACHINERY = (TRITON, *(str(_PACKAGE / room) for room in ("cuda", "replay", "dispatch", "table", "tensor", "testing")))
 SHOWN = 3  # of the functions that a finding concerns
 
 
@@ -61,10 +61,13 @@ def question(ask: Callable[[Case], list[str]]) -> Question:
 
 def _concerned(case: Case, question: str, line: str) -> str:
     """The author's functions that a finding concerns, where it shows no line of their file: a shared kernel stores what their formula gives it."""
+    if question == "on_the_road" and "gradient of" in line:  # that question runs forward and gradient
+        question = "rule_is_derivative" if line.startswith("create_graph") else "backward_is_rule"
     functions = authors.concerned(case.op, question, case.on.type == "cuda")
     if not functions or any(f"{Path(f.__code__.co_filename).name}:" in line for f in functions):
         return ""
-    return "; see " + ", ".join(f"{f.__name__} in {authors.place(f)}" for f in functions[:SHOWN])
+    told = dict.fromkeys(f"{f.__name__} in {authors.place(f)}" for f in functions)  # one formula may serve several inputs
+    return "; see " + ", ".join(list(told)[:SHOWN])
 
 
 def answers(ask: Callable[[], list[str]]) -> list[str]:
