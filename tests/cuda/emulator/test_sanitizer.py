@@ -1,5 +1,6 @@
 """The tests of the tests: every kind of planted bug must be found by the sanitizer, and clean kernels must pass."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 import triton
@@ -12,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.device import device
 
 GPU = device("cuda", 0)
-F32 = np.dtype(np.float32)
+F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
 
 
 def on_gpu(values) -> CudaArray:
@@ -221,6 +222,34 @@ def test_two_programs_store_to_one_cell():
     y = on_gpu(np.zeros(1, np.int32))
     launch(all_add_to_one_cell, (4,), y)
     assert to_host(y) == [0 + 1 + 2 + 3]
+
+
+@triton.jit
+def tiles_that_overlap(x, y, n, off, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * STEP + tl.arange(0, BLOCK)
+    v = tl.load(x + i, mask=i < n, other=0.0) + off * tl.program_id(0)
+    tl.store(y + i, v.to(y.dtype.element_ty), mask=i < n)
+
+
+@pytest.mark.parametrize("dtype", [F32, np.dtype(np.float16), BF16, np.dtype(np.int8), np.dtype(bool)], ids=str)
+def test_two_programs_may_store_the_same_value(dtype):
+    host = np.array([1, 0, 1, 1, 0, 3, 1] * 5, np.float32)
+    x, y = on_gpu(host), empty((host.size,), dtype, GPU)
+    launch(tiles_that_overlap, (9,), x, y, host.size, 0, STEP=4, BLOCK=8)
+    assert np.array_equal(to_host(y), host.astype(dtype))
+    if dtype.kind != "b":
+        with pytest.raises(SanitizerError, match=r"stores to y\[\d+\], which program number \d of this launch stored to as well"):
+            launch(tiles_that_overlap, (9,), x, y, host.size, 2, STEP=4, BLOCK=8)
+
+
+@triton.jit
+def all_store_a_number(y):
+    tl.store(y, tl.where(tl.program_id(0) == 2, -0.0, 0.0))
+
+
+def test_zeros_of_either_sign_are_two_values():
+    with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to as well"):
+        launch(all_store_a_number, (4,), on_gpu(np.zeros(1, np.float32)))
 
 
 def test_a_program_loads_what_another_stores():

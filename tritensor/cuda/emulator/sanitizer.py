@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -81,9 +82,9 @@ class Sanitizer:
 
     - A lane outside the span of the argument its pointer came from is an error; a pointer of unknown origin (read from
       memory) must lie in a live allocation. `allocation(address)` finds it: (base, nbytes) or None.
-    - A cell that two programs store to is an error, and so is a cell that one stores and another loads, in whichever
-      order they ran. Atomics are exempt, and once a launch has used one, its loads are too (the last one sums). Stores of programs that
-      hold a lock, which is a cell that they have compared and swapped, are no error among themselves.
+    - A cell that two programs store different values to is an error (the same value, bit for bit, is there in whichever order they ran), and so is a
+      cell that one stores and another loads, in whichever order. Atomics are exempt, and once a launch has used one, its loads are too (the last
+      one sums). Stores of programs that hold a lock, which is a cell that they have compared and swapped, are no error among themselves.
     - `error_records` are those allocations (see device_errors.py), which all programs share: only a program whose
       compare-and-swap claimed one may write there, nobody loads them, and they make no launch a synchronised one.
     - An offset that came out of int32 arithmetic which wrapped around (see overflow.py) is an error where it is used.
@@ -143,7 +144,10 @@ class Sanitizer:
             return
         writers, readers = self._shadow(base, nbytes)
         at = lanes - base
-        self._refuse(at, writers[at], "stores to", "stored to", base, window)
+        others = writers[at]
+        if ((others != 0) & (others != self.number)).any():
+            others = np.where(_changed(lanes, _stored_bits(values, active)), others, 0)
+        self._refuse(at, others, "stores to", "stored to", base, window)
         if not self.synchronised:
             self._refuse(at, readers[at], "stores to", "loaded", base, window)
         writers[at] = _GUARDED if self._locks_of == self.number and self._locks else self.number
@@ -262,9 +266,7 @@ class Sanitizer:
         twice = lanes[order[1:]] == lanes[order[:-1]]
         if not twice.any():
             return
-        stored = np.broadcast_to(values.reshape(-1), active.shape) if values.size == 1 else values.reshape(-1)
-        stored = np.ascontiguousarray(stored[active][order])
-        bits = stored.view(f"u{stored.dtype.itemsize}")
+        bits = _stored_bits(values, active)[order]
         differ = twice & (bits[1:] != bits[:-1])
         if differ.any():
             cell = int(lanes[order[1:]][differ][0])
@@ -276,3 +278,18 @@ class Sanitizer:
     def error(self, text: str) -> SanitizerError:
         """The error that says what the running program did, and in which line."""
         return SanitizerError(f"{self.kernel}: program {self.program}: {text} ({kernel_line()})")
+
+
+def _stored_bits(values: np.ndarray, active: np.ndarray) -> np.ndarray:
+    """What the active lanes of a store put into memory, as unsigned integers."""
+    every = np.broadcast_to(values.reshape(-1), active.shape) if values.size == 1 else values.reshape(-1)
+    stored = np.ascontiguousarray(every[active])
+    return stored.view(f"u{stored.dtype.itemsize}")
+
+
+def _changed(lanes: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """Which of the elements at these addresses, all in live memory, hold other bits now."""
+    low, size = int(lanes.min()), bits.dtype.itemsize
+    memory = np.ctypeslib.as_array((ctypes.c_uint8 * (int(lanes.max()) + size - low)).from_address(low))
+    held = memory[(lanes - low)[:, None] + np.arange(size)]
+    return np.ascontiguousarray(held).view(bits.dtype).reshape(-1) != bits
