@@ -109,10 +109,10 @@ def peer_library(names: Sequence[str] = PEERS) -> Ours | None:
 
 def why_not() -> str:
     """Why nothing can be timed on this machine; "" where there is a GPU."""
-    from tritensor import cuda
+    from tritensor.cuda import presence
     from tritensor.cuda.runtime.serving import emulated
 
-    return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else cuda.why()
+    return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else presence.for_timing(presence.reason())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,7 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ops = ops_asked(door, given.op)
     why = why_not()
     if why:
-        print(f"bench gpu needs a GPU: {why}")
+        print(f"bench gpu needs a GPU: {why}. python -m bench static compiles kernels and predicts their time without one")
         return 2
     return timed(given, ops)
 

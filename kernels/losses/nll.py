@@ -275,9 +275,15 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
+    """Of x one element for each target, the targets, and a loss for each where they stay apart."""
+    losses = target.size if attrs["reduction"] == "none" else 1
+    return Work(2 * target.size, target.nbytes + (target.size + losses) * x.dtype.itemsize)
+
+
 op(
     "nll_loss", reference, shape=_shape, forward=_forward, rule=(_rule, None, None), backward=(_backward, None, None),
     reference_backward=(_reference_backward, None, None), outputs=("loss", "total"), residuals=("total",), samples=_samples, reports=True,
     sizes=lambda rng: [Sample(rng.standard_normal((2048, 32768)), rng.integers(0, 32768, 2048), None, reduction="mean", ignore_index=-100)],
-    work=lambda x, target, weight=None, **attrs: Work(x.size, x.nbytes),
+    work=_work,
 )  # fmt: skip

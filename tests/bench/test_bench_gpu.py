@@ -260,6 +260,14 @@ def test_without_a_gpu_it_says_so() -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert "needs a GPU" in done.stdout
+    assert "bench static" in done.stdout
+
+
+def test_without_a_gpu_it_does_not_send_anybody_to_emulation() -> None:
+    env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"} | {"PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, "-m", "bench", "gpu", "--quick"], cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "TRITON_INTERPRET" not in done.stdout
 
 
 # the clock

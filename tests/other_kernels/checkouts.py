@@ -79,7 +79,23 @@ FLASH_ATTENTION = Project(
     ".",
 )
 LIGHTLLM = Project("lightllm", "https://github.com/ModelTC/lightllm", "fc72ffab9a3455cfb571f22d45ab777cc29de0de", "lightllm", ".")
-PROJECTS = (TRITON, LIGER, ATTORCH, UNSLOTH, FLAG_GEMS, MAMBA, FLASH_ATTENTION, LIGHTLLM)
+FLASH_LINEAR_ATTENTION = Project(
+    "flash-linear-attention",
+    "https://github.com/fla-org/flash-linear-attention",
+    "bc3b101dcb713ddc5bd8924b66754eb68b5ccf89",
+    "fla",
+    ".",
+    (("packaging", "packaging"), ("einops", "einops")),
+)
+BITSANDBYTES = Project(
+    "bitsandbytes",
+    "https://github.com/bitsandbytes-foundation/bitsandbytes",
+    "95f9af309d4d5793847169c39288dcd3fcbdf564",
+    "bitsandbytes",
+    ".",
+    (("packaging", "packaging"),),
+)
+PROJECTS = (TRITON, LIGER, ATTORCH, UNSLOTH, FLAG_GEMS, MAMBA, FLASH_ATTENTION, LIGHTLLM, FLASH_LINEAR_ATTENTION, BITSANDBYTES)
 
 
 def state(project: Project, folder: Path) -> str:

@@ -21,7 +21,9 @@ from tritensor.cuda.runtime import serving
 from tritensor.errors import LaunchError
 from tritensor.tools.run_script import opened
 
-ROOMS = ("tutorials", "liger", "attorch", "unsloth", "flag_gems", "mamba", "flash_attention", "lightllm")
+ROOMS = (
+    "tutorials", "liger", "attorch", "unsloth", "flag_gems", "mamba", "flash_attention", "lightllm", "flash_linear_attention", "bitsandbytes",
+)  # fmt: skip
 MOST_CONFIGS = 3  # of one kernel with the same types: an autotuner tries dozens
 _OURS = (
     str(Path(tritensor.__file__).resolve().parent),

@@ -36,7 +36,7 @@ def trial(
     """Enter a check in the table, under the project's name and its own. `seconds` is how long it may take, numbers and compilation each."""
 
     def enter(check: Callable[[Run], None]) -> Callable[[Run], None]:
-        name = f"{project.name.split('-')[0].lower()}/{check.__name__}"
+        name = project.name.lower().removesuffix("-kernel") + "/" + check.__name__
         TRIALS[name] = Trial(name, project, file, check, note, seconds, finding)
         return check
 

@@ -24,6 +24,8 @@ COUNTED: list[tuple[str, tuple[Any, ...], dict[str, Any], int, int]] = [
     ("conv2d", (a(1, 2, 5, 5), a(3, 2, 3, 3)), CONV, 2 * (3 * 3 * 3) * (2 * 3 * 3), 4 * (50 + 54 + 27)),
     ("embedding", (a(10, 4), a(3, dtype=I64)), {}, 0, 3 * 8 + 2 * 12 * 4),
     ("cross_entropy", (a(2, 3), a(2, dtype=I64)), {}, 30, 24),
+    ("nll_loss", (a(2, 3), a(2, dtype=I64)), {"reduction": "mean", "ignore_index": -100}, 4, 2 * 8 + (2 + 1) * 4),
+    ("nll_loss", (a(2, 3, 5), a(2, 5, dtype=I64)), {"reduction": "none", "ignore_index": -100}, 20, 10 * 8 + (10 + 10) * 4),
     ("mse_loss", (a(6), a(6)), {}, 18, 48),
     ("layer_norm", (a(2, 3),), {"axes": 1}, 48, 48),
     ("rms_norm", (a(2, 3),), {"axes": 1}, 30, 48),

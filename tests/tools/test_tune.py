@@ -163,6 +163,7 @@ def test_without_a_gpu() -> None:
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("tritensor tune: no GPU to time on (")
+    assert "TRITON_INTERPRET" not in line
     assert line.endswith("--dry-run ranks configs by prediction without one")
 
 

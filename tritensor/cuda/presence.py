@@ -100,3 +100,8 @@ def gpus() -> int:
 def reason() -> str:
     """Why there is none, and what to do about it; "" where there is one."""
     return "" if gpus() else found().reason
+
+
+def for_timing(reason: str) -> str:
+    """The same for a command that times kernels, which emulation does not help."""
+    return reason.replace(f", {_EMULATE}", "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.cuda import presence
 from tritensor.cuda.compiler import precompile
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
@@ -193,7 +194,7 @@ def _gpu(worker: Worker) -> GPU:
     try:
         return worker.gpu()
     except RuntimeError as error:
-        raise Usage(f"no GPU to time on ({error}); --dry-run ranks configs by prediction without one") from None
+        raise Usage(f"no GPU to time on ({presence.for_timing(str(error))}); --dry-run ranks configs by prediction without one") from None
 
 
 def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
