@@ -33,7 +33,7 @@ class Project(NamedTuple):
 # Triton's tutorials follow its language: those of the month of the newest release, and those of the oldest that is supported.
 VERSION = tuple(int(n) for n in triton.__version__.split(".")[:2])
 _OLD = VERSION < (3, 7)
-_TUTORIALS = "6cc4505027d7b39fe18a44a7f89085b8babb7400" if _OLD else "f4fca2c0bc0e19930d2be76bb06ee7b232b60e86"
+_TUTORIALS = "6cc4505027d7b39fe18a44a7f89085b8babb7400" if _OLD else "63068fcc274cd152fb34abe1bcab10e5078b0df5"
 
 TRITON = Project(
     "triton-2025-12" if _OLD else "triton-2026-08",

@@ -1,5 +1,7 @@
 """The tests of the tests: every kind of planted bug must be found by the sanitizer, and clean kernels must pass."""
 
+from contextlib import ExitStack
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -240,6 +242,26 @@ def test_two_programs_may_store_the_same_value(dtype):
     if dtype.kind != "b":
         with pytest.raises(SanitizerError, match=r"stores to y\[\d+\], which program number \d of this launch stored to as well"):
             launch(tiles_that_overlap, (9,), x, y, host.size, 2, STEP=4, BLOCK=8)
+
+
+@pytest.mark.parametrize(
+    ("asked", "recorded", "refused"),
+    [(None, False, False), (None, True, True), ("pass", True, False), ("refuse", False, True), ("no", False, None)],
+)
+def test_the_same_value_is_refused_where_a_test_asks(asked, recorded, refused, monkeypatch):
+    monkeypatch.delenv("TRITENSOR_EQUAL_STORES", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("TRITENSOR_EQUAL_STORES", asked)
+    x, y = on_gpu(np.ones(35, np.float32)), empty((35,), F32, GPU)
+    said = r"stores to y\[\d+\], which program number \d of this launch stored the same value to as well"
+    with ExitStack() as stack:
+        if recorded:
+            stack.enter_context(store_record.recorded())
+        if refused is None:
+            stack.enter_context(pytest.raises(ValueError, match="TRITENSOR_EQUAL_STORES=no: it is pass or refuse"))
+        elif refused:
+            stack.enter_context(pytest.raises(SanitizerError, match=said))
+        launch(tiles_that_overlap, (9,), x, y, 35, 0, STEP=4, BLOCK=8)
 
 
 @triton.jit
