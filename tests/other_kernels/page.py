@@ -32,6 +32,7 @@ _FOOT = """
 - Tutorial 09's `matmul_kernel_tma_clc`, and its warp-specialised variants but one, want sm_100: they are not called on a device that says sm_90.
 - Tutorial 09 asserts with `tl.max_contiguous(tl.multiple_of(...))` that rows run on to the end of a tile. Where a size does not divide by the tile the
   promise is false for the last one, and the emulated device refuses it (`matmul_kernel`, `offs_am`); the trial's sizes divide.
+- Tutorial 10's nvfp4 products do not compile for sm_90 with Triton 3.6 ("PassManager::run failed"): it asks for sm_100. With 3.9 they do.
 - Tutorial 08 assumes full tiles, as it says: other sizes are refused as reads past a tensor's end.
 - attorch's attention layer raises an error of its own: the project has put it aside.
 - unsloth's package imports transformers and unsloth_zoo: its files are imported alone, with stand-ins that hold the names of classes and loggers which

@@ -6,7 +6,7 @@ import runpy
 from typing import Any
 
 import tritensor as tt
-from tests.other_kernels.checkouts import TRITON
+from tests.other_kernels.checkouts import TRITON, VERSION
 from tests.other_kernels.trial import Run, definitions, trial
 
 _AT = "python/tutorials"
@@ -135,7 +135,8 @@ def persistent_matmul(run: Run) -> None:
 @trial(TRITON, f"{_AT}/10-block-scaled-matmul.py", "its own validation, each format, 256 x 256 x 256", seconds=600)
 def block_scaled_matmul(run: Run) -> None:
     names = parts(run, "10-block-scaled-matmul.py")
-    for form in ("mxfp4", "nvfp4", "mxfp8", "mixed"):
+    # Triton 3.6 ends in "PassManager::run failed" for products of e4m3 scales on anything but sm_100, which the tutorial is for; 3.9 unfolds them.
+    for form in ("mxfp4", "mxfp8", "mixed") if VERSION < (3, 7) and not run.numbers else ("mxfp4", "nvfp4", "mxfp8", "mixed"):
         names["validate_block_scaled"](256, 256, 256, form)
         run.compared += 1
 
