@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from functools import partial
 from typing import Any
 
 
@@ -39,10 +40,15 @@ def _asked(self: Any, name: str) -> Any:
     return getattr(compiled, name)
 
 
+def _method(self: Any, instance: Any, owner: Any = None) -> Any:
+    """A `@triton.jit` method of one of Triton's aggregates gets its instance; to any other class a kernel is a value, as compiled ones are."""
+    return self if instance is None or not getattr(type(instance), "__triton_aggregate__", False) else partial(self, instance)
+
+
 def install() -> None:
     """Called once, when Triton and its interpreter have been imported: while it is, Triton itself tells the two classes apart."""
     from triton.runtime.interpreter import InterpretedFunction
 
     bases = InterpretedFunction.__bases__
-    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked})
+    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked, "__get__": _method})
     InterpretedFunction.__bases__ = (between,)

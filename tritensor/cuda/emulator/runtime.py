@@ -20,7 +20,7 @@ from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, 
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
 from tritensor.cuda.emulator import source_lines, store_record
-from tritensor.cuda.emulator.interpreter import install, numpy_type, rebind
+from tritensor.cuda.emulator.interpreter import corrected, install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
 from tritensor.cuda.emulator.tensor_descriptors import described
@@ -196,7 +196,7 @@ class EmulatedRuntime(EmulatedStreams):
             )
         if self.recorded_launch(kernel, grid, args, constexprs, num_warps, num_stages, options):
             return
-        values = {p.name: v if p.constexpr else _value(v, p.name, p.type) for p, v in bound}
+        values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type) for p, v in bound}
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))
         with self._lock, np.errstate(all="ignore"):
             order = np.random.default_rng([zlib.crc32(name.encode()), len(points)]).permutation(len(points))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.emulator.arithmetic import to_integer, umulhi
+from tritensor.cuda.emulator.instructions.arithmetic import to_integer, umulhi
 
 
 def _each(function: Callable[..., float]) -> Callable[..., np.ndarray]:
@@ -227,6 +227,6 @@ def stand_in(symbol: str, args: Sequence[np.ndarray]) -> np.ndarray:
     function = _TABLE.get(symbol.removeprefix("__nv_"))
     if function is None:
         raise NotImplementedError(
-            f"libdevice {symbol} has no numpy stand-in on the emulated device; add one to tritensor/cuda/emulator/libdevice.py"
+            f"libdevice {symbol} has no numpy stand-in on the emulated device; add one to tritensor/cuda/emulator/instructions/libdevice.py"
         )
     return function(*(np.ascontiguousarray(a).reshape(np.shape(a)) for a in args))
