@@ -193,6 +193,16 @@ def test_outside_the_window_though_inside_its_storage():
         launch(strided_copy, (1,), base[:3], empty((3,), F32, GPU), 2, 3, BLOCK=4)
 
 
+def test_a_kernel_that_takes_a_view_for_contiguous_is_told_so():
+    one = on_gpu(np.ones(1, np.float32)).as_strided((37,), (0,), 0)
+    with pytest.raises(
+        SanitizerError, match=r"strides \[0\]\); the kernel takes it for contiguous, which it is not: give x.contiguous\(\)"
+    ):
+        launch(copy, (3,), one, empty((37,), F32, GPU), 37, BLOCK=16)
+    with pytest.raises(SanitizerError, match=r"load of x\[36\].*strides \[1\]\) \("):
+        launch(copy, (3,), on_gpu(np.ones(36, np.float32)), empty((37,), F32, GPU), 37, BLOCK=16)
+
+
 @pytest.mark.parametrize("step", [2, -2, -1])
 def test_strided_windows_pass(step):
     host = np.arange(9, dtype=np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -76,6 +77,12 @@ class Window(NamedTuple):
             return "one element"
         first, last = ([0 for _ in self.shape], [n - 1 for n in self.shape])
         return f"elements {first[0]} to {last[0]}" if len(self.shape) == 1 else f"elements {first} to {last}"
+
+    def mend(self, low: int, high: int) -> str:
+        """What to do about addresses that lie outside, where they would lie inside if the array were contiguous."""
+        if self.start <= low and high <= self.start + math.prod(self.shape) * self.itemsize:
+            return f"; the kernel takes it for contiguous, which it is not: give {self.name}.contiguous(), or its strides"
+        return ""
 
 
 class Sanitizer:
@@ -238,7 +245,9 @@ class Sanitizer:
                 base, nbytes = found
             elif low < window.low or high > window.high:
                 bad = low if low < window.low else high - size
-                raise self.error(f"{what} of {window.cell(bad)}, but {window.name} has {window.extent()} ({window.text})")
+                raise self.error(
+                    f"{what} of {window.cell(bad)}, but {window.name} has {window.extent()} ({window.text}){window.mend(low, high)}"
+                )
         return lanes, active, base, nbytes, window
 
     def _refuse_wrapped(self, what: str, ptrs: Any, active: np.ndarray, window: Window | None) -> None:
