@@ -245,6 +245,45 @@ def library_of_special_functions(x, y, N: tl.constexpr):
     tl.store(y + 3 * N + i, libdevice.norm3d(v, v, v))
 
 
+# What is out of range, and directed roundings
+EDGES = np.array([0.0, -1.0, np.inf, 8.0], np.float64)
+BELOW_EIGHT = np.nextafter(8.0, 0.0)
+
+
+@case((np.array([130.75, -129.5, 300.0, -1e9], np.float32), out(4, dtype=np.int8), out(4, dtype=np.uint8)),
+      np.array([130, -129, 300, -32768]).astype(np.int8), np.array([130, 0, 300, 0]).astype(np.uint8), N=4)  # fmt: skip
+@triton.jit
+def floats_to_bytes(x, signed, unsigned, N: tl.constexpr):
+    """By way of 16 bits, whose upper half is lost."""
+    i = tl.arange(0, N)
+    tl.store(signed + i, tl.load(x + i).to(tl.int8))
+    tl.store(unsigned + i, tl.load(x + i).to(tl.uint8))
+
+
+@case((EDGES, out(16, dtype=np.float64)),
+      [np.inf, np.inf, np.inf, math.lgamma(8), np.inf, np.nan, np.inf, 5040, -np.inf, 0, np.inf, 3, -(2.0**31), 0, 2.0**31 - 1, 3], N=4)  # fmt: skip
+@triton.jit
+def library_at_its_edges(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(y + i, libdevice.lgamma(v))
+    tl.store(y + N + i, libdevice.tgamma(v))
+    tl.store(y + 2 * N + i, libdevice.logb(v))
+    tl.store(y + 3 * N + i, libdevice.ilogb(v).to(tl.float64))
+
+
+@case((np.array([BELOW_EIGHT, 2.0, 9.0, 1e-300]), out(16, dtype=np.float64)),
+      [2, 1, 3, -997, math.sqrt(8), math.sqrt(2), 3, 1e-150, 1 / 8, 0.5, 1 / 9, 1e300, 9, 3, 10, 1], N=4)  # fmt: skip
+@triton.jit
+def library_of_directed_roundings(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(y + i, libdevice.logb(v))
+    tl.store(y + N + i, libdevice.sqrt_ru(v))
+    tl.store(y + 2 * N + i, libdevice.rcp_rd(v))
+    tl.store(y + 3 * N + i, libdevice.add_rz(v, tl.full((N,), 1.0, tl.float64)))
+
+
 # Exchanges of floats, and tiles of a descriptor's array changed in place
 @case((V[:8].copy(), out(8), out(8)), V[:8], V[:8] + 3, N=8)
 @triton.jit

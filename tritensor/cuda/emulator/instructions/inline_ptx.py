@@ -204,7 +204,7 @@ class _Machine:
         x, wanted = self.read(operands[0], of), np.dtype(_TYPES[to])
         if x.dtype.kind in "fV" and wanted.kind in "iu":
             rounding = next((_ROUNDED[w] for w in one.words if w in _ROUNDED), np.trunc)
-            return to_integer(rounding(x.astype(np.float64)), wanted)
+            return to_integer(rounding(x.astype(np.float64)), wanted, x.dtype)
         for word in one.words:
             x = _ROUNDED[word](x) if word in _ROUNDED else np.clip(np.nan_to_num(x), 0, 1) if word == "sat" and x.dtype.kind in "fV" else x
         return x.astype(wanted)
