@@ -38,7 +38,7 @@ def _kept(ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any]
 
 def _gradient(ctx: Any, g: tt.Tensor) -> tuple[Any, ...]:
     (x,) = ctx.saved_tensors
-    return g * 3 * x * x * ctx.scale, None, None
+    return g * 3 * x * x * ctx.scale, None
 
 
 cubed.register_autograd(_gradient, setup_context=_kept)
@@ -79,6 +79,25 @@ def test_it_is_found_by_its_names() -> None:
     assert tt.ops.softmax is not None
 
 
+def test_tensors_in_a_list_have_gradients() -> None:
+    @custom_op("tests_of_ops::weighted", mutates_args=())
+    def weighted(xs: list[tt.Tensor], by: float) -> tt.Tensor:
+        return xs[0] * by + xs[1] * 2 * by
+
+    def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.by = inputs[1]
+
+    weighted.register_autograd(lambda ctx, g: ([g * ctx.by, g * 2 * ctx.by], None), setup_context=setup)
+    a, b = tt.ones(2, requires_grad=True), tt.ones(2, requires_grad=True)
+    weighted([a, b], 3.0).sum().backward()
+    assert a.grad is not None
+    assert b.grad is not None
+    assert (a.grad.tolist(), b.grad.tolist()) == ([3.0, 3.0], [6.0, 6.0])
+    weighted.register_autograd(lambda ctx, g: g, setup_context=setup)
+    with pytest.raises(GradError, match=r"its backward returned 1 gradients for 2 inputs"):
+        weighted([a, b], 3.0).sum().backward()
+
+
 def test_arguments_that_it_writes_to_count_as_written() -> None:
     @custom_op("tests_of_ops::doubled_in_place", mutates_args=("xs",))
     def doubled(xs: list[tt.Tensor]) -> None:
@@ -117,6 +136,8 @@ def test_what_it_has_not_is_named() -> None:
 def test_wrong_registrations_are_refused() -> None:
     with pytest.raises(RegistrationError, match=r"'halved' is no name of an op; write it as 'namespace::name'"):
         custom_op("halved", lambda x: x, mutates_args=())
+    with pytest.raises(RegistrationError, match="takes any arguments"):
+        custom_op("tests_of_ops::wrong", lambda *x: x, mutates_args=())
     with pytest.raises(RegistrationError, match="mutates_args has 'y', which is no parameter"):
         custom_op("tests_of_ops::wrong", lambda x: x, mutates_args=("y",))
     with pytest.raises(RegistrationError, match=r"ops.softmax is an op of this library; take another namespace"):

@@ -99,6 +99,21 @@ def test_host_descriptors_and_those_made_in_the_kernel() -> None:
 @pytest.mark.skipif(
     "round_f32_to_tf32" not in TensorDescriptor.__dataclass_fields__, reason="this Triton does not round to tf32 on the way"
 )
+@triton.jit
+def tile_of_rows(rows, out, first):
+    i = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None]
+    tl.store(out + i, rows.load([first, 0]))
+
+
+def test_a_descriptor_may_claim_more_than_there_is_but_not_be_read_there() -> None:
+    x, out = tt.arange(64.0, device="cuda").reshape(8, 8), tt.empty(4, 8, device="cuda")
+    larger = TensorDescriptor(x, [12, 8], [8, 1], [4, 8])
+    tile_of_rows[(1,)](larger, out, 4)
+    assert out.tolist() == x[4:].tolist()
+    with pytest.raises(SanitizerError, match=r"load of rows\[11, 7\].* described as larger than the memory of its tensor is"):
+        tile_of_rows[(1,)](larger, out, 8)
+
+
 def test_a_descriptor_that_rounds_to_tf32() -> None:
     x = tt.full((16, 16), 1 + 3 * 2.0**-11, device="cuda")
     out = tt.empty_like(x)

@@ -26,6 +26,7 @@ class CustomOpDef:
     def __init__(self, name: str, function: Callable[..., Any], mutates: tuple[str, ...] | str, devices: tuple[str, ...] | None) -> None:
         self._qualname, self._namespace, self._name = name, *name.split("::")
         self._signature = inspect.signature(function)
+        self._by_place = sum(p.kind is not p.KEYWORD_ONLY for p in self._signature.parameters.values())
         self._mutates = mutates
         self._kernels: dict[str | None, Callable[..., Any]] = dict.fromkeys(devices or (None,), function)
         self._backward: Callable[..., Any] | None = None
@@ -45,10 +46,12 @@ class CustomOpDef:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         tensors = [t for value in bound.arguments.values() for t in _tensors(value)]
+        values = tuple(bound.arguments.values())
         if is_grad_enabled() and any(t.requires_grad for t in tensors):
-            out = self._node.apply(*bound.arguments.values())
+            sizes = tuple([len(v) if isinstance(v, list | tuple) else None for v in values])
+            out = self._node.apply(sizes, *[v for value in values for v in (value if isinstance(value, list | tuple) else (value,))])
         else:
-            out = self._run(tuple(bound.arguments.values()))
+            out = self._run(values)
         written = bound.arguments if self._mutates == "unknown" else self._mutates
         increment_version([t for name in written for t in _tensors(bound.arguments[name])])
         return out
@@ -85,29 +88,40 @@ class CustomOpDef:
 
 
 class _Call(Function):
-    """The node that a call of a custom op leaves; each op has a class of its own."""
+    """The node that a call of a custom op leaves; each op has a class of its own. Lists of tensors are its inputs one by one: `sizes` says how many of
+    them an argument has, None for one that is no list."""
 
     of: CustomOpDef
 
     @classmethod
-    def forward(cls, ctx: Any, *values: Any) -> Any:  # type: ignore[override]
+    def forward(cls, ctx: Any, sizes: tuple[int | None, ...], *flat: Any) -> Any:  # type: ignore[override]
+        ctx.sizes_of_inputs, left = sizes, iter(flat)
+        values = tuple([next(left) if n is None else [next(left) for _ in range(n)] for n in sizes])
         out = cls.of._run(values)
-        named = zip(cls.of._signature.parameters.values(), values, strict=True)
         if cls.of._setup is not None:
-            by_name = {p.name: v for p, v in named if p.kind is p.KEYWORD_ONLY}
-            by_place = values[: len(values) - len(by_name)]
+            by_name = dict(list(zip(cls.of._signature.parameters, values, strict=True))[cls.of._by_place :])
             more = {"keyword_only_inputs": by_name} if by_name else {}
-            cls.of._setup(ctx=ctx, inputs=by_place, output=out, **more)
+            cls.of._setup(ctx=ctx, inputs=values[: cls.of._by_place], output=out, **more)
         return out
 
     @classmethod
     def backward(cls, ctx: Any, *gradients: Any) -> Any:  # type: ignore[override]
-        if cls.of._backward is None:
+        op = cls.of
+        if op._backward is None:
             raise GradError(
-                f"{cls.of._qualname}: backward came to it, and it was given no gradient; "
-                f"{cls.of._name}.register_autograd(backward, setup_context=...) gives it one"
+                f"{op._qualname}: backward came to it, and it was given no gradient; "
+                f"{op._name}.register_autograd(backward, setup_context=...) gives it one"
             )
-        return cls.of._backward(ctx, *gradients)
+        found = op._backward(ctx, *gradients)
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != op._by_place:
+            raise GradError(
+                f"{op._qualname}: its backward returned {len(found)} gradients for {op._by_place} inputs; None stands for one without"
+            )
+        out: list[Any] = [None]
+        for gradient, n in zip((*found, *[None] * (len(ctx.sizes_of_inputs) - len(found))), ctx.sizes_of_inputs, strict=True):
+            out += [gradient] if n is None else [None] * n if gradient is None else list(gradient)
+        return tuple(out)
 
 
 def _tensors(value: Any) -> list[Tensor]:
@@ -121,7 +135,8 @@ def custom_op(
     name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: str | Iterable[str], device_types: str | Iterable[str] | None = None,
     schema: str | None = None, tags: Any = None,
 ) -> Any:  # fmt: skip
-    """Register a function of tensors as the op `namespace::name`; may decorate it. `schema` and `tags` tell PyTorch's tracer something, and are not read.
+    """Register a function of tensors as the op `namespace::name`; may decorate it. `schema` and `tags` tell PyTorch's tracer something, and are not read:
+    the function's own signature counts.
 
     Args:
         mutates_args: the parameters whose tensors it writes to, or "unknown". device_types: the kinds of devices that it is for, None for all.
@@ -132,7 +147,12 @@ def custom_op(
 
     def register(function: Callable[..., Any]) -> CustomOpDef:
         mutates = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)
-        unknown = [] if mutates == "unknown" else [m for m in mutates if m not in inspect.signature(function).parameters]
+        parameters = inspect.signature(function).parameters
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
+            raise RegistrationError(
+                f"custom_op: {name}: the function takes any arguments (*args, **kwargs); an op has parameters with names"
+            )
+        unknown = [] if mutates == "unknown" else [m for m in mutates if m not in parameters]
         if unknown:
             raise RegistrationError(
                 f"custom_op: {name}: mutates_args has {unknown[0]!r}, which is no parameter; it takes {inspect.signature(function)}"

@@ -141,8 +141,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "float_as_int": lambda x: x.view(np.int32), "float_as_uint": lambda x: x.view(np.uint32), "int_as_float": lambda x: x.view(np.float32),
     "uint_as_float": lambda x: x.view(np.float32), "double_as_longlong": lambda x: x.view(np.int64),
     "longlong_as_double": lambda x: x.view(np.float64), "popc": np.bitwise_count, "popcll": np.bitwise_count,
-    "abs": np.abs, "llabs": np.abs, "llrint": _to_long(np.rint), "llrintf": _to_long(np.rint), "llround": _to_long(_round_away), "llroundf": _to_long(_round_away),
-    "fast_fdividef": np.divide,
+    "abs": np.abs, "llabs": np.abs, "llrint": _to_long(np.rint), "llrintf": _to_long(np.rint),
+    "llround": _to_long(_round_away), "llroundf": _to_long(_round_away), "fast_fdividef": np.divide,
 }  # fmt: skip
 
 
