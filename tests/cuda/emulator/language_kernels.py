@@ -319,8 +319,7 @@ case((V, out(64)), np.abs(V) * 3, N=64)(powers(tl.abs, 3))
 class Scaled:
     """A block and what it is multiplied by."""
 
-    block: tl.tensor
-    factor: tl.constexpr
+    __annotations__ = {"block": tl.tensor, "factor": tl.constexpr}  # classes, which Triton 3.6 does not make of texts
 
     @triton.constexpr_function
     def __init__(self, block, factor):
