@@ -28,7 +28,8 @@ emulated device names something that PyTorch or a GPU would let pass.
 _FOOT = """
 ## What does not run, and why
 
-- `tl.inline_asm_elementwise` holds PTX, which only a GPU executes: the emulated device raises an error that says so. None of the kernels above has any.
+- `tl.inline_asm_elementwise` holds PTX: the emulated device evaluates arithmetic, conversions and predicates of it, and names any other instruction.
+  None of the kernels above has any.
 - Tutorial 09's `matmul_kernel_tma_clc`, and its warp-specialised variants but one, want sm_100: they are not called on a device that says sm_90.
 - Tutorial 09 asserts with `tl.max_contiguous(tl.multiple_of(...))` that rows run on to the end of a tile. Where a size does not divide by the tile the
   promise is false for the last one, and the emulated device refuses it (`matmul_kernel`, `offs_am`); the trial's sizes divide.
@@ -42,8 +43,7 @@ _FOOT = """
   Its generator writes block pointers, which Triton 3.9 has not: there its own setting `prefer_block_pointer` is off.
 - mamba's, flash-attention's and lightllm's packages import CUDA extensions or a server: their files are imported alone.
 - flash-attention's `flash_attn_triton.py` and `flash_attn_triton_og.py` say `tl.dot(..., trans_b=True)`, and its `linear.py` imports `triton.ops`: Triton 2 had
-  both, from 3 on neither, with PyTorch as well. Its `layer_norm.py` registers ops with PyTorch's dispatcher (`custom_op`), which is not here.
-- mamba's `mamba3` kernels hold PTX (`tl.inline_asm_elementwise`): only a GPU executes them.
+  both, from 3 on neither, with PyTorch as well. Its `layer_norm.py` asks for the dispatch modes of PyTorch's tracer (`torch._subclasses`), which is not here.
 """
 
 

@@ -145,7 +145,8 @@ def test_numpy_both_ways_and_memory_that_must_not_be_written() -> None:
 
 def test_only_a_gpus_tensor_has_a_cuda_array_interface() -> None:
     assert not hasattr(tt.ones(2), "__cuda_array_interface__")
-    assert not hasattr(tt.ones(2, device="cuda"), "__cuda_array_interface__")  # emulated
+    with pytest.raises(AttributeError, match=r"device cuda is emulated here.* use DLPack, or .cpu\(\).numpy\(\)"):
+        tt.ones(2, device="cuda").__cuda_array_interface__  # noqa: B018
 
 
 @pytest.mark.gpu

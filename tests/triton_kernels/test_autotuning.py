@@ -100,6 +100,10 @@ def test_a_tuned_symbol_may_not_be_given() -> None:
     tuned = triton.autotune(configs(32, 64), key=["n"])(scaled_sum)
     with pytest.raises(ValueError, match="Conflicting meta-parameters: BLOCK"):
         tuned[(2,)](x, y, out, 100, 2.0, BLOCK=64)
+    tuned[(4,)](x, y, out, 100, 2.0)
+    for again in (tuned, triton.autotune(configs(32), key=[])(scaled_sum)):  # where nothing is left to be searched
+        with pytest.raises(TypeError, match="autotune scaled_sum: BLOCK is chosen by the configs and is given in the call as well"):
+            again[(4,)](x, y, out, 100, 2.0, BLOCK=64)
 
 
 PROGRAM = """

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import triton
+import triton.language as tl
 import triton.testing
 
 import tritensor as tt
+from tests.stub.child import on_stub
 from tests.triton_kernels.kernels import scaled_sum
+from tritensor.cuda.compiler.arguments import specialize
 from tritensor.triton_kernels.driver import TensorDriver
 
 
@@ -94,3 +97,22 @@ def test_a_report_of_a_benchmark() -> None:
 def test_figures_of_the_device() -> None:
     assert triton.testing.get_dram_gbps(0) > 0
     assert triton.testing.get_max_tensorcore_tflops(tt.float16, 1.7e6, 0) > 0
+
+
+@triton.jit
+def by_capability(y):
+    if tl.target_info.cuda_capability_geq(9, 0):
+        tl.store(y, 12345)
+    else:
+        tl.store(y, 54321)
+
+
+@on_stub()
+def test_a_kernel_is_told_the_gpu_that_it_is_compiled_for_and_not_the_one_here() -> None:
+    y = tt.empty(1, dtype=tt.int32, device="cuda")
+    from tritensor.cuda.compiler.compile import compile
+
+    spec, _ = specialize(by_capability, (y.array,), {}, 4, 3)
+    assert "12345" in compile(spec, 90).asm["ptx"]
+    assert "54321" in compile(spec, 80).asm["ptx"]
+    assert triton.runtime.driver.active.get_current_target().arch == 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -99,6 +100,24 @@ def test_host_descriptors_and_those_made_in_the_kernel() -> None:
 @pytest.mark.skipif(
     "round_f32_to_tf32" not in TensorDescriptor.__dataclass_fields__, reason="this Triton does not round to tf32 on the way"
 )
+@triton.jit
+def tile_of_rows(rows, out, first):
+    i = tl.arange(0, 4)[:, None] * 8 + tl.arange(0, 8)[None]
+    tl.store(out + i, rows.load([first, 0]))
+
+
+def test_a_descriptor_may_claim_more_than_there_is_but_not_be_read_there() -> None:
+    x, out = tt.arange(64.0, device="cuda").reshape(8, 8), tt.empty(4, 8, device="cuda")
+    larger = TensorDescriptor(x, [12, 8], [8, 1], [4, 8])
+    tile_of_rows[(1,)](larger, out, 4)
+    assert out.tolist() == x[4:].tolist()
+    with pytest.raises(SanitizerError, match=r"load of rows\[11, 7\].* described as larger than the memory of its tensor is"):
+        tile_of_rows[(1,)](larger, out, 8)
+
+
+@pytest.mark.skipif(
+    "round_f32_to_tf32" not in inspect.signature(TensorDescriptor).parameters, reason="this Triton's descriptors do not round"
+)
 def test_a_descriptor_that_rounds_to_tf32() -> None:
     x = tt.full((16, 16), 1 + 3 * 2.0**-11, device="cuda")
     out = tt.empty_like(x)
@@ -176,6 +195,36 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     "twice": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, 16, BLOCK=16), TypeError, "BLOCK is given by position and by name"),
     "too many": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, 16, 17), TypeError, "7 arguments for 6 parameters"),
     "tensor as constexpr": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, BLOCK=X), TypeError, r"BLOCK is a constexpr.*give x.item\(\)"),
+    "a list as constexpr": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, [16]), TypeError, "BLOCK is a constexpr.*given a list.* give a tuple"),
+    "a number's tensor": (
+        lambda k: k[(1,)](X, Y, OUT, tt.tensor(16), 1.0, 16),
+        DeviceError,
+        r"n is a CPU tensor, .* give x.item\(\) for a number",
+    ),
+    "a text": (lambda k: k[(1,)](X, Y, OUT, "16", 1.0, 16), TypeError, "n: str is nothing a kernel takes.*tl.constexpr"),
+    "too large": (lambda k: k[(1,)](X, Y, OUT, 2**64, 1.0, 16), TypeError, "n is 18446744073709551616, which does not fit 64 bits"),
+    "three warps": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, 16, num_warps=3), LaunchError, "num_warps is 3; .* 16 or 32 warps"),
+    "stages": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, 16, num_stages=-1), LaunchError, "num_stages is -1; it is a whole number"),
+    "registers": (lambda k: k[(1,)](X, Y, OUT, 16, 1.0, 16, maxnreg=-1), LaunchError, "maxnreg is -1; a thread has 1 to 255"),
+    "a grid that asks": (lambda k: k[lambda meta: (meta["N"],)](X, Y, OUT, 16, 1.0, 16), KeyError, "the grid asks for 'N', .*x_ptr, y_ptr"),
+    "lean: a function": (
+        lambda k: tt.launch(k, lambda meta: (1,), X, Y, OUT, 16, 1.0, BLOCK=16),
+        LaunchError,
+        r"grid is a function.*scaled_sum\[grid\]",
+    ),
+    "lean: a fraction": (lambda k: tt.launch(k, (0.5,), X, Y, OUT, 16, 1.0, BLOCK=16), LaunchError, r"a grid of \(0.5,\).*triton.cdiv"),
+    "lean: below 0": (lambda k: tt.launch(k, (-1,), X, Y, OUT, 16, 1.0, BLOCK=16), LaunchError, "none below 0"),
+    "lean: an option": (
+        lambda k: tt.launch(k, (1,), X, Y, OUT, 16, 1.0, BLOCK=16, maxnreg=32),
+        TypeError,
+        r"maxnreg.*given to scaled_sum\[grid\]",
+    ),
+    "lean: tuned": (
+        lambda k: tt.launch(triton.autotune([triton.Config({"BLOCK": 16})], key=[])(k), (1,), X, Y, OUT, 16, 1.0),
+        LaunchError,
+        r"under triton.autotune.*scaled_sum\[grid\]\(...\), or .*\(scaled_sum.fn\)",
+    ),
+    "called": (lambda k: k(X, Y, OUT, 16, 1.0, 16), RuntimeError, r"inside of kernels only; scaled_sum\[grid\]\(...\) launches it"),
     "a list": (lambda k: k[(1,)](X, [1, 2], OUT, 16, 1.0, BLOCK=16), TypeError, "y_ptr: list is nothing a kernel takes"),
 }
 
@@ -184,9 +233,27 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
 def test_errors_name_what_is_wrong_and_the_mend(case: str) -> None:
     call, kind, said = ERRORS[case]
     before = OUT.tolist()
-    with pytest.raises(kind, match=f"launch scaled_sum: .*{said}|argument {said}"):
+    with pytest.raises(kind, match=f"(launch )?scaled_sum: .*{said}"):
         call(scaled_sum)
     assert np.array_equal(OUT.tolist(), before, equal_nan=True)
+
+
+def test_what_is_no_kernel_is_told_what_makes_it_one() -> None:
+    with pytest.raises(LaunchError, match=r"launch: len is no Triton kernel; decorate the function with @triton\.jit"):
+        tt.launch(len, (1,))
+
+
+def test_numpy_scalars_are_constants_too() -> None:
+    x, y, out = three(16)
+    scaled_sum[(1,)](x, y, out, 16, 2.0, BLOCK=np.int64(16))
+    assert out.tolist() == (x + 2 * y).tolist()
+
+
+def test_a_grid_may_be_a_list_or_a_number_on_the_lean_road_too() -> None:
+    for grid in (2, [2], (np.int64(2), 1)):
+        x, y, out = three(20)
+        tt.launch(scaled_sum, grid, x, y, out, 20, 2.0, BLOCK=16)
+        assert out.tolist() == (x + 2 * y).tolist()
 
 
 def test_a_grid_of_nothing_warns_where_there_is_something() -> None:

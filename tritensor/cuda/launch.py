@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime.serving import runtime
@@ -14,6 +15,8 @@ _GRID = (
     65535,
     65535,
 )  # the most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide)
+
+_WARPS = frozenset({1, 2, 4, 8, 16, 32})
 
 # How kernels see objects of a class, told by the floor that has it: (value, kernel's name, parameter's name) -> what launch() takes.
 Seen = Callable[[Any, str, str], Any]
@@ -71,10 +74,18 @@ def start(
     num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
 ) -> None:  # fmt: skip
     """launch() with everything else in its place: `named` are the parameters by name, `options` what the compiler is told beside warps and stages."""
+    if not hasattr(getattr(kernel, "fn", None), "__code__"):
+        _refuse_kernel(kernel)
+    if num_warps not in _WARPS:
+        raise LaunchError(f"launch {kernel.__name__}: num_warps is {num_warps!r}; a block has 1, 2, 4, 8, 16 or 32 warps")
+    if not isinstance(num_stages, int) or num_stages < 0:
+        raise LaunchError(
+            f"launch {kernel.__name__}: num_stages is {num_stages!r}; it is a whole number, the copies of a loop's tiles that are under way"
+        )
+    if grid.__class__ is not tuple or not 0 < len(grid) < 4 or not all([n.__class__ is int and n >= 0 for n in grid]):
+        grid = whole_grid(kernel, grid)
     if 0 in grid:
         return
-    if not 0 < len(grid) < 4:
-        raise LaunchError(f"launch {kernel.__name__}: a grid of {grid}; it has one to three dimensions")
     if grid[0] > _GRID[0] or max(grid[1:], default=0) > _GRID[1]:
         raise LaunchError(
             f"launch {kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
@@ -86,6 +97,40 @@ def start(
         if here.recorder.dry:
             return
     runtime().launch(kernel, grid, args, named, num_warps, num_stages, options)
+
+
+def whole_grid(kernel: Any, grid: Any) -> tuple[int, ...]:
+    """A grid as a tuple of whole numbers, given as one, as a list, or as one number. Raises LaunchError, saying what to write."""
+    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
+    if callable(grid):
+        raise LaunchError(
+            f"launch {kernel.__name__}: the grid is a function, and launch() takes numbers: give it (triton.cdiv(n, BLOCK),), or write "
+            f"{kernel.__name__}[grid](...), which calls the function with the arguments by name"
+        )
+    try:
+        whole = tuple([operator.index(n) for n in sizes])
+    except TypeError:
+        raise LaunchError(
+            f"launch {kernel.__name__}: a grid of {sizes}; it is one to three whole numbers, the programs along each dimension: triton.cdiv(n, BLOCK)"
+        ) from None
+    if not 1 <= len(whole) <= 3 or min(whole) < 0:
+        raise LaunchError(f"launch {kernel.__name__}: a grid of {whole}; it is one to three whole numbers, none below 0")
+    return whole
+
+
+def _refuse_kernel(kernel: Any) -> NoReturn:
+    """Say what launch() takes in place of something that is no kernel, or that chooses a kernel's constants by itself."""
+    inner = kernel
+    while hasattr(getattr(inner, "fn", None), "fn"):
+        inner = inner.fn
+    if inner is not kernel:
+        name = inner.__name__
+        raise LaunchError(
+            f"launch {name}: it is under triton.{type(kernel).__name__.lower().replace('autotuner', 'autotune')}, which chooses constants when a kernel is "
+            f"called: write {name}[grid](...), or give launch() the kernel itself ({name}.fn) and all its constants"
+        )
+    what = getattr(kernel, "__name__", type(kernel).__name__)
+    raise LaunchError(f"launch: {what} is no Triton kernel; decorate the function with @triton.jit")
 
 
 def bare(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -103,7 +103,11 @@ class Values:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
         array = self.array
-        if not isinstance(array, CudaArray) or emulated():
+        if isinstance(array, CudaArray) and emulated():
+            raise AttributeError(
+                "__cuda_array_interface__: device cuda is emulated here, and its memory is no GPU's; use DLPack, or .cpu().numpy()"
+            )
+        if not isinstance(array, CudaArray):
             raise AttributeError(f"__cuda_array_interface__: the tensor is on {self.device}, not in a GPU's memory; move it with .cuda()")
         if self.dtype.name == "bfloat16" or self.dtype.kind == "float8":
             raise AttributeError(f"__cuda_array_interface__: there is no name for {self.dtype.name} in it; use DLPack")

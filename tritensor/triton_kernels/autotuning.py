@@ -83,6 +83,13 @@ def _launched(run: Callable[..., Any]) -> Callable[..., Any]:
     def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return run(self, *args, **kwargs)
+        except TypeError as error:
+            given = sorted({name for config in self.configs for name in config.all_kwargs()} & kwargs.keys())
+            if not given or "multiple values" not in str(error):
+                raise
+            raise TypeError(
+                f"autotune {self.base_fn.__name__}: {', '.join(given)} is chosen by the configs and is given in the call as well; leave it out of one of them"
+            ) from error
         except (LaunchError, DeviceError) as error:
             search: _Search | None = self.__dict__.get("_tritensor_search")
             if search is None or search.found or not search.refused or search.arguments is not self.nargs:

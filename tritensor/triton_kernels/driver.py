@@ -16,6 +16,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime import driver as active_driver
 
 from tritensor import cuda
+from tritensor.cuda.compiler.compile import compiled_for
 from tritensor.cuda.launch import start
 from tritensor.cuda.runtime import serving
 from tritensor.device import device
@@ -100,8 +101,12 @@ class TensorDriver(DriverBase):
         return cuda.get_device_capability(index)
 
     def get_current_target(self) -> GPUTarget:
-        major, minor = cuda.get_device_capability()
-        return GPUTarget("cuda", 10 * major + minor, 32)
+        """The GPU that a kernel is being compiled for, which need not be here; else the current one."""
+        arch = compiled_for()
+        if arch is None:
+            major, minor = cuda.get_device_capability()
+            arch = 10 * major + minor
+        return GPUTarget("cuda", arch, 32)
 
     def get_active_torch_device(self) -> device:
         return device("cuda", cuda.current_device())

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
+
+from tritensor.tensor.core import Tensor
 
 
 def _source_key(kernel: Any) -> str:
@@ -39,10 +43,28 @@ def _asked(self: Any, name: str) -> Any:
     return getattr(compiled, name)
 
 
+def _method(self: Any, instance: Any, owner: Any = None) -> Any:
+    """A `@triton.jit` method of one of Triton's aggregates gets its instance; to any other class a kernel is a value, as compiled ones are."""
+    return self if instance is None or not getattr(type(instance), "__triton_aggregate__", False) else partial(self, instance)
+
+
+def _called(call: Callable[..., Any]) -> Callable[..., Any]:
+    """What an interpreted function does when it is called: inside of a kernel it is one of its functions, elsewhere a launch without a grid."""
+
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
+            name = self.fn.__name__
+            raise RuntimeError(f"{name}: a @triton.jit function is called inside of kernels only; {name}[grid](...) launches it")
+        return call(self, *args, **kwargs)
+
+    return called
+
+
 def install() -> None:
     """Called once, when Triton and its interpreter have been imported: while it is, Triton itself tells the two classes apart."""
     from triton.runtime.interpreter import InterpretedFunction
 
     bases = InterpretedFunction.__bases__
-    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked})
+    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked, "__get__": _method})
     InterpretedFunction.__bases__ = (between,)
+    InterpretedFunction.__call__ = _called(InterpretedFunction.__call__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import operator
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -18,8 +17,7 @@ from typing import Any, NamedTuple
 
 from tritensor.array import CudaArray
 from tritensor.cuda.compiler.arguments import Constant, bind, is_array, parameters
-from tritensor.cuda.launch import start
-from tritensor.errors import LaunchError
+from tritensor.cuda.launch import start, whole_grid
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
 from tritensor.triton_kernels.compiled import Launched, warmed_up
@@ -123,6 +121,11 @@ def _seen(kernel: Any, name: str, value: Any, constexpr: bool) -> Any:
     if arguments.is_constexpr(value):
         value = value.value
         return value if constexpr else Constant(value)
+    if constexpr and value.__class__.__hash__ is None:
+        raise TypeError(
+            f"launch {kernel.__name__}: {name} is a constexpr, which a compiled kernel is known by, and was given a {type(value).__name__}, which has no "
+            "hash; give a tuple"
+        )
     if not constexpr and arguments.is_function(value):
         return Constant(value)
     return value
@@ -144,7 +147,7 @@ def _options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
             near = difflib.get_close_matches(name, [*plan_of(kernel).names, *known], 1)
             raise TypeError(
                 f"launch {kernel.__name__}: {name} is neither a parameter nor an option of Triton's compiler"
-                + (f"; did you mean {near[0]}?" if near else "")
+                + (f"; did you mean {near[0]}?" if near else ".")
                 + f" The kernel takes ({', '.join(plan_of(kernel).names)})"
             )
     wanted = {k: v for k, v in given.items() if k not in _ABSENT or v != _ABSENT[k]}
@@ -162,17 +165,16 @@ def _hashable(option: Any) -> Any:
 def _grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
     """A grid as a tuple of whole numbers: given as one, as one number, or as a function of the arguments by name."""
     if callable(grid):
-        grid = grid({**plan.defaults, **dict(zip(plan.names, args, strict=False)), **named})
-    sizes = tuple(grid) if isinstance(grid, tuple | list) else (grid,)
-    try:
-        whole = tuple([operator.index(n) for n in sizes])
-    except TypeError:
-        raise LaunchError(
-            f"launch {kernel.__name__}: a grid of {sizes}; it is one to three whole numbers, the programs along each dimension: triton.cdiv(n, BLOCK)"
-        ) from None
-    if not 1 <= len(whole) <= 3 or min(whole) < 0:
-        raise LaunchError(f"launch {kernel.__name__}: a grid of {whole}; it is one to three whole numbers, none below 0")
-    return whole
+        by_name = {**plan.defaults, **dict(zip(plan.names, args, strict=False)), **named}
+        try:
+            grid = grid(by_name)
+        except KeyError as error:
+            if not error.args or error.args[0] in by_name:
+                raise
+            raise KeyError(
+                f"launch {kernel.__name__}: the grid asks for {error.args[0]!r}, which is none of the kernel's arguments: {', '.join(by_name)}"
+            ) from error
+    return whole_grid(kernel, grid)
 
 
 def _warn_of_nothing(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any]) -> None:

@@ -144,7 +144,7 @@ def test_what_a_specialization_tells_apart() -> None:
         ("xxx", {"BLOCK": 16, "BLOK": 16}, "no parameter is called BLOK"),
         ("xxx++", {}, "5 arguments for 4 parameters"),
         ("xxxx", {}, "BLOCK is a constexpr, compiled into the kernel, and was given an array; give a number"),
-        ("xx?", {"BLOCK": 16}, "argument c: str is nothing a kernel takes"),
+        ("xx?", {"BLOCK": 16}, "launch product: c: str is nothing a kernel takes"),
     ],
 )
 @on_stub()

@@ -4,46 +4,23 @@ compiled for sm_90 by `python -m tests.cuda.emulator.language_kernels` in a proc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language.core import _aggregate
 from triton.language.extra import libdevice
+
+import tritensor  # noqa: F401  # an aggregate that is made before would not know its @triton.jit methods
+from tests.cuda.emulator import inline_ptx_kernels  # noqa: F401  # registers its own
+from tests.cuda.emulator.cases import CASES, case, out
 
 RNG = np.random.default_rng(0)
 V = RNG.standard_normal(64).astype(np.float32)
 A = RNG.standard_normal((16, 16)).astype(np.float32)
 E4M3 = ml_dtypes.float8_e4m3fn
-
-
-class Case(NamedTuple):
-    """A kernel, its arguments, what the last of them hold afterwards, and the launch's grid and constants."""
-
-    kernel: Any
-    args: tuple[Any, ...]
-    want: tuple[np.ndarray, ...]
-    grid: tuple[int, ...]
-    constants: dict[str, Any]
-
-
-CASES: list[Case] = []
-
-
-def case(args: tuple[Any, ...], *want: Any, grid: tuple[int, ...] = (1,), **constants: Any) -> Callable[[Any], Any]:
-    """Register the kernel below."""
-
-    def register(kernel: Any) -> Any:
-        CASES.append(Case(kernel, args, tuple(np.asarray(w) for w in want), grid, constants))
-        return kernel
-
-    return register
-
-
-def out(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    return np.zeros(shape, dtype)
 
 
 # Atomics
@@ -240,6 +217,125 @@ def library_of_special_functions(x, y, N: tl.constexpr):
     tl.store(y + N + i, libdevice.erfcx(v))
     tl.store(y + 2 * N + i, libdevice.normcdf(libdevice.normcdfinv(v)) + libdevice.j0(v) * 0)
     tl.store(y + 3 * N + i, libdevice.norm3d(v, v, v))
+
+
+# What is out of range, and directed roundings
+EDGES = np.array([0.0, -1.0, np.inf, 8.0], np.float64)
+BELOW_EIGHT = np.nextafter(8.0, 0.0)
+
+
+@case((np.array([130.75, -129.5, 300.0, -1e9], np.float32), out(4, dtype=np.int8), out(4, dtype=np.uint8)),
+      np.array([130, -129, 300, -32768]).astype(np.int8), np.array([130, 0, 300, 0]).astype(np.uint8), N=4)  # fmt: skip
+@triton.jit
+def floats_to_bytes(x, signed, unsigned, N: tl.constexpr):
+    """By way of 16 bits, whose upper half is lost."""
+    i = tl.arange(0, N)
+    tl.store(signed + i, tl.load(x + i).to(tl.int8))
+    tl.store(unsigned + i, tl.load(x + i).to(tl.uint8))
+
+
+@case((EDGES, out(16, dtype=np.float64)),
+      [np.inf, np.inf, np.inf, math.lgamma(8), np.inf, np.nan, np.inf, 5040, -np.inf, 0, np.inf, 3, -(2.0**31), 0, 2.0**31 - 1, 3], N=4)  # fmt: skip
+@triton.jit
+def library_at_its_edges(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(y + i, libdevice.lgamma(v))
+    tl.store(y + N + i, libdevice.tgamma(v))
+    tl.store(y + 2 * N + i, libdevice.logb(v))
+    tl.store(y + 3 * N + i, libdevice.ilogb(v).to(tl.float64))
+
+
+@case((np.array([BELOW_EIGHT, 2.0, 9.0, 1e-300]), out(16, dtype=np.float64)),
+      [2, 1, 3, -997, math.sqrt(8), math.sqrt(2), 3, 1e-150, 1 / 8, 0.5, 1 / 9, 1e300, 9, 3, 10, 1], N=4)  # fmt: skip
+@triton.jit
+def library_of_directed_roundings(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    tl.store(y + i, libdevice.logb(v))
+    tl.store(y + N + i, libdevice.sqrt_ru(v))
+    tl.store(y + 2 * N + i, libdevice.rcp_rd(v))
+    tl.store(y + 3 * N + i, libdevice.add_rz(v, tl.full((N,), 1.0, tl.float64)))
+
+
+# Exchanges of floats, and tiles of a descriptor's array changed in place
+@case((V[:8].copy(), out(8), out(8)), V[:8], V[:8] + 3, N=8)
+@triton.jit
+def exchanges_of_floats(x, old, new, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(old + i, tl.atomic_xchg(x + i, tl.load(x + i) + 3))
+    tl.store(new + i, tl.load(x + i))
+
+
+STEPS = np.arange(64, dtype=np.float16).reshape(4, 16)
+
+
+@case((STEPS.copy(), out(4, 16, dtype=np.float16)), np.clip(STEPS, 10, 40))
+@triton.jit
+def extremes_of_float16_tiles(x, y):
+    tile = tl.make_tensor_descriptor(x, [4, 16], [16, 1], [4, 16])
+    tile.atomic_max([0, 0], tl.full((4, 16), 10, tl.float16))
+    tile.atomic_min([0, 0], tl.full((4, 16), 40, tl.float16))
+    tl.debug_barrier()
+    i = tl.arange(0, 4)[:, None] * 16 + tl.arange(0, 16)[None]
+    tl.store(y + i, tl.load(x + i))
+
+
+# A product whose operands are cut into bfloat16 parts; here it is float32's
+@case((A, out(16, 16)), A @ A, N=16)
+@triton.jit
+def product_in_bfloat16_parts(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None]
+    tl.store(y + i, tl.dot(tl.load(x + i), tl.load(x + i), input_precision="bf16x3"))
+
+
+# Kernels that take names of the function around them
+def powers(function: Any, times: int) -> Any:
+    """A kernel of a function and a number."""
+    factor = tl.constexpr(times)
+
+    @triton.jit
+    def of_its_surroundings(x, y, N: tl.constexpr):
+        """Its docstring holds
+        def another
+        """
+        i = tl.arange(0, N)
+        tl.store(y + i, function(tl.load(x + i)) * factor)
+
+    return of_its_surroundings
+
+
+@triton.jit
+def _cube(x):
+    return x * x * x
+
+
+case((V, out(64)), V**3 * 2, N=64)(powers(_cube, 2))
+case((V, out(64)), np.abs(V) * 3, N=64)(powers(tl.abs, 3))
+
+
+# Values with methods
+@_aggregate
+class Scaled:
+    """A block and what it is multiplied by."""
+
+    __annotations__ = {"block": tl.tensor, "factor": tl.constexpr}  # classes, which Triton 3.6 does not make of texts
+
+    @triton.constexpr_function
+    def __init__(self, block, factor):
+        self.block = block
+        self.factor = tl.constexpr(factor)
+
+    @triton.jit
+    def plus(self, more):
+        return self.block * self.factor + more
+
+
+@case((V, out(64)), V * 3 + 1, N=64)
+@triton.jit
+def aggregates_with_methods(x, y, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(y + i, Scaled(tl.load(x + i), 3).plus(1.0))
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ import pytest
 import triton
 import triton.language as tl
 
-from tests.cuda.emulator.language_kernels import CASES, Case
+from tests.cuda.emulator import language_kernels  # noqa: F401  # registers its own
+from tests.cuda.emulator.cases import CASES, Case
 from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch

@@ -189,3 +189,65 @@ def test_floats_beyond_an_integers_range_saturate() -> None:
     top = 2**31 - 1
     want = [-2 * 10**9, 5 * 10**8, top, -25 * 10**7, top, 0, 10**9, -(2**31)]
     assert run(floats_to_integers, N=8)[:8].tolist() == [float(np.float32(int(v / 1024))) for v in want]
+
+
+OFFSET, STEP = 3, tl.constexpr(2)
+
+
+@triton.jit
+def global_number(y, x, FLAG: tl.constexpr):
+    if FLAG:
+        tl.store(y, tl.load(x) + OFFSET)
+    else:
+        tl.store(y, STEP * 4)
+
+
+@triton.jit
+def own_of_that_name(y, x):
+    OFFSET = tl.load(x) * 2
+    tl.store(y, OFFSET)
+
+
+@triton.jit
+def leaves_a_loop(y, x, n):
+    i = 0
+    while i < 8:
+        if i == n:
+            break
+        i += 1
+    tl.store(y, i)
+
+
+def test_a_global_is_seen_only_as_a_constexpr() -> None:
+    with pytest.raises(LaunchError, match=r"OFFSET is a global variable.* write OFFSET = tl.constexpr\(3\), or .* parameter"):
+        run(global_number, FLAG=True)
+    assert run(global_number, FLAG=False)[0] == 8  # in a branch that is not compiled it is nobody's business
+    assert run(own_of_that_name)[0] == 2 * X[0]
+
+
+def test_triton_can_be_told_to_let_any_global_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_ALLOW_NON_CONSTEXPR_GLOBALS", "1")
+    fresh = triton.jit(lambda_free(7))
+    assert run(fresh)[0] == X[0] + 7
+
+
+def lambda_free(amount: int) -> Any:
+    def adds_a_number_from_around(y, x):
+        tl.store(y, tl.load(x) + amount)
+
+    return adds_a_number_from_around
+
+
+def test_names_of_the_function_around_it_are_found() -> None:
+    with pytest.raises(LaunchError, match="amount is a global variable"):
+        run(triton.jit(lambda_free(7)))
+    assert run(triton.jit(lambda_free(tl.constexpr(5))))[0] == X[0] + 5
+
+
+def test_statements_that_the_compiler_does_not_take() -> None:
+    assert run(leaves_a_loop, 9)[0] == 8
+    with pytest.raises(
+        LaunchError,
+        match=r"leaves_a_loop: .*takes no break in a kernel; let the condition of a while loop say it \(test_emulator_syntax.py:",
+    ):
+        run(leaves_a_loop, 3)

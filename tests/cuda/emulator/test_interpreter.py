@@ -14,6 +14,8 @@ from triton.language.extra import libdevice
 
 from tritensor import dtypes
 from tritensor.array import empty, empty_like, from_host, to_host
+from tritensor.cuda.emulator.instructions.arithmetic import to_integer
+from tritensor.cuda.emulator.instructions.libdevice import stand_in
 from tritensor.cuda.launch import launch
 from tritensor.device import device
 from tritensor.errors import LaunchError
@@ -75,7 +77,7 @@ def apply(x, y, n, formula: tl.constexpr, BLOCK: tl.constexpr):
 
 @triton.jit
 def no_stand_in(x):
-    tl.store(x, libdevice.add_rd(tl.load(x), 1.0))
+    tl.store(x, libdevice.rcp64h(tl.load(x).to(tl.float64)).to(tl.float32))
 
 
 @triton.jit
@@ -217,7 +219,7 @@ def test_correctly_rounded_division_and_root() -> None:
 
 
 def test_a_missing_library_function_is_named() -> None:
-    with pytest.raises(LaunchError, match=r"no_stand_in: program .*__nv_fadd_rd has no numpy stand-in"):
+    with pytest.raises(LaunchError, match=r"no_stand_in: program .*__nv_rcp64h has no numpy stand-in"):
         launch(no_stand_in, (1,), from_host(np.ones(1, np.float32), GPU))
 
 
@@ -268,3 +270,38 @@ def test_range_over_an_argument() -> None:
     y = empty((1,), np.dtype(np.int32), GPU)
     launch(loop_over_argument, (1,), y, 13)
     assert to_host(y) == [sum(range(0, 13, 3))]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_directed_roundings_lie_on_their_side(dtype: type) -> None:
+    """Of the exact value: one of its two neighbours, or the value itself, which 3 * 0.5 and sqrt(9) are."""
+    rng = np.random.default_rng(3)
+    x, y, z = (np.concatenate([rng.standard_normal(40) ** 3 * 10.0 ** rng.integers(-9, 9, 40), [3.0]]).astype(dtype) for _ in range(3))
+    letter = "f" if dtype is np.float32 else "d"
+    fused = "fmaf" if dtype is np.float32 else "fma"
+    exact = {
+        f"{letter}add": (lambda a, b, _: a + b, 2), f"{letter}mul": (lambda a, b, _: a * b, 2), f"{letter}div": (lambda a, b, _: a / b, 2),
+        f"{letter}rcp": (lambda a, _, __: 1 / a, 1), fused: (lambda a, b, c: a * b + c, 3),
+    }  # fmt: skip
+    for name, (function, count) in exact.items():
+        want = [function(*map(Fraction, map(float, v))) for v in zip(x, y, z, strict=True)]
+        down, up, cut = (stand_in(f"__nv_{name}_{mode}", (x, y, z)[:count]) for mode in ("rd", "ru", "rz"))
+        assert down.dtype == dtype
+        for low, high, inner, value in zip(down, up, cut, want, strict=True):
+            assert Fraction(float(low)) <= value <= Fraction(float(high)), name
+            assert high == (low if Fraction(float(low)) == value else np.nextafter(low, dtype(np.inf))), name
+            assert inner == (low if value > 0 else high), name
+    roots = stand_in(f"__nv_{letter}sqrt_rd", [np.array([2.0, 9.0, np.inf], dtype)])
+    assert Fraction(float(roots[0])) ** 2 < 2 < Fraction(float(np.nextafter(roots[0], dtype(2)))) ** 2
+    assert roots[1:].tolist() == [3.0, np.inf]
+    biggest = np.finfo(dtype).max
+    assert stand_in(f"__nv_{letter}mul_rz", [np.array([biggest]), np.array([-2.0], dtype)])[0] == -biggest
+
+
+def test_nan_as_an_integer_depends_on_the_width() -> None:
+    nan, small = np.array([np.nan]), np.array([np.nan], np.float32)
+    assert to_integer(small, np.dtype(np.int32))[0] == 0
+    assert to_integer(nan, np.dtype(np.int32))[0] == -(2**31)
+    assert to_integer(small, np.dtype(np.int64))[0] == -(2**63)
+    assert to_integer(nan, np.dtype(np.uint64))[0] == 2**63
+    assert stand_in("__nv_float2int_rn", [small])[0] == 0

@@ -193,6 +193,16 @@ def test_outside_the_window_though_inside_its_storage():
         launch(strided_copy, (1,), base[:3], empty((3,), F32, GPU), 2, 3, BLOCK=4)
 
 
+def test_a_kernel_that_takes_a_view_for_contiguous_is_told_so():
+    one = on_gpu(np.ones(1, np.float32)).as_strided((37,), (0,), 0)
+    with pytest.raises(
+        SanitizerError, match=r"strides \[0\]\); the kernel takes it for contiguous, which it is not: give x.contiguous\(\)"
+    ):
+        launch(copy, (3,), one, empty((37,), F32, GPU), 37, BLOCK=16)
+    with pytest.raises(SanitizerError, match=r"load of x\[36\].*strides \[1\]\) \("):
+        launch(copy, (3,), on_gpu(np.ones(36, np.float32)), empty((37,), F32, GPU), 37, BLOCK=16)
+
+
 @pytest.mark.parametrize("step", [2, -2, -1])
 def test_strided_windows_pass(step):
     host = np.arange(9, dtype=np.float32)
@@ -266,7 +276,8 @@ def test_the_same_value_is_refused_where_a_test_asks(asked, recorded, refused, m
 
 @triton.jit
 def all_store_a_number(y):
-    tl.store(y, tl.where(tl.program_id(0) == 2, -0.0, 0.0))
+    zero = tl.program_id(0) * 0.0
+    tl.store(y, tl.where(tl.program_id(0) == 2, zero * -1.0, zero))  # -0.0 as a literal is 0.0 to Triton 3.6
 
 
 def test_zeros_of_either_sign_are_two_values():

@@ -16,9 +16,7 @@ REASONS: dict[str, str] = {
     "memory is no object of its own": "is_storage",
     "chance decides a shape": "masked_select",
     "PyTorch's own library of operators, tracing and dispatch modes": """
-        func.functionalize library.CustomOpDef.register_kernel library.CustomOpDef.register_autocast
-        library.CustomOpDef.register_vmap library.custom_op library.get_kernel
-        library.register_autocast library.register_fake library.register_kernel library.register_vmap library.triton_op
+        func.functionalize library.CustomOpDef.register_vmap library.get_kernel library.register_fake library.register_vmap
         library.wrap_triton overrides.get_ignored_functions overrides.get_testing_overrides overrides.redispatch_function
         masked.is_masked_tensor masked.logaddexp""",
     "PyTorch's own machinery": """

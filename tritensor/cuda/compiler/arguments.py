@@ -13,6 +13,7 @@ from tritensor import dtypes
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.errors import DeviceError, LaunchError
 
+_OPTIONS = frozenset({"maxnreg", "enable_fp_fusion", "extern_libs", "debug", "ptx_options", "ir_override", "sanitize_overflow"})
 DESCRIPTOR = "tensordesc"  # the type of a tensor descriptor among a launch's values
 
 
@@ -67,7 +68,11 @@ def bind(kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any]) -> list[tu
         else:
             raise TypeError(f"launch {name}: no value for parameter {p.name}; it takes ({', '.join(q.name for q in wanted)})")
     if rest:
-        raise TypeError(f"launch {name}: no parameter is called {', '.join(rest)}; it takes ({', '.join(p.name for p in wanted)})")
+        options = [k for k in rest if k in _OPTIONS]
+        raise TypeError(
+            f"launch {name}: no parameter is called {', '.join(rest)}; it takes ({', '.join(p.name for p in wanted)})"
+            + (f"; options of Triton's compiler such as {options[0]} are given to {name}[grid](...)" if options else "")
+        )
     for p, value in out:
         if p.constexpr and is_array(value):
             raise TypeError(
@@ -81,12 +86,13 @@ def is_array(x: Any) -> bool:
     return hasattr(x, "pointer") and hasattr(x, "storage")
 
 
-def scalar_type(value: Any, name: str = "") -> str:
-    """The Triton type of a number: bool i1, int i32 (i64, u64 where it does not fit), float fp32, numpy scalars their own."""
+def scalar_type(value: Any, name: str = "", kernel: str = "") -> str:
+    """The Triton type of a number: bool i1, int i32 (i64, u64 where it does not fit), float fp32, numpy scalars their own. Raises TypeError, naming the
+    kernel's parameter, for what is none."""
     if isinstance(value, np.generic):
         found = dtypes.of(value.dtype).triton
         if found is None:
-            raise TypeError(f"argument {name}: no kernel takes {value.dtype}")
+            raise TypeError(f"launch {kernel}: {name} is a number of type {value.dtype}, which no kernel takes")
         return found
     if isinstance(value, bool):
         return "i1"
@@ -97,11 +103,12 @@ def scalar_type(value: Any, name: str = "") -> str:
             return "i64"
         if 2**63 <= value < 2**64:
             return "u64"
-        raise TypeError(f"argument {name}: {value} does not fit 64 bits")
+        raise TypeError(f"launch {kernel}: {name} is {value}, which does not fit 64 bits")
     if isinstance(value, float):
         return "fp32"
+    text = "; a text can be a tl.constexpr parameter" if isinstance(value, str) else ""
     raise TypeError(
-        f"argument {name}: {type(value).__name__} is nothing a kernel takes; give a CudaArray, a number, None or a tuple of these"
+        f"launch {kernel}: {name}: {type(value).__name__} is nothing a kernel takes; give a tensor, a number, None or a tuple of these{text}"
     )
 
 
@@ -141,6 +148,9 @@ def check_options(kernel: Any, options: tuple[tuple[str, Any], ...], capability:
     if not options:
         return
     asked, name = dict(options), kernel.fn.__name__
+    registers = asked.get("maxnreg")
+    if registers is not None and not (isinstance(registers, int) and 0 < registers < 256):
+        raise LaunchError(f"launch {name}: maxnreg is {registers!r}; a thread has 1 to 255 registers")
     blocks, has = asked.get("num_ctas", 1), f"{on} has {capability[0]}.{capability[1]}"
     if blocks not in (1, 2, 4, 8, 16):
         raise LaunchError(f"launch {name}: num_ctas is {blocks}; a cluster has 1, 2, 4, 8 or 16 blocks")
@@ -220,7 +230,7 @@ def specialize(
     A Python int is a size or a stride: whether it divides by 16 decides the width of accesses, so it is compiled in, unless the
     kernel declares the parameter do_not_specialize. A numpy scalar (a seed, an offset, a label) is a plain number.
     """
-    found = _Found([], [], _plain_numbers(kernel))
+    found = _Found([], [], _plain_numbers(kernel), kernel.fn.__name__)
     bound = bind(kernel, args, by_name)
     types = tuple([_leaf(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
     arrays = arrays_of(found.values)
@@ -237,6 +247,7 @@ class _Found(NamedTuple):
     constants: list[tuple[tuple[int, ...], Any]]
     values: list[tuple[str, Any]]
     plain: frozenset[str]
+    kernel: str
 
 
 # A function of its own: nested in specialize() it would be a reference cycle, which keeps the arrays until the collector runs.
@@ -250,7 +261,7 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
         return "constexpr"
     values = found.values
     if type(value) is int:
-        kind = parameter.type or ("i32" if -(2**31) <= value < 2**31 else scalar_type(value, parameter.name))
+        kind = parameter.type or ("i32" if -(2**31) <= value < 2**31 else scalar_type(value, parameter.name, found.kernel))
         values.append((kind, value))
         return kind + ":16" if value % 16 == 0 and parameter.name not in found.plain and kind[0] in "iu" and kind != "i1" else kind
     if isinstance(value, tuple):
@@ -263,7 +274,7 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
     if type(value) is TensorDescriptor:
         values.append((DESCRIPTOR, value))
         return value.type
-    kind = parameter.type or scalar_type(value, parameter.name)
+    kind = parameter.type or scalar_type(value, parameter.name, found.kernel)
     values.append((kind, value))
     return kind
 

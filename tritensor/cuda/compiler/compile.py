@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import Any
 
@@ -14,6 +16,23 @@ from triton.runtime.jit import JITFunction
 
 from tritensor.cuda.compiler.arguments import ARITHMETIC, FieldTypes, Specialization
 from tritensor.errors import LaunchError
+
+_arch: ContextVar[int | None] = ContextVar("arch", default=None)
+
+
+def compiled_for() -> int | None:
+    """The compute capability that this thread compiles for, None where it compiles nothing: Triton's compiler, and kernels by `tl.target_info`, ask the
+    driver for it, which knows no more than the GPU that is here."""
+    return _arch.get()
+
+
+@contextmanager
+def _compiling_for(arch: int) -> Iterator[None]:
+    before = _arch.set(arch)
+    try:
+        yield
+    finally:
+        _arch.reset(before)
 
 
 def _leaves(types: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], str]]:
@@ -66,7 +85,8 @@ def compile(spec: Specialization, arch: int) -> Any:
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, **dict(ARITHMETIC), **dict(spec.options)}
     options["debug"] = bool(kernel.debug or triton.knobs.runtime.debug)
     try:
-        return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
+        with _compiling_for(arch):
+            return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     except Exception as error:  # Triton raises many kinds; all mean that this kernel cannot be had
         text = f"{describe(spec)} for sm_{arch} does not compile: {type(error).__name__}: {error}"
         inner = error.__cause__

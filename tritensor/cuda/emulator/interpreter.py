@@ -3,12 +3,12 @@
 `install()` is called once per process, under TRITON_INTERPRET=1 only. What it changes and why:
 
 - 16-bit and 8-bit floats are held as ml_dtypes arrays (the interpreter keeps raw bits: arithmetic on them is wrong, casts truncate);
-- libdevice functions get numpy stand-ins (the interpreter raises);
+- libdevice functions get numpy stand-ins, inline PTX is evaluated (instructions/; the interpreter raises);
 - comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
 - casts of floats to integers saturate, NaN becomes 0;
 - int32 arithmetic that wraps around is remembered until an address is made of it (overflow.py); hints, assumptions and assertions
   are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
-- reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU;
+- reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU (instructions/reductions.py);
 - Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;
 - 3.6's maximum, minimum, clamp, fma and umulhi follow the GPU, as 3.9's do.
 """
@@ -19,6 +19,7 @@ import operator
 import os
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -28,9 +29,10 @@ from triton.runtime import interpreter as upstream
 
 from tritensor.cuda.emulator import language, python_syntax, remembered
 from tritensor.cuda.emulator import overflow as overflow
-from tritensor.cuda.emulator.arithmetic import fma, quotient, scaled, to_integer, umulhi
 from tritensor.cuda.emulator.hints import promise
-from tritensor.cuda.emulator.libdevice import stand_in
+from tritensor.cuda.emulator.instructions import inline_ptx, reductions
+from tritensor.cuda.emulator.instructions.arithmetic import fma, quotient, scaled, to_integer, umulhi
+from tritensor.cuda.emulator.instructions.libdevice import stand_in
 
 _SMALL_FLOATS = {
     tl.bfloat16: np.dtype(ml_dtypes.bfloat16),
@@ -43,6 +45,7 @@ _upstream_numpy_type = upstream._get_np_dtype
 _numpy_types: dict[str, np.dtype] = {}
 _Handle = upstream.TensorHandle
 _BOOL = np.dtype(np.bool_)
+_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")  # of tl.dot on NVIDIA's GPUs; all give float32's product here
 
 
 def numpy_type(dtype: Any) -> np.dtype:
@@ -55,7 +58,7 @@ def numpy_type(dtype: Any) -> np.dtype:
     return found
 
 
-_SMALL_ATOMICS: dict[Any, Callable[..., np.ndarray]] = {
+_FLOAT_ATOMICS: dict[Any, Callable[..., np.ndarray]] = {
     upstream._ir.ATOMIC_OP.FADD: np.add, upstream._ir.ATOMIC_OP.MAX: np.fmax, upstream._ir.ATOMIC_OP.MIN: np.fmin,
     upstream._ir.ATOMIC_OP.XCHG: lambda old, new: new,
 }  # fmt: skip
@@ -81,7 +84,7 @@ class Builder(upstream.InterpreterBuilder):
     def __init__(self) -> None:
         super().__init__()
         # uint32 arithmetic wraps, as on the GPU; debug: assertions are compiled in
-        self.options = upstream.InterpreterOptions(sanitize_overflow=False, debug=True)
+        self.options = upstream.InterpreterOptions(sanitize_overflow=False, debug=True, allowed_dot_input_precisions=_PRECISIONS)
         self.watch: Any = None
         self.num_warps = 4
         self.poisons = _masked_lanes() == "poison"
@@ -117,12 +120,13 @@ class Builder(upstream.InterpreterBuilder):
     def create_atomic_rmw(self, op: Any, ptr: Any, value: Any, mask: Any, sem: Any, scope: Any) -> Any:
         if self.watch is not None:
             self.watch.atomic(ptr, mask.data)
-        if _is_small(value.data.dtype):
-            return self._small_atomic(op, ptr, value, mask)
+        kind = value.data.dtype
+        if _is_small(kind) or (kind.kind == "f" and op != upstream._ir.ATOMIC_OP.FADD):
+            return self._float_atomic(op, ptr, value, mask)
         return super().create_atomic_rmw(op, ptr, value, mask, sem, scope)
 
-    def _small_atomic(self, op: Any, ptr: Any, value: Any, mask: Any) -> Any:
-        """An atomic operation on bfloat16, which the interpreter's C++ half does not know: one lane after another."""
+    def _float_atomic(self, op: Any, ptr: Any, value: Any, mask: Any) -> Any:
+        """An atomic operation that the interpreter's C++ half does not know, on bfloat16 or an exchange of floats: one lane after another."""
         shape = ptr.data.shape
         values, active = (np.broadcast_to(x, shape).reshape(-1) for x in (value.data, mask.data))
         old = np.zeros(ptr.data.size, value.data.dtype)
@@ -131,7 +135,7 @@ class Builder(upstream.InterpreterBuilder):
         for i in np.flatnonzero(active):
             at = ptr.data.reshape(-1)[i : i + 1]
             old[i : i + 1] = upstream._interpreter.load(at, every, np.zeros(1, raw), raw).view(old.dtype)
-            new = _SMALL_ATOMICS[op](old[i : i + 1], values[i : i + 1]).astype(old.dtype)
+            new = _FLOAT_ATOMICS[op](old[i : i + 1], values[i : i + 1]).astype(old.dtype)
             upstream._interpreter.store(at, np.ascontiguousarray(new).view(raw), every)
         return _Handle(old.reshape(shape), value.dtype.scalar)
 
@@ -256,6 +260,11 @@ class Builder(upstream.InterpreterBuilder):
         data = stand_in(symbol, [a.data for a in args])
         return _Handle(np.asarray(data).astype(numpy_type(result), copy=False), result.scalar)
 
+    def create_inline_asm(self, text: str, constraints: str, args: list[Any], types: list[Any], pure: bool, pack: int) -> Any:
+        found = inline_ptx.evaluate(text, constraints, [a.data for a in args], [numpy_type(t) for t in types], pack)
+        results = [_Handle(values, t.scalar) for values, t in zip(found, types, strict=True)]
+        return SimpleNamespace(get_result=results.__getitem__)
+
     # promises
     def create_assert(self, condition: Any, message: str) -> None:
         self._hold(condition, "device_assert failed" + f": {message}" * bool(message))
@@ -300,67 +309,6 @@ for _name in (
 _carry("create_splat", 1)
 
 
-def _tensors(interface: Any, arrays: list[np.ndarray], like: tuple[Any, ...]) -> list[Any]:
-    return [interface.to_tensor(np.ascontiguousarray(a), t.dtype) for a, t in zip(arrays, like, strict=True)]
-
-
-def _combine(interface: Any, left: list[np.ndarray], right: list[np.ndarray], like: tuple[Any, ...]) -> list[np.ndarray]:
-    """The user's combine function on whole arrays: flat, so that every rank works, and padded to the sizes Triton allows."""
-    shape, size = left[0].shape, left[0].size
-    room = 1 << max(size - 1, 0).bit_length()
-    flat = [[np.concatenate([v := a.reshape(-1), v[:1].repeat(room - size)]) for a in side] for side in (left, right)]
-    got = interface.combine_fn(*_tensors(interface, flat[0], like), *_tensors(interface, flat[1], like))
-    got = got if isinstance(got, tuple) else (got,)
-    return [np.broadcast_to(g.handle.data, (room,))[:size].reshape(shape).astype(a.dtype) for g, a in zip(got, left, strict=True)]
-
-
-def _reduce(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    """Reduce neighbours pairwise along the axis until one is left: a tree in the order of the elements."""
-    original = inputs[0].handle.data
-    axis = self.axis
-    rank = original.ndim
-    work = [np.moveaxis(t.handle.data, axis, -1) if axis is not None else t.handle.data.reshape(-1) for t in inputs]
-    while work[0].shape[-1] > 1:
-        even = work[0].shape[-1] // 2 * 2
-        tail = [a[..., even:] for a in work]
-        pairs = _combine(self, [a[..., :even:2] for a in work], [a[..., 1:even:2] for a in work], inputs)
-        work = [np.concatenate([p, t], axis=-1) if t.size else p for p, t in zip(pairs, tail, strict=True)]
-    out = []
-    for a, t in zip(work, inputs, strict=True):
-        a = a[..., 0]
-        if self.keep_dims:
-            a = np.expand_dims(a, axis) if axis is not None else a.reshape((1,) * rank)
-        out.append(self.to_tensor(a if a.ndim else a.item(), t.dtype))
-    return out
-
-
-def _scan(self: Any, inputs: tuple[Any, ...]) -> list[Any]:
-    """Inclusive scan in log2(n) rounds: after round k each element holds the 2^k elements up to it."""
-    work = [np.moveaxis(t.handle.data, self.axis, -1).copy() for t in inputs]
-    step = 1
-    while step < work[0].shape[-1]:
-        got = _combine(self, [a[..., :-step] for a in work], [a[..., step:] for a in work], inputs)
-        work = [np.concatenate([a[..., :step], g], axis=-1) for a, g in zip(work, got, strict=True)]
-        step *= 2
-    return [self.to_tensor(np.moveaxis(a, -1, self.axis), t.dtype) for a, t in zip(work, inputs, strict=True)]
-
-
-def _apply_reduce(self: Any, inputs: tuple[Any, ...]) -> Any:
-    function = self.combine_fn
-    if function is tl.standard._sum_combine:
-        data = inputs[0].handle.data
-        moved = data.reshape(-1) if self.axis is None else np.moveaxis(data, self.axis, -1)
-        total = np.ascontiguousarray(moved).sum(axis=-1, dtype=data.dtype)  # pairwise: numpy does so only along rows
-        if self.keep_dims:
-            total = np.expand_dims(total, self.axis) if self.axis is not None else total.reshape((1,) * data.ndim)
-        return self.to_tensor(total, inputs[0].dtype)
-    if function is tl.standard._elementwise_max or function is tl.standard._elementwise_min:
-        best = np.fmax if function is tl.standard._elementwise_max else np.fmin
-        axis = self.axis if self.axis is not None else tuple(range(inputs[0].handle.data.ndim))
-        return self.to_tensor(best.reduce(inputs[0].handle.data, axis=axis, keepdims=self.keep_dims), inputs[0].dtype)
-    return self.generic_reduce(inputs)
-
-
 def _patch_libdevice(builder: Builder, scope: Any) -> None:
     """Let `libdevice.erf(x)` reach create_extern_elementwise; the backend-neutral module holds empty functions."""
     from triton.language.extra import libdevice as neutral
@@ -389,6 +337,17 @@ def rebind(function: Any) -> None:
         found = names.get(name)
         if (corrected := _corrected.get(id(found))) is not None:
             names[name] = corrected[1]
+    for cell in function.__closure__ or ():
+        if (corrected := _corrected.get(id(python_syntax.held(cell)))) is not None:
+            cell.cell_contents = corrected[1]
+
+
+def corrected(value: Any) -> Any:
+    """A constexpr argument: a function of Triton's language as it is corrected, a numpy scalar as a Python number, anything else as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
+    found = _corrected.get(id(value))
+    return value if found is None else found[1]
 
 
 def _language() -> dict[tuple[Any, str], Any]:
@@ -416,9 +375,7 @@ def install() -> Builder:
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
     upstream.interpreter_semantic = remembered.Semantic(builder)
-    upstream.ReduceOps.generic_reduce = _reduce
-    upstream.ReduceOps.apply_impl = _apply_reduce
-    upstream.ScanOps.generic_scan = _scan
+    reductions.install()
     scope = upstream._LangPatchScope()
     for lang in (tl, tl.core):
         upstream._patch_builtin(lang, builder, scope)

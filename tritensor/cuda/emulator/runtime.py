@@ -20,7 +20,7 @@ from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, 
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
 from tritensor.cuda.emulator import source_lines, store_record
-from tritensor.cuda.emulator.interpreter import install, numpy_type, rebind
+from tritensor.cuda.emulator.interpreter import corrected, install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
 from tritensor.cuda.emulator.tensor_descriptors import described
@@ -196,7 +196,7 @@ class EmulatedRuntime(EmulatedStreams):
             )
         if self.recorded_launch(kernel, grid, args, constexprs, num_warps, num_stages, options):
             return
-        values = {p.name: v if p.constexpr else _value(v, p.name, p.type) for p, v in bound}
+        values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type, name) for p, v in bound}
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))
         with self._lock, np.errstate(all="ignore"):
             order = np.random.default_rng([zlib.crc32(name.encode()), len(points)]).permutation(len(points))
@@ -235,22 +235,22 @@ def _bytes_at(pointer: int, nbytes: int) -> np.ndarray:
     return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(pointer))
 
 
-def _value(value: Any, name: str, forced: str) -> Any:
+def _value(value: Any, name: str, forced: str, kernel: str) -> Any:
     """What the interpreter works on for one argument: a tl.tensor of one element, or a tuple of them."""
     if value is None:
         return None
     if type(value) is Constant:
-        return _value(value.value, name, forced) if isinstance(value.value, int) else value.value
+        return _value(value.value, name, forced, kernel) if isinstance(value.value, int) else value.value
     if isinstance(value, tuple):
-        items = [_value(v, f"{name}[{i}]", "") for i, v in enumerate(value)]
+        items = [_value(v, f"{name}[{i}]", "", kernel) for i, v in enumerate(value)]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if is_array(value):
         kind = _TYPES[pointer_type(value)]
         known = {"argument": Window.of(name, value)} if value.storage.bounded else {}
         return tl.tensor(TensorHandle(np.array([value.data_ptr()], np.uint64), kind, known), kind)
     if type(value) is TensorDescriptor:
-        return described(_value(value.array, name, ""), value)
-    kind = _TYPES[forced or scalar_type(value, name)]
+        return described(_value(value.array, name, "", kernel), value)
+    kind = _TYPES[forced or scalar_type(value, name, kernel)]
     with np.errstate(over="ignore"):  # a float beyond its type is infinite there, as on a GPU
         return tl.tensor(TensorHandle(np.array([value]).astype(numpy_type(kind)), kind), kind)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -47,8 +48,11 @@ class Window(NamedTuple):
         low = high = start
         if 0 not in x.shape:
             first, last = reach(x.shape, x.strides)
-            low += item * first
-            high += item * (1 + last)
+            base = (
+                x.storage.pointer
+            )  # a descriptor may claim more than its tensor has: rows that are there as far as its maker counts on masks
+            low = max(low + item * first, base)
+            high = min(high + item * (1 + last), base + x.storage.nbytes)
         text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
         return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text, tuple(x.shape), tuple(x.strides))
 
@@ -76,6 +80,14 @@ class Window(NamedTuple):
             return "one element"
         first, last = ([0 for _ in self.shape], [n - 1 for n in self.shape])
         return f"elements {first[0]} to {last[0]}" if len(self.shape) == 1 else f"elements {first} to {last}"
+
+    def mend(self, low: int, high: int) -> str:
+        """What to do about addresses that lie outside, where they would lie inside if the array were contiguous, or had the memory that it claims."""
+        if self.base + self.nbytes < high <= self.start + self.itemsize * (1 + reach(self.shape, self.strides)[1]):
+            return "; it was described as larger than the memory of its tensor is: give the descriptor that one's shape"
+        if self.start <= low and high <= self.start + math.prod(self.shape) * self.itemsize:
+            return f"; the kernel takes it for contiguous, which it is not: give {self.name}.contiguous(), or its strides"
+        return ""
 
 
 class Sanitizer:
@@ -238,7 +250,9 @@ class Sanitizer:
                 base, nbytes = found
             elif low < window.low or high > window.high:
                 bad = low if low < window.low else high - size
-                raise self.error(f"{what} of {window.cell(bad)}, but {window.name} has {window.extent()} ({window.text})")
+                raise self.error(
+                    f"{what} of {window.cell(bad)}, but {window.name} has {window.extent()} ({window.text}){window.mend(low, high)}"
+                )
         return lanes, active, base, nbytes, window
 
     def _refuse_wrapped(self, what: str, ptrs: Any, active: np.ndarray, window: Window | None) -> None:

@@ -15,14 +15,21 @@ def quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return (x - np.fmod(x, y)) // y
 
 
-def to_integer(x: np.ndarray, to: np.dtype) -> np.ndarray:
-    """Floats cut to integers as the GPU does: out of range the nearest integer there is, NaN 0."""
+def to_integer(x: np.ndarray, to: np.dtype, source: np.dtype | None = None) -> np.ndarray:
+    """Floats cut to integers as the GPU does (cvt.rzi): out of range the nearest integer there is. NaN gives 0, of or to 64 bits the sign's bit alone.
+    There are no conversions to 8 bits: those to 16 lose their upper half. `source` is the type that was converted, where x is of a wider one."""
     if to == np.bool_:
         return x.astype(np.bool_)
+    source = x.dtype if source is None else source
+    if to.itemsize == 1:
+        return to_integer(x, np.dtype(f"{to.kind}2"), source).astype(to)
     info = np.iinfo(to)
-    whole = np.nan_to_num(np.trunc(x.astype(np.float64)), nan=0.0)
+    nothing = 0 if source.itemsize < 8 and to.itemsize < 8 else 1 << info.bits - 1 if info.min == 0 else info.min
+    cut = np.trunc(x.astype(np.float64))
+    whole = np.nan_to_num(cut, nan=0.0)
     inside = (whole > float(info.min) - 1) & (whole < float(info.max) + 1)
-    return np.where(inside, np.where(inside, whole, 0).astype(to), np.where(whole < 0, info.min, info.max).astype(to))
+    out = np.where(inside, np.where(inside, whole, 0).astype(to), np.where(whole < 0, info.min, info.max).astype(to))
+    return np.where(np.isnan(cut), np.array(nothing, to), out)
 
 
 def fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.emulator.arithmetic import to_integer, umulhi
+from tritensor.cuda.emulator.instructions.arithmetic import fma, to_integer, umulhi
 
 
 def _each(function: Callable[..., float]) -> Callable[..., np.ndarray]:
@@ -59,8 +60,20 @@ def _erfinv(y: np.ndarray) -> np.ndarray:
     return np.where(inside, x, np.where(np.abs(y) == 1, np.copysign(np.inf, y), np.nan))
 
 
-def _bessel(name: str) -> Callable[..., np.ndarray]:
-    """The C library's Bessel function: of (x), or of (order, x)."""
+def _exponent(x: np.ndarray) -> np.ndarray:
+    """The whole exponent of a power of two that is in x."""
+    return np.where(x == 0, -np.inf, np.where(np.isfinite(x), np.frexp(x)[1] - 1, np.abs(x)))
+
+
+def _whole_exponent(x: np.ndarray) -> np.ndarray:
+    """The same as an int32: its smallest value for 0 and NaN, its largest for infinity."""
+    limits = np.iinfo(np.int32)
+    kept = np.clip(np.nan_to_num(_exponent(x), nan=limits.min), limits.min, limits.max)
+    return kept.astype(np.int32)
+
+
+def _from_c(name: str) -> Callable[..., np.ndarray]:
+    """The C library's function of that name: of (x), or of (order, x) where the name ends with n, a Bessel function."""
     function = getattr(ctypes.CDLL("libm.so.6"), name)
     order = [ctypes.c_int] if name.endswith("n") else []
     function.argtypes, function.restype = [*order, ctypes.c_double], ctypes.c_double
@@ -93,20 +106,24 @@ def _ldexp(x: np.ndarray, n: np.ndarray) -> np.ndarray:
     return np.ldexp(x, n.astype(np.int32))
 
 
+def _to_long(rounded: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: to_integer(rounded(x), np.dtype(np.int64))
+
+
 # Evaluated in float64 and rounded once to the result's type.
 _REAL: dict[str, Callable[..., np.ndarray]] = {
     "acos": np.arccos, "acosh": np.arccosh, "asin": np.arcsin, "asinh": np.arcsinh, "atan": np.arctan, "atan2": np.arctan2,
     "atanh": np.arctanh, "cbrt": np.cbrt, "ceil": np.ceil, "copysign": np.copysign, "cos": np.cos, "cosh": np.cosh,
     "cospi": lambda x: np.cos(np.pi * np.fmod(x, 2.0)), "erf": _vector_erf, "erfc": _vector_erfc, "erfinv": _erfinv, "exp": np.exp,
-    "exp10": lambda x: np.power(10.0, x), "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "fdim": lambda x, y: np.fmax(x - y, 0.0),
-    "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "ldexp": _ldexp, "lgamma": _each(math.lgamma), "log": np.log,
-    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "logb": lambda x: np.floor(np.log2(np.abs(x))), "nearbyint": np.rint,
+    "exp10": lambda x: np.power(10.0, x), "exp2": np.exp2, "expm1": np.expm1, "fabs": np.abs, "fdim": lambda x, y: np.where(x <= y, 0.0, x - y),
+    "floor": np.floor, "fmod": np.fmod, "hypot": np.hypot, "ldexp": _ldexp, "lgamma": _from_c("lgamma"), "log": np.log,
+    "log10": np.log10, "log1p": np.log1p, "log2": np.log2, "logb": _exponent, "nearbyint": np.rint,
     "normcdf": _normcdf, "pow": np.power, "powi": np.power, "rcbrt": lambda x: 1 / np.cbrt(x),
     "remainder": _each(math.remainder), "rhypot": lambda x, y: 1 / np.hypot(x, y), "rint": np.rint, "round": _round_away,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "saturate": lambda x: np.clip(x, 0.0, 1.0), "scalbn": _ldexp, "sin": np.sin, "sinh": np.sinh,
-    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)), "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "tgamma": _each(math.gamma),
-    "trunc": np.trunc, "j0": _bessel("j0"), "j1": _bessel("j1"), "jn": _bessel("jn"), "y0": _bessel("y0"), "y1": _bessel("y1"),
-    "yn": _bessel("yn"), "cyl_bessel_i0": _bessel_i(0), "cyl_bessel_i1": _bessel_i(1), "erfcx": _erfcx, "normcdfinv": _normcdfinv,
+    "rsqrt": lambda x: 1 / np.sqrt(x), "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0.0, 1.0), "scalbn": _ldexp, "sin": np.sin, "sinh": np.sinh,
+    "sinpi": lambda x: np.sin(np.pi * np.fmod(x, 2.0)), "sqrt": np.sqrt, "tan": np.tan, "tanh": np.tanh, "tgamma": _from_c("tgamma"),
+    "trunc": np.trunc, "j0": _from_c("j0"), "j1": _from_c("j1"), "jn": _from_c("jn"), "y0": _from_c("y0"), "y1": _from_c("y1"),
+    "yn": _from_c("yn"), "cyl_bessel_i0": _bessel_i(0), "cyl_bessel_i1": _bessel_i(1), "erfcx": _erfcx, "normcdfinv": _normcdfinv,
     "erfcinv": lambda y: -_normcdfinv(y / 2) / math.sqrt(2.0), "norm3d": lambda *v: np.sqrt(sum(x * x for x in v)),
     "norm4d": lambda *v: np.sqrt(sum(x * x for x in v)), "rnorm3d": lambda *v: 1 / np.sqrt(sum(x * x for x in v)),
     "rnorm4d": lambda *v: 1 / np.sqrt(sum(x * x for x in v)),
@@ -124,8 +141,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "float_as_int": lambda x: x.view(np.int32), "float_as_uint": lambda x: x.view(np.uint32), "int_as_float": lambda x: x.view(np.float32),
     "uint_as_float": lambda x: x.view(np.float32), "double_as_longlong": lambda x: x.view(np.int64),
     "longlong_as_double": lambda x: x.view(np.float64), "popc": np.bitwise_count, "popcll": np.bitwise_count,
-    "abs": np.abs, "llabs": np.abs, "llrint": np.rint, "llrintf": np.rint, "llround": _round_away, "llroundf": _round_away,
-    "fast_fdividef": np.divide,
+    "abs": np.abs, "llabs": np.abs, "llrint": _to_long(np.rint), "llrintf": _to_long(np.rint),
+    "llround": _to_long(_round_away), "llroundf": _to_long(_round_away), "fast_fdividef": np.divide,
 }  # fmt: skip
 
 
@@ -169,7 +186,7 @@ _TABLE |= {
     "clz": _leading_zeros, "clzll": _leading_zeros, "ffs": _first_set, "ffsll": _first_set, "brev": _reversed_bits,
     "brevll": _reversed_bits, "byte_perm": _byte_perm, "hadd": _average(0), "uhadd": _average(0), "rhadd": _average(1),
     "urhadd": _average(1), "sad": lambda x, y, z: np.abs(x.astype(np.int64) - y) + z, "usad": lambda x, y, z: np.abs(x.astype(np.int64) - y) + z,
-    "mul24": _product_24, "umul24": _product_24, "ilogb": lambda x: np.frexp(x)[1] - 1, "ilogbf": lambda x: np.frexp(x)[1] - 1,
+    "mul24": _product_24, "umul24": _product_24, "ilogb": _whole_exponent, "ilogbf": _whole_exponent,
     "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32), "double2loint": lambda x: x.view(np.int64).astype(np.int32),
     "hiloint2double": lambda high, low: (high.astype(np.int64) << 32 | low.astype(np.int64) & 0xFFFFFFFF).view(np.float64),
 }  # fmt: skip
@@ -183,7 +200,7 @@ _NUMBERS = {"int": np.int32, "uint": np.uint32, "ll": np.int64, "ull": np.uint64
 
 
 def _rounded_to_integer(mode: str, to: Any) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda x: to_integer(_ROUNDED[mode](x.astype(np.float64)), np.dtype(to))
+    return lambda x: to_integer(_ROUNDED[mode](x.astype(np.float64)), np.dtype(to), x.dtype)
 
 
 def _rounded_to_float(mode: str, to: Any) -> Callable[[np.ndarray], np.ndarray]:
@@ -201,6 +218,45 @@ def _rounded_to_float(mode: str, to: Any) -> Callable[[np.ndarray], np.ndarray]:
     return convert
 
 
+def _directed(mode: str, nearest: Callable[..., np.ndarray], above: Callable[..., int]) -> Callable[..., np.ndarray]:
+    """Arithmetic that rounds down, up or towards zero: of the nearest float or its neighbour the one on that side.
+
+    `above(result, *operands)`, in fractions, is positive where a result is larger than the exact value, negative where it is smaller, 0 where it is that."""
+
+    def exact(result: float, *operands: float) -> int:
+        if not all(map(math.isfinite, operands)) or math.isnan(result):
+            return 0
+        if math.isinf(result):
+            return 0 if nearest is np.divide and operands[-1] == 0 else 1 if result > 0 else -1
+        return above(Fraction(result), *map(Fraction, operands))
+
+    def rounded(*operands: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            found = nearest(*operands)
+        off = np.vectorize(lambda *v: exact(*map(float, v)), otypes=[np.int8])(found, *operands)
+        down = np.where(off > 0, np.nextafter(found, found.dtype.type(-np.inf)), found)
+        up = np.where(off < 0, np.nextafter(found, found.dtype.type(np.inf)), found)
+        return {"rd": down, "ru": up, "rz": np.where(np.signbit(found), up, down)}[mode]
+
+    return rounded
+
+
+def _sign(x: Fraction) -> int:
+    return (x > 0) - (x < 0)
+
+
+_INEXACT: dict[str, tuple[Callable[..., np.ndarray], Callable[..., int]]] = {
+    "add": (np.add, lambda r, x, y: _sign(r - x - y)), "sub": (np.subtract, lambda r, x, y: _sign(r - x + y)),
+    "mul": (np.multiply, lambda r, x, y: _sign(r - x * y)), "div": (np.divide, lambda r, x, y: _sign(r - x / y)),
+    "fma": (fma, lambda r, x, y, z: _sign(r - x * y - z)), "sqrt": (np.sqrt, lambda r, x: _sign(r * r - x)),
+}  # fmt: skip
+for _mode in ("rd", "ru", "rz"):
+    for _name, (_nearest, _above) in _INEXACT.items():
+        _function = _directed(_mode, _nearest, _above)
+        for _spelling in (f"fmaf_{_mode}", f"fma_{_mode}") if _name == "fma" else (f"f{_name}_{_mode}", f"d{_name}_{_mode}"):
+            _TABLE[_spelling] = _function
+    for _spelling in (f"frcp_{_mode}", f"drcp_{_mode}"):
+        _TABLE[_spelling] = lambda x, divided=_TABLE[f"fdiv_{_mode}"]: divided(np.ones_like(x), x)
 for _mode in _ROUNDED:
     for _from in ("float", "double"):
         for _to in ("int", "uint", "ll", "ull"):
@@ -227,6 +283,6 @@ def stand_in(symbol: str, args: Sequence[np.ndarray]) -> np.ndarray:
     function = _TABLE.get(symbol.removeprefix("__nv_"))
     if function is None:
         raise NotImplementedError(
-            f"libdevice {symbol} has no numpy stand-in on the emulated device; add one to tritensor/cuda/emulator/libdevice.py"
+            f"libdevice {symbol} has no numpy stand-in on the emulated device; add one to tritensor/cuda/emulator/instructions/libdevice.py"
         )
     return function(*(np.ascontiguousarray(a).reshape(np.shape(a)) for a in args))
