@@ -29,7 +29,7 @@ _FOOT = """
 ## What does not run, and why
 
 - `tl.inline_asm_elementwise` holds PTX: the emulated device evaluates arithmetic, conversions and predicates of it, and names any other instruction.
-  None of the kernels above has any.
+  mamba 3's kernels above hold some.
 - Tutorial 09's `matmul_kernel_tma_clc`, and its warp-specialised variants but one, want sm_100: they are not called on a device that says sm_90.
 - Tutorial 09 asserts with `tl.max_contiguous(tl.multiple_of(...))` that rows run on to the end of a tile. Where a size does not divide by the tile the
   promise is false for the last one, and the emulated device refuses it (`matmul_kernel`, `offs_am`); the trial's sizes divide.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import math
 import os
 from typing import Any
 
@@ -151,3 +152,48 @@ def ssd_varlen(run: Run) -> None:
     got = scan(x, dt, a, b, c, 16, seq_idx=seq, cu_seqlens=cu, return_varlen_states=True)
     run.close(got, plain(*(t.cpu() for t in (x, dt, a, b, c))), 1e-3)
     run.same(lambda *t: scan(*t, 16, seq_idx=seq), lambda *t: plain(*t)[0], x, dt, a, b, c, tolerance=1e-3)
+
+
+# mamba 3: angles that turn with time, whose sines, cosines and tangents are one instruction each (inline PTX)
+def third(run: Run, name: str) -> Any:
+    bare(run.folder, "mamba_ssm", "mamba_ssm.ops", "mamba_ssm.ops.triton", "mamba_ssm.ops.triton.mamba3")
+    return importlib.import_module(f"mamba_ssm.ops.triton.mamba3.{name}")
+
+
+@trial(MAMBA, f"{_AT}/mamba3/angle_dt.py", "its forward and backward functions; inline PTX")
+def angle_dt(run: Run) -> None:
+    from_file = third(run, "angle_dt")
+    angle, dt, first, slope = run.randn(2, 40, 3, 8), run.rand(2, 3, 40), run.randn(2, 3, 8), run.randn(2, 40, 3, 8)
+    got, last = from_file.angle_dt_fwd(angle, dt, first, chunk_size=16, return_output_state=True)
+    a, d, f = (x.cpu().requires_grad_() for x in (angle, dt, first))
+    want = (tt.tanh(a) * math.pi * d.permute(0, 2, 1)[..., None]).cumsum(1) + f[:, None]
+    for turn in (tt.sin, tt.cos):  # each is an angle: a whole turn more is the same
+        run.close((turn(got), turn(last)), (turn(want.detach()), turn(want[:, -1].detach())))
+    want.backward(slope.cpu())
+    run.close(from_file.angle_dt_bwd(slope, angle, dt, True, chunk_size=16), (a.grad, d.grad, f.grad))
+
+
+def _turned(x: tt.Tensor, angle: tt.Tensor) -> tt.Tensor:
+    """Pairs of neighbours turned by an angle each."""
+    x0, x1 = x[..., 0::2], x[..., 1::2]
+    sin, cos = tt.sin(angle), tt.cos(angle)
+    return tt.stack((x0 * cos - x1 * sin, x0 * sin + x1 * cos), -1).flatten(-2)
+
+
+@trial(MAMBA, f"{_AT}/mamba3/mamba3_siso_step.py", "one step, gated and not; inline PTX; a product in bfloat16")
+def mamba3_step(run: Run) -> None:
+    step = third(run, "mamba3_siso_step").mamba3_siso_step
+    q, k, v, adt, dt, trap = (*(run.randn(2, 2, 32) for _ in "qk"), run.randn(2, 4, 16), -run.rand(2, 4), run.rand(2, 4), run.randn(2, 4))
+    qb, kb, turn, skip, z = run.randn(4, 32), run.randn(4, 32), run.randn(2, 4, 16), run.randn(4), run.randn(2, 4, 16)
+    states = run.randn(2, 4, 16), run.randn(2, 4, 16, 32), run.randn(2, 4, 32), run.randn(2, 4, 16)
+    for d, gate in ((skip, z), (None, None)):
+        out, (angle, state, last_k, last_v) = step(q, k, v, adt, dt, trap, qb, kb, turn, d, gate, states)
+        want = tt.tanh(turn.cpu()) * math.pi * dt.cpu()[..., None] + states[0].cpu()
+        run.close((tt.sin(angle), tt.cos(angle)), (tt.sin(want), tt.cos(want)))
+        queries, keys = (_turned(x.cpu().repeat_interleave(2, 1) + b.cpu(), want) for x, b in ((q, qb), (k, kb)))
+        decay, mix, time = tt.exp(adt.cpu())[..., None, None], tt.sigmoid(trap.cpu())[..., None, None], dt.cpu()[..., None, None]
+        before = states[3].cpu()[..., None] * states[2].cpu()[..., None, :]
+        sums = states[1].cpu() * decay + decay * time * (1 - mix) * before + mix * time * v.cpu()[..., None] * keys[..., None, :]
+        run.close((state, last_k, last_v), (sums, keys, v.cpu()))
+        y = (sums * queries[..., None, :]).sum(-1) + (0 if d is None else d.cpu()[:, None] * v.cpu())
+        run.close(out, y if gate is None else y * F.silu(gate.cpu()), 2e-2)
