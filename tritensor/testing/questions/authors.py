@@ -36,6 +36,8 @@ def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
         corner: Any = op.shape
     elif question in ("rule_is_derivative", "rule_differentiates"):
         corner = op.rule
+    elif question == "outputs_alone":
+        corner = op.backward if kernels else op.rule
     elif question == "backward_is_rule":
         corner = (op.backward if kernels else op.reference_backward) or op.rule
     else:
