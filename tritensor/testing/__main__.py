@@ -50,20 +50,29 @@ def main() -> int:
 
 
 def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
+    from tritensor.testing.lines.reached import Reached
     from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
 
-    total = 0
+    total, wrong = 0, []
     for op in ops:
-        for place in on:
-            for dtype in asked_types(op, dtypes):
-                start = time.perf_counter()
-                report = asked(op, dtype, place, extremes=extremes)
-                total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
+        before = total
+        with Reached([op]) as reached:
+            for place in on:
+                for dtype in asked_types(op, dtypes):
+                    start = time.perf_counter()
+                    report = asked(op, dtype, place, extremes=extremes)
+                    total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
         start = time.perf_counter()
         report = said_of_samples(op)
         if "cpu" in on:
             report.merge(by_complex_numbers(op))
         total += _told(f"{op.name}/samples and complex numbers", report, time.perf_counter() - start, show)
+        wrong += [op.name] if total > before else []
+        if not dtypes and set(on) > {"cpu"}:  # all was asked
+            for line in reached.missed(op):
+                print(f"    note: no sample runs {line}")
+    if len(ops) > 1:
+        print(f"{len(ops)} ops: " + (f"findings in {', '.join(wrong)}" if wrong else "no findings"))
     return 1 if total else 0
 
 

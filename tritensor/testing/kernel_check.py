@@ -16,11 +16,11 @@ from tritensor.device import device
 from tritensor.errors import ArgumentError, LaunchError
 from tritensor.strides import reach
 from tritensor.tensor.core import Tensor
+from tritensor.testing.lines.stores import byte_stored_by, never_stored, stored_by
 from tritensor.testing.places import here
 from tritensor.testing.questions.cases import is_floating
 from tritensor.testing.questions.layouts import Placed, place, poison
 from tritensor.testing.questions.question import Finding
-from tritensor.testing.questions.stores import byte_stored_by, never_stored, stored_by
 from tritensor.testing.questions.tolerance import TABLE, Mismatch, dtypes_finfo, mismatch, wide
 from tritensor.testing.report import Report
 

@@ -161,7 +161,14 @@ def truncated(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + i, tl.load(x + i, mask=i < n, other=0.0).to(tl.int32), mask=i < n)
 
 
-planted("floats cut where they are to be rounded", truncated, (1,), (X, np.zeros(37, np.int32), 37), {"y": np.rint(X).astype(np.int32)}, BLOCK=64)
+planted(
+    "floats cut where they are to be rounded",
+    truncated,
+    (1,),
+    (X, np.zeros(37, np.int32), 37),
+    {"y": np.rint(X).astype(np.int32)},
+    BLOCK=64,
+)
 DOUBLES = np.linspace(1, 2, 16)
 
 
@@ -210,7 +217,9 @@ planted(
     "a maximum that begins at 0", maximum_from_zero, blocks, (NEGATIVE, np.zeros(1, np.float32), 37), {"y": NEGATIVE.max(keepdims=True)},
     updates=("y",), BLOCK=8,
 )  # fmt: skip
-sound(maximum_from_zero, blocks, (NEGATIVE, np.full(1, -np.inf, np.float32), 37), {"y": NEGATIVE.max(keepdims=True)}, updates=("y",), BLOCK=8)
+sound(
+    maximum_from_zero, blocks, (NEGATIVE, np.full(1, -np.inf, np.float32), 37), {"y": NEGATIVE.max(keepdims=True)}, updates=("y",), BLOCK=8
+)
 
 
 @triton.jit

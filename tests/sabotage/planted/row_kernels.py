@@ -52,7 +52,15 @@ def softmax_padded_with_zeros(x, y, n, BLOCK: tl.constexpr):
     tl.store(y + r * n + c, e / tl.sum(e, 0), mask=c < n)
 
 
-planted("padding that counts in a sum of exponentials", softmax_padded_with_zeros, (5,), (ROWS, OUT, N), {"y": _softmax(ROWS)}, BLOCK=64, **CLOSE)
+planted(
+    "padding that counts in a sum of exponentials",
+    softmax_padded_with_zeros,
+    (5,),
+    (ROWS, OUT, N),
+    {"y": _softmax(ROWS)},
+    BLOCK=64,
+    **CLOSE,
+)
 
 
 @triton.jit

@@ -304,4 +304,11 @@ def gelu_in_bfloat16(x, y, BLOCK: tl.constexpr):
     tl.store(y + i, (v * square).to(tl.bfloat16))
 
 
-planted("arithmetic in bfloat16 as it is loaded", gelu_in_bfloat16, (1,), (BF16, np.zeros_like(BF16)), {"y": BF16.astype(np.float64) ** 3}, BLOCK=64)
+planted(
+    "arithmetic in bfloat16 as it is loaded",
+    gelu_in_bfloat16,
+    (1,),
+    (BF16, np.zeros_like(BF16)),
+    {"y": BF16.astype(np.float64) ** 3},
+    BLOCK=64,
+)

@@ -14,13 +14,13 @@ from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu
 from tritensor.table import ops, registry
+from tritensor.testing.lines.stores import stored_by
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import Case, is_floating, outputs, poisoned_empty
 from tritensor.testing.questions.conditioning import gradients_allowed
 from tritensor.testing.questions.forward import arrays, compare, untouched
 from tritensor.testing.questions.layouts import Placed, place
 from tritensor.testing.questions.question import question, seeded, tensor
-from tritensor.testing.questions.stores import stored_by
 from tritensor.testing.questions.tolerance import GRADIENT, TABLE, Mismatch, mismatch, tolerance, wide
 
 
@@ -112,7 +112,9 @@ def _ask_backward(
     got = tuple(getattr(x, "array", x) for x in got)
     if len(got) != len(want) or len(got) != len(given):
         ours, theirs = ("the rule" if corner is None else "the backward"), "the rule"
-        return [f"{ours} gives {len(got)} gradients, {theirs} {len(want)}, for {len(given)} inputs; give one for each, None where there is none"]
+        return [
+            f"{ours} gives {len(got)} gradients, {theirs} {len(want)}, for {len(given)} inputs; give one for each, None where there is none"
+        ]
     found = []
     for i, (have, expected) in enumerate(zip(got, want, strict=True)):
         if not needs[i]:

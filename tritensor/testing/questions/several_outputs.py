@@ -29,9 +29,7 @@ def outputs_alone(case: Case) -> list[str]:
     found = []
     for only in floats:
         alone = [x if i == only else None for i, x in enumerate(g)]
-        zeros = [
-            x if x is None or i == only else place(np.zeros(x.array.shape, x.array.dtype), "plain", case.on) for i, x in enumerate(g)
-        ]
+        zeros = [x if x is None or i == only else place(np.zeros(x.array.shape, x.array.dtype), "plain", case.on) for i, x in enumerate(g)]
         asked = asked_of_rule(case, given, saved, zeros, case.needs)
         name = f"with a gradient for {op.outputs[only]} alone, and None for the others: "
         try:
@@ -45,11 +43,12 @@ def outputs_alone(case: Case) -> list[str]:
 
 def _called(case: Case, corner: Any, given: list[Any], saved: list[Any], g: list[Any]) -> tuple[Any, ...]:
     """The gradients that a backward corner, or the rule where there is none, gives."""
-    arrays = [tuple(p.array if isinstance(p, Placed) else p for p in ps) for ps in (g, given, saved)]
+    arriving, inputs, made = (tuple(p.array if isinstance(p, Placed) else p for p in ps) for ps in (g, given, saved))
     if corner is None:
-        arrays = [tuple(tensor(x) for x in xs) for xs in arrays]
+        arriving, inputs, made = (tuple(tensor(x) for x in xs) for xs in (arriving, inputs, made))
     with poisoned_empty(), no_grad():
-        found = corners.call(case.op, corner or case.op.rule, *arrays, case.attrs(), case.needs)  # type: ignore[arg-type]
+        function: Any = corner or case.op.rule
+        found = corners.call(case.op, function, arriving, inputs, made, case.attrs(), case.needs)
     return tuple(getattr(x, "array", x) for x in found)
 
 
