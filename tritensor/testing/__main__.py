@@ -94,7 +94,11 @@ def _sabotage(ops: list) -> int:
         verdicts = sabotage(op)
         for verdict in verdicts:
             print(f"{op.name}: {verdict}", flush=True)
-        escaped += sum(v.escaped for v in verdicts)
+        slipped = [v.fault for v in verdicts if v.escaped]
+        counted = [v for v in verdicts if v.outcome != "changes nothing"]
+        said = f"; a sample that reaches them is missing for {', '.join(slipped)}" if slipped else ""
+        print(f"{op.name}: {len(counted) - len(slipped)} of {len(counted)} planted faults are caught{said}", flush=True)
+        escaped += len(slipped)
     return 1 if escaped else 0
 
 
