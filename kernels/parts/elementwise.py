@@ -392,7 +392,7 @@ def elementwise(
     """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
 
     Args:
-        formula: of the inputs, then the attributes, in operators and functions of parts/maths.py. 16-bit floats arrive as float32 and are rounded once after it.
+        formula: of the inputs, then the attributes, in operators and functions of maths. 16-bit floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
         reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=`, see cpu/blocks.py.

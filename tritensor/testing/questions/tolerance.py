@@ -95,7 +95,11 @@ def mismatch(
         worse = finite & ~(np.abs(error) <= allowed)
     found = _first(g, w, bad | worse, allowed=np.where(finite, allowed, 0))
     if found is not None:
-        beside = f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}" if added is not None and found.at is not None else ""
+        beside = (
+            f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
+            if added is not None and found.at is not None
+            else ""
+        )
         return Mismatch(f"{found} (allowed {relative:g} relative{beside})", found.at)
     if mean and relative:
         said = biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
