@@ -59,3 +59,14 @@ def test_of_samples_that_reach_all_there_is_none(tmp_path: Path) -> None:
     done = run(tmp_path, *COMMAND)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "note" not in done.stdout
+
+
+def test_a_corner_that_looks_at_values_is_noted(tmp_path: Path) -> None:
+    looking = OPS.replace("    y = allocate", "    if to_host(x).size:\n        pass\n    y = allocate", 1)
+    (tmp_path / "my_ops.py").write_text(
+        looking.replace("import triton\n", "import triton\nfrom tritensor.array import to_host\n", 1) + "SIZES = (5, 140)\n"
+    )
+    done = run(tmp_path, *COMMAND, "--dtype", "float32", "float64")
+    assert "note" not in done.stdout, done.stdout + done.stderr  # not all was asked
+    done = run(tmp_path, *COMMAND)
+    assert "note: halved forward: it reads device memory from the host; so each call runs its Python" in done.stdout

@@ -51,7 +51,7 @@ def main() -> int:
 
 def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
     from tritensor.testing.lines.reached import Reached
-    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
+    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples, unrecorded
 
     total, wrong = 0, []
     for op in ops:
@@ -71,6 +71,8 @@ def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes
         if not dtypes and set(on) > {"cpu"}:  # all was asked
             for line in reached.missed(op):
                 print(f"    note: no sample runs {line}")
+            for corner in unrecorded(op):
+                print(f"    note: {corner}; so each call runs its Python, where others are recorded and replayed")
     if len(ops) > 1:
         print(f"{len(ops)} ops: " + (f"findings in {', '.join(wrong)}" if wrong else "no findings"))
     return 1 if total else 0

@@ -11,6 +11,7 @@ import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.device import cpu
 from tritensor.dtypes import DType, as_dtype
 from tritensor.errors import ArgumentError, DTypeError
+from tritensor.replay import Corner
 from tritensor.table import Op, Sample
 from tritensor.table.choice import chosen
 from tritensor.testing.places import places
@@ -157,6 +158,12 @@ def _same_results(op: Op, sample: Sample, name: str) -> bool:
     attrs = case.attrs(cpu)
     others = outputs(op, op.reference, tuple(copied(case.values)), {**attrs, name: (attrs[name] + 12_345) % 2**62})
     return all(np.array_equal(a, b) for a, b in zip(case.expected, others, strict=True))
+
+
+def unrecorded(op: Op) -> list[str]:
+    """The corners of an op of which a call was asked and could not be recorded, and why."""
+    corners = (op.forward, *(op.backward.functions if op.backward is not None else ()))
+    return [f"{c.name}: {c.unrecorded}" for c in corners if isinstance(c, Corner) and c.unrecorded]
 
 
 def by_complex_numbers(op: Op) -> Report:
