@@ -194,8 +194,11 @@ def read_plugins() -> None:
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
         package = _package_of(entry)
+        if (package, entry.name, entry.value) in _loaded:
+            continue
         try:
             entry.load()
+            _loaded.add((package, entry.name, entry.value))
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
         finally:
@@ -208,6 +211,10 @@ def read_plugins() -> None:
         ]
         raise PluginError("ops: " + "\n".join(said)) from failed[0][1]
     Ops.plugins_read = True
+    _loaded.clear()
+
+
+_loaded: set[tuple[str, str, str]] = set()  # entry points that need no second try, while others do
 
 
 def _told(raised: Exception) -> str:
@@ -220,7 +227,7 @@ def _told(raised: Exception) -> str:
 @contextlib.contextmanager
 def plugins_read() -> Iterator[None]:
     """Within the block the ops of installed packages are to be had. A package that raises is an error where the block raises LookupError, AttributeError or
-    ValueError, for what is asked for may be its own; else a warning, so that one broken package takes no op of another away."""
+    ValueError, for what is asked for may be its own; else a warning, once, so that one broken package takes no op of another away."""
     broken: PluginError | None = None
     try:
         read_plugins()
@@ -232,8 +239,12 @@ def plugins_read() -> Iterator[None]:
         if broken is not None:
             raise broken from broken.__cause__
         raise
-    if broken is not None:
+    if broken is not None and str(broken) not in _told_of:
+        _told_of.add(str(broken))
         warnings.warn(str(broken), stacklevel=4)
+
+
+_told_of: set[str] = set()  # broken packages that a warning has named
 
 
 def _package_of(entry: Any) -> str:
