@@ -193,12 +193,13 @@ def read_plugins() -> None:
     global package
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
-        package = _package_of(entry)
-        if (package, entry.name, entry.value) in _loaded:
+        known = (_package_of(entry), entry.name, entry.value)
+        if known in _loaded:
             continue
+        package = known[0]
         try:
             entry.load()
-            _loaded.add((package, entry.name, entry.value))
+            _loaded.add(known)
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
         finally:
