@@ -23,6 +23,7 @@ from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
+from tritensor.table.formula_checks import refuse_formulas, several
 from tritensor.table.shape_rules import refuse_kind
 
 
@@ -391,12 +392,12 @@ def elementwise(
     """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
 
     Args:
-        formula: of the inputs, then the attributes, written with operators and functions of kernels/parts/maths.py. 16-bit
-            floats arrive as float32 and are rounded once after it.
+        formula: of the inputs, then the attributes, in operators and functions of maths. 16-bit floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
         reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=`, see cpu/blocks.py.
-        result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: of types that it takes after promotion.
+        result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: those of "bool", "uint", "int", "float", "complex"
+            that it takes after promotion, `dtypes`, which tests walk, among them.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
         forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
             than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
@@ -407,10 +408,11 @@ def elementwise(
         condition, holomorphic, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
             makes it a function, a method, an in-place method, and both take `out=`.
     """
-    names = _names(formula)
-    inputs = names[: len(names) - len(attributes)]
+    attributes, kinds, dtypes, outputs = map(several, (attributes, kinds, dtypes, outputs))
+    gradients = gradients if gradients is None or isinstance(gradients, tuple) else (gradients,)
+    refuse_formulas(name, formula, gradients, reference, attributes, kinds, dtypes, promote, outputs)
+    inputs = (names := _names(formula))[: len(names) - len(attributes)]
     if gradients is not None:
-        gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         rule = rule or spellings.rules(name, gradients)
         backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
@@ -432,14 +434,12 @@ def elementwise(
         reference = machine_code.natively(
             reference, loop or machine_code.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
         )
-    domains = domain if isinstance(domain[0], tuple) else (domain,) * len(inputs)
+    domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(
-        name, reference, shape=shape_rule(name, inputs, result, kinds),
-        forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
+        name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
         broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc, outputs=outputs, public=public, replace=replace,
-        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work,
-        tolerance=tolerance, condition=condition,
+        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work, tolerance=tolerance, condition=condition,
     )  # fmt: skip
 
 

@@ -132,9 +132,9 @@ def test_other_races_are_still_caught_beside_a_report(bad: bool) -> None:
     d = _array(x)
     watching = watch("gather", d, _wording, "probe")
     try:
-        with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to"):
+        with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program \(\d+, \d+, \d+\) of this launch stored to"):
             launch(_races_beside, (4,), d, empty((64,), np.dtype(np.int32), GPU), 64, *watching, BLOCK=16)
-        with pytest.raises(SanitizerError, match=r"x\[\d+\], which program number \d of this launch"):
+        with pytest.raises(SanitizerError, match=r"x\[\d+\], which program \(\d+, \d+, \d+\) of this launch"):
             launch(_loads_beside, (4,), d, 64, *watching, BLOCK=16)
     finally:
         _cleared()

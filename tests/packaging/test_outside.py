@@ -92,10 +92,12 @@ def test_one_that_raises_is_one_line_and_exit_code_2(python: Path, tmp_path: Pat
     (tmp_path / "broken" / "outside_ops" / "gates.py").write_text("raise ZeroDivisionError('by nought')\n")
     env = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     env["PYTHONPATH"] = os.pathsep.join([str(tmp_path / "broken"), dependencies()])
-    command = [python.with_name("tritensor"), "precompile", "--arch", "sm_90", "--op", "relu"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    command = [python.with_name("tritensor"), "precompile", "--arch", "sm_90", "--dtypes", "float32", "--out", tmp_path / "pack", "--op"]
+    said = "the plug-in 'outside-ops' (tritensor.ops: gates = outside_ops.gates) raises when it is imported: ZeroDivisionError"
+    done = subprocess.run([*command, "outside_isru"], cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 2, done
     assert done.stderr.count("\n") == 1, done.stderr
-    assert (
-        "the plug-in 'outside-ops' (tritensor.ops: gates = outside_ops.gates) raises when it is imported: ZeroDivisionError" in done.stderr
-    )
+    assert said in done.stderr
+    done = subprocess.run([*command, "relu"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done  # it takes no op of others away
+    assert f"UserWarning: ops: {said}" in done.stderr

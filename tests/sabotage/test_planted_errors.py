@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.sabotage.planted import kernels, ops
+from tests.sabotage.planted import calls, index_kernels, kernels, ops, row_kernels, tile_kernels  # noqa: F401  (they plant as well)
 from tritensor.testing import check, check_kernel
 
 

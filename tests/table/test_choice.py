@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.errors import PluginError
-from tritensor.table import Ops, ops, registry, restore
+from tritensor.table import Ops, lookup, ops, registry, restore
 from tritensor.table.choice import UnknownOpError, chosen
 
 OP = """
@@ -94,15 +95,45 @@ class Broken:
         raise ZeroDivisionError("by nought")
 
 
+class Misspelt(Broken):
+    name, value = "misspelt", "misspelt_ops"
+
+    def load(self) -> None:
+        compile("def f(:\n    pass", "misspelt_ops.py", "exec")
+
+
 def test_a_package_that_raises_is_named_with_the_mend(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken()] if group == "tritensor.ops" else [])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken(), Misspelt()] if group == "tritensor.ops" else [])
     monkeypatch.setattr(Ops, "plugins_read", False)
-    with pytest.raises(
-        PluginError, match=r"plug-in 'broken' \(tritensor.ops: broken = broken_ops:ops\) raises .* ZeroDivisionError: by nought; mend it"
-    ):
-        chosen(["conv*"])
-    with pytest.raises(PluginError):
-        tt.ops.no_such_op  # noqa: B018
+    said = r"plug-in 'broken' \(tritensor.ops: broken = broken_ops:ops\) raises .* ZeroDivisionError: by nought; mend it, or pip uninstall broken"
+    for asked in (lambda: tt.ops.no_such_op, lambda: chosen(["no_such_op"])):
+        with pytest.raises(PluginError, match=said) as caught:
+            asked()
+        assert "SyntaxError: invalid syntax (misspelt_ops.py:1: def f(:); mend it, or pip uninstall misspelt" in str(caught.value)
+
+
+class Whole(Broken):
+    name, value = "whole", "whole_ops"
+
+    def load(self) -> None:
+        tt.op("chosen_whole", _identity, shape=lambda x: tt.Spec(x.shape, x.dtype), samples=lambda rng: [tt.Sample(rng.normal(size=3))], view=True,
+              rule=lambda g: g)  # fmt: skip
+
+
+def _identity(x: Any) -> Any:
+    return x[...]
+
+
+def test_a_package_that_raises_takes_nothing_from_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken(), Whole()] if group == "tritensor.ops" else [])
+    monkeypatch.setattr(Ops, "plugins_read", False)
+    monkeypatch.setattr(lookup, "_told_of", set())
+    with pytest.warns(UserWarning, match="the plug-in 'broken' .* raises"):
+        assert tt.ops.chosen_whole(tt.ones(2)).tolist() == [1.0, 1.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is told once
+        assert {"conv", "softmax"} & {op.name for op in chosen(["conv*", "softmax"])}
+    del registry["chosen_whole"]
 
 
 REPLACING = """

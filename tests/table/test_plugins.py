@@ -15,6 +15,8 @@ from tritensor.table import Ops, registry
 class Entry:
     """What an installed package's entry point looks like."""
 
+    name, value = "doubles", "plugin_ops.doubles"
+
     def __init__(self) -> None:
         self.loads = 0
 

@@ -68,6 +68,7 @@ class Corner:
 
     __slots__ = (
         "__weakref__", "_refused", "_tried", "alike", "draws", "function", "general", "known", "mutates", "name", "reports", "uniform",
+        "unrecorded",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,7 @@ class Corner:
         self.known: dict[Any, Any] = {}
         self.general: dict[Any, tuple[Any, list[Any]]] = {}  # recipes for any numbers, and the types that kernels take these as
         self._refused: set[Any] = set()  # keys of calls that cannot be replayed
+        self.unrecorded = ""  # why the last of them cannot
         self._tried: dict[Any, int] = {}  # keys learnt for the same layouts
         _corners.add(self)
 
@@ -256,6 +258,7 @@ class Corner:
         recipe = None if recorder.spoiled else _recipe(recorder, result)
         if recorder.spoiled:  # by now, or while the recipe was made
             self._refused.add(key)
+            self.unrecorded = str(recorder.spoiled)
             return None
         return recipe
 

@@ -30,6 +30,19 @@ def _of_kernels(record: Any) -> list[str]:
     return problems
 
 
+def corner_problems(label: str, corner: Any) -> list[str]:
+    """What a corner is in place of a function (a gradient may be a tuple of functions)."""
+    problems: list[str] = []
+    for f in corner if isinstance(corner, tuple) and label != "forward" else (corner,):
+        if f is not None and hasattr(f, "fn") and hasattr(f, "arg_names"):  # @triton.jit
+            problems.append(
+                f"{label} is the kernel {f.fn.__name__}; give the function that allocates its results and launches it, and returns them"
+            )
+        elif f is not None and not callable(f):
+            problems.append(f"{label} is {f!r}; it must be a function" + ", or a tuple with one for each input" * (label != "forward"))
+    return problems
+
+
 def _said_twice(record: Any) -> list[str]:
     """Names in a gradient that mean two things, of which it would get one without a word."""
     problems: list[str] = []
@@ -143,7 +156,7 @@ def _unlike(record: Any) -> str:
 
 def _check_fields(record: Any, problems: list[str]) -> None:
     """What the tests and benchmarks need of the record, and that its functions take what `reference` takes."""
-    for label in ("shape", "samples", "forward", "sizes", "work"):
+    for label in ("shape", "samples", "forward", "sizes", "work", "configs"):
         f = getattr(record, label)
         if not (callable(f) or (f is None and label not in ("shape", "samples"))):
             problems.append(f"{label} is {f!r}; it must be a function")

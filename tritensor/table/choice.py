@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tritensor.table.lookup import read_plugins, registry
+from tritensor.table.lookup import plugins_read, registry
 from tritensor.table.record import Op
 
 HELP = "ops by name (softmax), by pattern (conv*), or all that a file registers (my_ops.py); several with commas or spaces; all when none is named"
@@ -31,15 +31,15 @@ def chosen(asked: Iterable[str]) -> list[Op]:
 
     A word is a name, a shell pattern, a Python file (whose ops are registered by running it), or several of these with commas between.
     Ops of installed packages (entry points "tritensor.ops") count as those of the table.
-    Raises UnknownOpError with the nearest names, PluginError for a package that raises when it is imported.
+    Raises UnknownOpError with the nearest names; PluginError where a name is not found and a package raises when it is imported.
     """
     words = [w for word in asked for w in word.split(",") if w]
     files = {w: registered_by(Path(w)) for w in words if w.endswith(".py")}  # first, so that patterns find their ops
-    read_plugins()
     found: dict[str, Op] = {}
-    for word in words or ["*"]:
-        names = files[word] if word in files else _named(word)
-        found.update({n: registry[n] for n in names})
+    with plugins_read():
+        for word in words or ["*"]:
+            names = files[word] if word in files else _named(word)
+            found.update({n: registry[n] for n in names})
     return list(found.values())
 
 

@@ -6,9 +6,11 @@ generated index tells (kernels/op_index.py); a name that it does not hold is loo
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -191,22 +193,59 @@ def read_plugins() -> None:
     global package
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
-        package = _package_of(entry)
+        known = (_package_of(entry), entry.name, entry.value)
+        if known in _loaded:
+            continue
+        package = known[0]
         try:
             entry.load()
+            _loaded.add(known)
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
         finally:
             package = ""
     if failed:
-        entry, raised = failed[0]
-        owner = _package_of(entry)
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise PluginError(
-            f"ops: the plug-in {owner!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {type(raised).__name__}: {raised}{more}; "
-            f"mend it, or pip uninstall {owner}"
-        ) from raised
+        said = [
+            f"the plug-in {_package_of(entry)!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {_told(raised)}; "
+            f"mend it, or pip uninstall {_package_of(entry)}"
+            for entry, raised in failed
+        ]
+        raise PluginError("ops: " + "\n".join(said)) from failed[0][1]
     Ops.plugins_read = True
+    _loaded.clear()
+
+
+_loaded: set[tuple[str, str, str]] = set()  # entry points that need no second try, while others do
+
+
+def _told(raised: Exception) -> str:
+    """What a plug-in raised; of a file that Python cannot read, the line."""
+    if isinstance(raised, SyntaxError) and raised.filename:
+        return f"SyntaxError: {raised.msg} ({raised.filename}:{raised.lineno}: {(raised.text or '').strip()})"
+    return f"{type(raised).__name__}: {raised}"
+
+
+@contextlib.contextmanager
+def plugins_read() -> Iterator[None]:
+    """Within the block the ops of installed packages are to be had. A package that raises is an error where the block raises LookupError, AttributeError or
+    ValueError, for what is asked for may be its own; else a warning, once, so that one broken package takes no op of another away."""
+    broken: PluginError | None = None
+    try:
+        read_plugins()
+    except PluginError as error:
+        broken = error
+    try:
+        yield
+    except (LookupError, AttributeError, ValueError):
+        if broken is not None:
+            raise broken from broken.__cause__
+        raise
+    if broken is not None and str(broken) not in _told_of:
+        _told_of.add(str(broken))
+        warnings.warn(str(broken), stacklevel=4)
+
+
+_told_of: set[str] = set()  # broken packages that a warning has named
 
 
 def _package_of(entry: Any) -> str:
@@ -217,11 +256,12 @@ def _package_of(entry: Any) -> str:
 def _elsewhere(name: str) -> Op:
     """An op that the index does not hold: of a file that is new, or of an installed package. Raises AttributeError."""
     record: Op | None = registry.get(name)
-    if record is None:
-        read_plugins()
+    if record is not None:
+        return record
+    with plugins_read():
         record = registry.get(name)
-    if record is None:
-        raise AttributeError(f"ops: no op is called {name!r}; {_instead(name)}")
+        if record is None:
+            raise AttributeError(f"ops: no op is called {name!r}; {_instead(name)}")
     return record
 
 

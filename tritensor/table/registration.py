@@ -14,7 +14,8 @@ from tritensor.errors import RegistrationError
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.table import lookup
-from tritensor.table.checks import forms_of, problems_of
+from tritensor.table.checks import corner_problems, forms_of, problems_of
+from tritensor.table.formula_checks import several
 from tritensor.table.host import on_host
 from tritensor.table.lookup import registry
 from tritensor.table.owner import Owner, owner_in_library, owner_of_caller
@@ -133,6 +134,14 @@ def op(
     problems: list[str] = []
     if not callable(reference):
         raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
+    if not isinstance(name, str):
+        raise RegistrationError(f"op {name!r} was not registered:\n  - the name must be a string")
+    outputs, residuals, mutates, dtypes = map(several, (outputs, residuals, mutates, dtypes))
+    inputs = inputs if inputs is None else several(inputs)
+    for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("reference_backward", reference_backward)):
+        problems += corner_problems(label, corner)
+    if problems:
+        raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     if not name.isidentifier() or keyword.iskeyword(name):
         problems.append("the name must be a Python identifier")
     elif not replace and (taken := _taken(name)) is not None:

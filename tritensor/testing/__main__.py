@@ -50,20 +50,31 @@ def main() -> int:
 
 
 def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
-    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples
+    from tritensor.testing.lines.reached import Reached
+    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples, unrecorded
 
-    total = 0
+    total, wrong = 0, []
     for op in ops:
-        for place in on:
-            for dtype in asked_types(op, dtypes):
-                start = time.perf_counter()
-                report = asked(op, dtype, place, extremes=extremes)
-                total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
+        before = total
+        with Reached([op]) as reached:
+            for place in on:
+                for dtype in asked_types(op, dtypes):
+                    start = time.perf_counter()
+                    report = asked(op, dtype, place, extremes=extremes)
+                    total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
         start = time.perf_counter()
         report = said_of_samples(op)
         if "cpu" in on:
             report.merge(by_complex_numbers(op))
         total += _told(f"{op.name}/samples and complex numbers", report, time.perf_counter() - start, show)
+        wrong += [op.name] if total > before else []
+        if not dtypes and set(on) > {"cpu"}:  # all was asked
+            for line in reached.missed(op):
+                print(f"    note: no sample runs {line}")
+            for corner in unrecorded(op):
+                print(f"    note: {corner}; so each call runs its Python, where others are recorded and replayed")
+    if len(ops) > 1:
+        print(f"{len(ops)} ops: " + (f"findings in {', '.join(wrong)}" if wrong else "no findings"))
     return 1 if total else 0
 
 
@@ -85,7 +96,11 @@ def _sabotage(ops: list) -> int:
         verdicts = sabotage(op)
         for verdict in verdicts:
             print(f"{op.name}: {verdict}", flush=True)
-        escaped += sum(v.escaped for v in verdicts)
+        slipped = [v.fault for v in verdicts if v.escaped]
+        counted = [v for v in verdicts if v.outcome != "changes nothing"]
+        said = f"; a sample that reaches them is missing for {', '.join(slipped)}" if slipped else ""
+        print(f"{op.name}: {len(counted) - len(slipped)} of {len(counted)} planted faults are caught{said}", flush=True)
+        escaped += len(slipped)
     return 1 if escaped else 0
 
 

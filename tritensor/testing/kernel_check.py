@@ -16,11 +16,11 @@ from tritensor.device import device
 from tritensor.errors import ArgumentError, LaunchError
 from tritensor.strides import reach
 from tritensor.tensor.core import Tensor
+from tritensor.testing.lines.stores import byte_stored_by, never_stored, stored_by
 from tritensor.testing.places import here
 from tritensor.testing.questions.cases import is_floating
 from tritensor.testing.questions.layouts import Placed, place, poison
 from tritensor.testing.questions.question import Finding
-from tritensor.testing.questions.stores import byte_stored_by, never_stored, stored_by
 from tritensor.testing.questions.tolerance import TABLE, Mismatch, dtypes_finfo, mismatch, wide
 from tritensor.testing.report import Report
 
@@ -43,6 +43,7 @@ def check_kernel(
     expected: Mapping[str, Any] | Callable[..., Mapping[str, Any]],
     *,
     updates: Sequence[str] = (),
+    repeats: Sequence[str] = (),
     rtol: float | None = None,
     atol: float = 0.0,
     num_warps: int = 4,
@@ -61,6 +62,7 @@ def check_kernel(
         expected: what the results hold afterwards, by parameter: arrays, or a function that returns such a dict, given the numpy arrays
             and numbers of the parameters that it names: `lambda x: {"y": np.tanh(x)}`. These parameters are the results; no other may change.
         updates: those results whose given values the kernel reads (it works in place, or adds to zeros); they are not poisoned.
+        repeats: those results to one element of which several programs may store, the same value, as where each stores its row's maximum.
         rtol, atol: an element may be off by rtol |expected| + atol; when rtol is left out by a few roundings of the type, and of 16 bits, where
             what is expected is wider, by one: half a unit in the last place. Nor may many elements be off the same way.
         constexprs: the kernel's constexpr parameters.
@@ -71,10 +73,10 @@ def check_kernel(
     """
     __tracebackhide__ = True  # pytest shows the caller's line
     where = here()
-    call = _Call.of(kernel, grid, args, expected, updates, constexprs, (num_warps, num_stages))
+    call = _Call.of(kernel, grid, args, expected, (updates, repeats), constexprs, (num_warps, num_stages))
     report = Report()
     for run in call.runs():
-        with store_record.recorded():
+        with store_record.recorded(call.repeats):
             found = call.findings(run, rtol, atol)
         case = f"{run.name}, {where}"
         report.add(call.name, case, [Finding(call.name, case, "launch", line) for line in found])
@@ -90,12 +92,13 @@ class _Call(NamedTuple):
     given: dict[str, Any]  # parameters by name: numpy arrays or Tensors, numbers, functions
     expected: dict[str, np.ndarray]
     updates: frozenset[str]
+    repeats: frozenset[str]
     constexprs: dict[str, Any]
     options: tuple[int, int]
 
     @classmethod
     def of(
-        cls, kernel: Any, grid: Any, args: Any, expected: Any, updates: Any, constexprs: dict[str, Any], options: tuple[int, int]
+        cls, kernel: Any, grid: Any, args: Any, expected: Any, named: tuple[Any, Any], constexprs: dict[str, Any], options: tuple[int, int]
     ) -> _Call:
         """The call, checked against the kernel's parameters."""
         names = [p for p in inspect.signature(getattr(kernel, "fn", kernel)).parameters if p not in constexprs]
@@ -109,7 +112,8 @@ class _Call(NamedTuple):
             raise ArgumentError(f"check_kernel {name}: it has no parameter {unknown[0]!r}; its parameters are {', '.join(names)}")
         values = {n: _host(x) for n, x in given.items() if not callable(x)}
         wanted = dict(_named(expected, values, name, "expected") if callable(expected) else expected)
-        for n in [*wanted, *updates]:
+        updates, repeats = (frozenset([n] if isinstance(n, str) else n) for n in named)
+        for n in [*wanted, *updates, *repeats]:
             if not isinstance(values.get(n), np.ndarray):
                 arrays = ", ".join(k for k, v in values.items() if isinstance(v, np.ndarray))
                 raise ArgumentError(
@@ -123,7 +127,7 @@ class _Call(NamedTuple):
             raise ArgumentError(
                 f"check_kernel {name}: nothing is expected; name a parameter that the kernel writes, and what it holds afterwards"
             )
-        return cls(kernel, grid, given, wanted, frozenset(updates), constexprs, options)
+        return cls(kernel, grid, given, wanted, updates, repeats, constexprs, options)
 
     @property
     def name(self) -> str:

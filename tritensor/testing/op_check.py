@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+import numpy as np
+
 import tritensor.kernels  # noqa: F401  (fills the table)
+from tritensor.device import cpu
 from tritensor.dtypes import DType, as_dtype
 from tritensor.errors import ArgumentError, DTypeError
+from tritensor.replay import Corner
 from tritensor.table import Op, Sample
 from tritensor.table.choice import chosen
 from tritensor.testing.places import places
 from tritensor.testing.questions.ask import questions_for
-from tritensor.testing.questions.cases import cases, samples, types, variants
+from tritensor.testing.questions.cases import Case, cases, copied, outputs, samples, types, variants
 from tritensor.testing.questions.complex_numbers import complex_samples, gradient_findings
 from tritensor.testing.questions.layouts import SHAPED, STRIDED
 from tritensor.testing.questions.question import Finding, answers
@@ -112,15 +116,54 @@ def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None,
 
 
 def said_of_samples(op: Op) -> Report:
-    """Whether an op's samples can show anything: there are some, one is smooth where there is a gradient, all are small."""
+    """Whether an op's samples can show anything: there are some, the same at each call, one is smooth where there is a gradient, all are small;
+    and whether what draws heeds its seed and offset."""
     report, found = Report(), samples(op)
     lines = [] if found else ["there are none; the record's samples= gives calls to ask"]
     if found and op.rule is not None and not any(s.smooth for s in found):
         lines.append("there is a gradient, and no sample is smooth; leave smooth=False out where derivatives exist")
     sizes = [sum(getattr(x, "size", 0) for x in s.inputs) for s in found]
     lines += [f"{s} holds {n} elements; samples hold at most {LARGEST}" for s, n in zip(found, sizes, strict=True) if n > LARGEST]
-    report.findings += [Finding(op.name, op.name, "samples", line) for line in lines]
+    lines += [f"{a} is another at the next call; draw from the rng that samples= is given" for a, b in zip(found, samples(op), strict=False)
+              if not _alike(a, b)][:1]  # fmt: skip
+    report.findings += [Finding(op.name, op.name, "samples", line) for line in lines + _unheeded(op, found)]
     return report
+
+
+def _alike(a: Sample, b: Sample) -> bool:
+    """Whether two samples hold the same arrays."""
+    return all(
+        np.array_equal(x, y, equal_nan=x.dtype.kind in "fc") for x, y in zip(a.inputs, b.inputs, strict=False) if isinstance(x, np.ndarray)
+    )
+
+
+def _unheeded(op: Op, found: Sequence[Sample]) -> list[str]:
+    """What a reference that draws is told and does not heed: the numbers are the same for another seed, or another offset, in every sample."""
+    drawing = [s for s in found if {"seed", "offset"} <= set(s.attrs)]
+    if op.mutates or not drawing:
+        return []
+    lines = []
+    for name in ("seed", "offset"):
+        changed = [not _same_results(op, s, name) for s in drawing]
+        if not any(changed):
+            lines.append(
+                f"another {name} gives the same numbers, in all {len(drawing)} samples: calls that follow one another would draw alike"
+            )
+    return lines
+
+
+def _same_results(op: Op, sample: Sample, name: str) -> bool:
+    """Whether a call gives what it gives with another seed, or another offset."""
+    case = Case(op, 0, sample, types(op)[0], "plain", cpu)
+    attrs = case.attrs(cpu)
+    others = outputs(op, op.reference, tuple(copied(case.values)), {**attrs, name: (attrs[name] + 12_345) % 2**62})
+    return all(np.array_equal(a, b) for a, b in zip(case.expected, others, strict=True))
+
+
+def unrecorded(op: Op) -> list[str]:
+    """The corners of an op of which a call was asked and could not be recorded, and why."""
+    corners = (op.forward, *(op.backward.functions if op.backward is not None else ()))
+    return [f"{c.name}: {c.unrecorded}" for c in corners if isinstance(c, Corner) and c.unrecorded]
 
 
 def by_complex_numbers(op: Op) -> Report:

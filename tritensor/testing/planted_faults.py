@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
         return self.outcome == "escaped"
 
     def __str__(self) -> str:
-        return f"{self.fault}: {self.outcome}" + f" by {self.finding}" * bool(self.finding)
+        return f"{self.fault}: {self.outcome}" + f" by {', '.join(self.finding.split(': ', 2)[:2])}" * bool(self.finding)
 
 
 # Faults. Each runs the corner and spoils what goes in or comes out.

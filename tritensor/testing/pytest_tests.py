@@ -10,10 +10,10 @@ from pathlib import Path
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.table import Op, registry
 from tritensor.table.choice import UnknownOpError, chosen
-from tritensor.table.lookup import read_plugins
+from tritensor.table.lookup import plugins_read
+from tritensor.testing.lines.authors import modules
 from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, checked_layouts, said_of_samples
 from tritensor.testing.places import emulate_without_gpu, places
-from tritensor.testing.questions.authors import modules
 
 
 def ask(
@@ -68,12 +68,12 @@ def named(what: str) -> list[Op]:
     if what.endswith(".py") or any(c in what for c in "*?[,") or registry.known(what) is not None or not _is_module(what):
         return chosen([what])
     module = importlib.import_module(what)
-    read_plugins()  # modules of the package that it names as entry points may not be imported with it
-    ops = [op for op in list(registry.values()) if any(m == what or m.startswith(what + ".") for m in modules(op))]
-    if not ops:
-        raise UnknownOpError(
-            f"{what} ({Path(module.__file__ or '').name}) registers no op; it calls tritensor.op(...) for each when it is imported"
-        )
+    with plugins_read():  # modules of the package that it names as entry points may not be imported with it
+        ops = [op for op in list(registry.values()) if any(m == what or m.startswith(what + ".") for m in modules(op))]
+        if not ops:
+            raise UnknownOpError(
+                f"{what} ({Path(module.__file__ or '').name}) registers no op; it calls tritensor.op(...) for each when it is imported"
+            )
     return ops
 
 

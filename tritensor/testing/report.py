@@ -9,7 +9,7 @@ from tritensor.testing.questions.question import Finding
 
 # What may differ between findings of one kind: numbers, lists of them, and how many elements there are. The line of a kernel may not.
 _VARIES = re.compile(r"(\b\w+\.py:\d+)|[-+]?(?:\b\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\bnan\b|\binf\b)|\b(?:b?float|int|uint)\d+\b")
-_LISTS = re.compile(r"[\[(]#(?:, #)*,?[\])]")
+_LISTS = re.compile(r"[\[(](?:#(?:, #)*,?)?[\])]")
 
 
 def kind(finding: Finding) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from tritensor.device import gpu
 from tritensor.errors import ArgumentError
 from tritensor.replay.recorder import NotThere, Recorder
 from tritensor.table import Op, Sample, Spec, registry
-from tritensor.table.lookup import read_plugins
+from tritensor.table.lookup import plugins_read
 from tritensor.tuning import choosing
 from tritensor.tuning.choosing import Choice
 from tritensor.tuning.corner_calls import attributes, blank, corners, typed
@@ -68,13 +68,14 @@ def _kernels_of(op: Op) -> dict[str, Any]:
 def find(op: str) -> Op:
     """The record of an op. Raises ArgumentError with the nearest names."""
     record: Op | None = registry.get(op)
-    if record is None:
-        read_plugins()
+    if record is not None:
+        return record
+    with plugins_read():
         record = registry.get(op)
-    if record is None:
-        near = difflib.get_close_matches(op, {*registry, *known}, 3)
-        said = f"did you mean {', '.join(near)}?" if near else "docs/ops.md lists them"
-        raise ArgumentError(f"tuning: no op and no kernel is called {op!r}; {said}")
+        if record is None:
+            near = difflib.get_close_matches(op, {*registry, *known}, 3)
+            said = f"did you mean {', '.join(near)}?" if near else "docs/ops.md lists them"
+            raise ArgumentError(f"tuning: no op and no kernel is called {op!r}; {said}")
     return record
 
 

@@ -18,7 +18,7 @@ from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
 from tritensor.errors import ArgumentError
 from tritensor.table import registry
-from tritensor.table.lookup import read_plugins
+from tritensor.table.lookup import plugins_read
 from tritensor.tuning.buckets import bucket_of, dtype_of
 from tritensor.tuning.tunables import known
 
@@ -143,8 +143,9 @@ def unknown_ops(entries: Iterable[Place]) -> list[str]:
     """The ops among entries that are neither in the table nor of an installed package."""
     strange = {p.op for p in entries if p.op not in registry.index and not dict.__contains__(registry, p.op)}
     if strange:
-        read_plugins()
-    return sorted(op for op in strange if not dict.__contains__(registry, op))
+        with plugins_read():
+            strange = {op for op in strange if not dict.__contains__(registry, op)}
+    return sorted(strange)
 
 
 # The file of a device

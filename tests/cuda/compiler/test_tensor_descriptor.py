@@ -122,7 +122,7 @@ def test_descriptors_beside_plain_arguments_and_in_tuples() -> None:
 
 def test_the_sanitizer_knows_whose_tile_it_was() -> None:
     x, y = on_gpu(sample(32, 16)), on_gpu(sample(16, 16))
-    with pytest.raises(SanitizerError, match=r"two_stores: program .*: stores to y\[0, 0\], which program number .* stored to as well"):
+    with pytest.raises(SanitizerError, match=r"two_stores: program .*: stores to y\[0, 0\], which program .* stored to as well"):
         launch(two_stores, (2,), TensorDescriptor(x, (16, 16)), TensorDescriptor(y, (16, 16)), N=16)
 
 

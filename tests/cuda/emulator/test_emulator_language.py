@@ -76,7 +76,7 @@ def pointers_past_the_end(x, y, z, N: tl.constexpr):
     ("kernel", "said"),
     [
         (forgets_to_unlock, "waits for ever: 2000 compare-and-swaps"),
-        (writes_after_unlocking, r"stores to y\[0\], which program number . of this launch stored to as well"),
+        (writes_after_unlocking, r"stores to y\[0\], which program \(\d+, \d+, \d+\) of this launch stored to as well"),
         (one_of_two_locks, r"stores to y\[0\], which"),
     ],
 )

@@ -229,7 +229,7 @@ def second_of_tuple(xs, y, BLOCK: tl.constexpr):
 
 def test_two_programs_store_to_one_cell():
     y = on_gpu(np.zeros(1, np.int32))
-    with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to as well"):
+    with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program \(\d+, \d+, \d+\) of this launch stored to as well"):
         launch(all_store_one_cell, (4,), y)
     y = on_gpu(np.zeros(1, np.int32))
     launch(all_add_to_one_cell, (4,), y)
@@ -250,7 +250,7 @@ def test_two_programs_may_store_the_same_value(dtype):
     launch(tiles_that_overlap, (9,), x, y, host.size, 0, STEP=4, BLOCK=8)
     assert np.array_equal(to_host(y), host.astype(dtype))
     if dtype.kind != "b":
-        with pytest.raises(SanitizerError, match=r"stores to y\[\d+\], which program number \d of this launch stored to as well"):
+        with pytest.raises(SanitizerError, match=r"stores to y\[\d+\], which program \(\d+, \d+, \d+\) of this launch stored to as well"):
             launch(tiles_that_overlap, (9,), x, y, host.size, 2, STEP=4, BLOCK=8)
 
 
@@ -263,7 +263,7 @@ def test_the_same_value_is_refused_where_a_test_asks(asked, recorded, refused, m
     if asked is not None:
         monkeypatch.setenv("TRITENSOR_EQUAL_STORES", asked)
     x, y = on_gpu(np.ones(35, np.float32)), empty((35,), F32, GPU)
-    said = r"stores to y\[\d+\], which program number \d of this launch stored the same value to as well"
+    said = r"stores to y\[\d+\], which program \(\d+, \d+, \d+\) of this launch stored the same value to as well"
     with ExitStack() as stack:
         if recorded:
             stack.enter_context(store_record.recorded())
@@ -281,7 +281,7 @@ def all_store_a_number(y):
 
 
 def test_zeros_of_either_sign_are_two_values():
-    with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program number \d of this launch stored to as well"):
+    with pytest.raises(SanitizerError, match=r"stores to y\[0\], which program \(\d+, \d+, \d+\) of this launch stored to as well"):
         launch(all_store_a_number, (4,), on_gpu(np.zeros(1, np.float32)))
 
 

@@ -159,6 +159,10 @@ class Builder(upstream.InterpreterBuilder):
         self.watch.swapped(ptr, found.data == cmp.data)
         return found
 
+    def create_barrier(self) -> None:
+        if self.watch is not None:
+            self.watch.barrier()
+
     # values
     def get_all_ones_value(self, kind: Any) -> Any:
         dtype = numpy_type(kind)
@@ -243,7 +247,10 @@ class Builder(upstream.InterpreterBuilder):
 
     def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
         exact = d.data.dtype if d.data.dtype.kind in "iu" or d.data.dtype == np.float64 else np.dtype(np.float32)
-        product = np.matmul(a.data.astype(exact), b.data.astype(exact))
+        left, right = a.data.astype(exact), b.data.astype(exact)
+        if input_precision == upstream._ir.INPUT_PRECISION.TF32 and np.float32 in (a.data.dtype, b.data.dtype) and self.watch is not None:
+            left, right = self.watch.to_tensor_cores(left), self.watch.to_tensor_cores(right)
+        product = np.matmul(left, right)
         return _Handle((product + d.data.astype(exact)).astype(d.data.dtype), d.dtype.scalar)
 
     def create_dot_scaled(

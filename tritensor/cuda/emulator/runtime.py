@@ -200,15 +200,14 @@ class EmulatedRuntime(EmulatedStreams):
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))
         with self._lock, np.errstate(all="ignore"):
             order = np.random.default_rng([zlib.crc32(name.encode()), len(points)]).permutation(len(points))
-            watch = Sanitizer(name, len(points), self.allocation, frozenset([e.pointer for e in self._errors.values()]))
+            watch = Sanitizer(name, points, num_warps, self.allocation, frozenset([e.pointer for e in self._errors.values()]))
             rebind(kernel.fn)
             builder, run = self._builder, kernel.rewrite()
             builder.set_grid_dim(*(*grid, 1, 1)[:3])
             builder.watch, builder.num_warps = watch, num_warps
             try:
                 for i in order:
-                    watch.program = points[i]
-                    watch.number = int(i) + 1
+                    watch.begin(int(i) + 1)
                     builder.set_grid_idx(*points[i])
                     run(**values)
             except Exception as error:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator.arithmetic import rounded_to_tf32
 from tritensor.cuda.emulator.overflow import KEY, Exact
-from tritensor.cuda.emulator.source_lines import kernel_line
+from tritensor.cuda.emulator.own_stores import OwnStores
+from tritensor.cuda.emulator.source_lines import kernel_line, shown
 from tritensor.errors import LaunchError
 from tritensor.strides import reach
 
@@ -91,7 +93,7 @@ class Window(NamedTuple):
 
 
 class Sanitizer:
-    """Watches one launch. `program` is the program that runs now, `number` its place in the grid counted from 1.
+    """Watches one launch of the programs `points`. `number` is the place among them, counted from 1, of the program that runs now.
 
     - A lane outside the span of the argument its pointer came from is an error; a pointer of unknown origin (read from
       memory) must lie in a live allocation. `allocation(address)` finds it: (base, nbytes) or None.
@@ -103,13 +105,16 @@ class Sanitizer:
       compare-and-swap claimed one may write there, nobody loads them, and they make no launch a synchronised one.
     - An offset that came out of int32 arithmetic which wrapped around (see overflow.py) is an error where it is used.
     - Lanes of one store that put different values into one cell are an error.
+    - Where stores are recorded, a lane that loads what another lane of its program stored, without tl.debug_barrier() between (see own_stores.py).
+      One warp is in step with itself. An atomic is taken for a barrier.
     - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
       value) instead of 0: sums show the first, maxima and minima the others.
     """
 
     def __init__(
-        self, kernel: str, programs: int, allocation: Callable[[int], tuple[int, int] | None], error_records: frozenset[int] = frozenset()
-    ) -> None:
+        self, kernel: str, points: Sequence[tuple[int, ...]], warps: int, allocation: Callable[[int], tuple[int, int] | None],
+        error_records: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
         self.kernel = kernel
         self.allocation = allocation
         self.error_records = error_records
@@ -117,23 +122,41 @@ class Sanitizer:
         self._locks_of = 0  # the number of that program
         self._waited = 0  # its compare-and-swaps that found another value, one after another
         self._claimed = 0  # the number of the program that claimed the error record
-        self.program: tuple[int, ...] = (0, 0, 0)
+        self.points = points
         self.number = 0
-        self.many = programs > 1
+        self.many = len(points) > 1
         self.synchronised = False
         self._shadows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        self._turn = len(kernel) + programs
+        self._turn = len(kernel) + len(points)
         self.record = store_record.current()
         self.equal_pass = equal_stores_pass(self.record is not None)
+        self._own = OwnStores() if self.record is not None and warps > 1 else None
+
+    @property
+    def program(self) -> tuple[int, ...]:
+        """The program that runs now."""
+        return self.points[self.number - 1] if self.number else (0, 0, 0)
+
+    def begin(self, number: int) -> None:
+        """The program of this number runs from now on."""
+        self.number = number
+        self.barrier()
+
+    def barrier(self) -> None:
+        """All threads of the program have come here."""
+        if self._own is not None:
+            self._own.barrier()
 
     def load(self, ptrs: Any, mask: np.ndarray) -> None:
         for part in self._parts(ptrs, mask):
             self._load(ptrs, part)
 
     def _load(self, ptrs: Any, mask: np.ndarray) -> None:
-        lanes, _, base, nbytes, window = self._lanes("load", ptrs, mask)
+        lanes, active, base, nbytes, window = self._lanes("load", ptrs, mask)
         if base in self.error_records and lanes.size:
             raise self.error("loads an error record; only the host reads it")
+        if self._own is not None and lanes.size:
+            self._refuse_unseen(lanes, active, base, window)
         if not self.many or lanes.size == 0 or self.synchronised:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -153,9 +176,10 @@ class Sanitizer:
         if base in self.error_records:
             self._as_claimed(lanes)
             return
-        if lanes.size and self.record is not None:
-            self.record.note(self.kernel, self.program, lanes, base, nbytes)
+        if lanes.size and self._own is not None:
+            self._own.stored(lanes - base, np.flatnonzero(active), active.size, base, nbytes)
         if not self.many or lanes.size == 0:
+            self._note(lanes, base, nbytes)
             return
         writers, readers = self._shadow(base, nbytes)
         at = lanes - base
@@ -163,14 +187,22 @@ class Sanitizer:
         if ((others != 0) & (others != self.number)).any():
             differ = _changed(lanes, _stored_bits(values, active))
             self._refuse(at, np.where(differ, others, 0), "stores to", "stored to", base, window)
-            others = np.zeros_like(others) if self.equal_pass else others
+            passes = self.equal_pass or (window is not None and self.record is not None and window.name in self.record.repeated)
+            others = np.zeros_like(others) if passes else others
             self._refuse(at, others, "stores to", "stored the same value to", base, window)
         if not self.synchronised:
             self._refuse(at, readers[at], "stores to", "loaded", base, window)
+        self._note(lanes, base, nbytes)
         writers[at] = _GUARDED if self._locks_of == self.number and self._locks else self.number
         self._release(lanes)
 
+    def _note(self, lanes: np.ndarray, base: int, nbytes: int) -> None:
+        """Record who stored, after the store has been found to be no clash: until then the record says who was there before."""
+        if lanes.size and self.record is not None:
+            self.record.note(self.kernel, self.program, lanes, base, nbytes)
+
     def atomic(self, ptrs: Any, mask: np.ndarray) -> None:
+        self.barrier()
         for part in self._parts(ptrs, mask):
             lanes, _, base, nbytes, _ = self._lanes("atomic", ptrs, part)
             if base in self.error_records:
@@ -178,11 +210,11 @@ class Sanitizer:
             else:
                 self.synchronised = True
                 self._release(lanes)
-                if lanes.size and self.record is not None:
-                    self.record.note(self.kernel, self.program, lanes, base, nbytes)
+                self._note(lanes, base, nbytes)
 
     def swap(self, ptrs: Any) -> None:
         """A compare-and-swap is about to be made."""
+        self.barrier()
         for part in self._parts(ptrs, np.ones(ptrs.data.shape, bool)):
             _, _, base, _, _ = self._lanes("atomic", ptrs, part)
             self.synchronised |= base not in self.error_records
@@ -232,6 +264,14 @@ class Sanitizer:
         self._turn += 1
         return kinds[(np.arange(like.size) + self._turn) % len(kinds)].reshape(like.shape)
 
+    def to_tensor_cores(self, x: np.ndarray) -> np.ndarray:
+        """A float32 operand as tensor cores take it where a kernel does not say input_precision="ieee": rounded to tf32. Only where a test asks, since
+        a program that trains means it."""
+        if self.record is None:
+            return x
+        self.record.rounding.add(self.kernel)
+        return rounded_to_tf32(x)
+
     def _lanes(self, what: str, ptrs: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int, Window | None]:
         """Addresses of the active lanes, all checked; which lanes they are; their allocation; the argument they belong to."""
         addresses, active = np.broadcast_arrays(ptrs.data, mask)
@@ -276,8 +316,28 @@ class Sanitizer:
             clash &= seen != _GUARDED
         if clash.any():
             cell, other = int(at[clash][0]) + base, int(seen[clash][0])
-            who = f"program number {other - 1}" if other > 0 else "several programs"
-            raise self.error(f"{does} {self._cell(cell, window)}, which {who} of this launch {did} as well")
+            who = f"program {self.points[other - 1]}" if other > 0 else "several programs"
+            mend = ""
+            if did == "stored the same value to":
+                mend = "; narrow the mask or the grid, or say that it is meant: check_kernel(..., repeats=...), TRITENSOR_EQUAL_STORES=pass"
+            where = self._stored_elsewhere(base, cell) if did != "loaded" else ""
+            raise self.error(f"{does} {self._cell(cell, window)}, which {who} of this launch {did} as well{where}{mend}")
+
+    def _stored_elsewhere(self, base: int, cell: int) -> str:
+        """ ", in softmax.py:31: tl.store(y, v)": the line that stored to a cell, where it is recorded and not the one that runs now."""
+        store = self.record.of(base, cell) if self.record is not None else None
+        return f", in {said}" if store is not None and (said := shown(store.lines)) != kernel_line() else ""
+
+    def _refuse_unseen(self, lanes: np.ndarray, active: np.ndarray, base: int, window: Window | None) -> None:
+        """Raise when a lane loads what another of the same program stored, and no barrier stands between."""
+        assert self._own is not None
+        foreign = self._own.foreign(lanes - base, np.flatnonzero(active), active.size, base)
+        if foreign.any():
+            cell = int(lanes[foreign][0])
+            raise self.error(
+                f"loads {self._cell(cell, window)}, which another thread of this program stores{self._stored_elsewhere(base, cell)}, perhaps later; "
+                "put tl.debug_barrier() between, or keep the tile in registers"
+            )
 
     def _one_value_each(self, lanes: np.ndarray, values: np.ndarray, active: np.ndarray, window: Window | None) -> None:
         """Raise when lanes of one store disagree on what goes into a cell."""

@@ -23,9 +23,15 @@ class Store(NamedTuple):
 
 
 class StoreRecord:
-    """By allocation and byte, the number of the store that wrote there last (of an element's bytes the first counts); 0: none did."""
+    """By allocation and byte, the number of the store that wrote there last (of an element's bytes the first counts); 0: none did.
 
-    def __init__(self) -> None:
+    `repeated` are the parameters to whose cells several programs may store the same value. `rounding` are the kernels whose tl.dot
+    rounded float32 operands to tf32.
+    """
+
+    def __init__(self, repeated: frozenset[str] = frozenset()) -> None:
+        self.repeated = repeated
+        self.rounding: set[str] = set()
         self._shadows: dict[int, np.ndarray] = {}
         self._stores: list[Store] = []
         self._numbers: dict[Store, int] = {}
@@ -79,10 +85,10 @@ def forget(base: int) -> None:
 
 
 @contextmanager
-def recorded() -> Iterator[StoreRecord]:
+def recorded(repeated: frozenset[str] = frozenset()) -> Iterator[StoreRecord]:
     """Within this, every launch on the emulated device notes its stores in the record given."""
     global _kept
-    before, _kept = _kept, StoreRecord()
+    before, _kept = _kept, StoreRecord(repeated)
     try:
         yield _kept
     finally:

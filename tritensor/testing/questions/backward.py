@@ -14,13 +14,13 @@ from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu
 from tritensor.table import ops, registry
+from tritensor.testing.lines.stores import stored_by
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import Case, is_floating, outputs, poisoned_empty
 from tritensor.testing.questions.conditioning import gradients_allowed
 from tritensor.testing.questions.forward import arrays, compare, untouched
 from tritensor.testing.questions.layouts import Placed, place
 from tritensor.testing.questions.question import question, seeded, tensor
-from tritensor.testing.questions.stores import stored_by
 from tritensor.testing.questions.tolerance import GRADIENT, TABLE, Mismatch, mismatch, tolerance, wide
 
 
@@ -34,17 +34,17 @@ def backward_is_rule(case: Case) -> list[str]:
     corner = op.reference_backward if case.on.type == "cpu" else op.backward
     if corner is None and (case.on.type == "cpu" or not (op.view or op.host)):
         return []  # on the CPU the rule itself runs; of an op without a kernel it runs on the device
-    given, saved, g = _backward_inputs(case)
+    given, saved, g = backward_inputs(case)
     wants = [case.needs]
     if sum(case.needs) > 1 and case.layout == "plain":
         wants += [tuple(k == i for k in range(len(case.needs))) for i, n in enumerate(case.needs) if n]
     found = []
     for needs in wants:
-        found += _ask_backward(case, corner, given, saved, g, needs, _asked(case, given, saved, g, needs))
+        found += _ask_backward(case, corner, given, saved, g, needs, asked_of_rule(case, given, saved, g, needs))
     return found
 
 
-def _backward_inputs(case: Case) -> tuple[list[Any], list[Any], list[Any]]:
+def backward_inputs(case: Case) -> tuple[list[Any], list[Any], list[Any]]:
     """Placed inputs, outputs as they were saved (rounded to the type under test), and incoming gradients in the case's layout."""
     op = case.op
     rng = seeded(case, 4)
@@ -74,7 +74,7 @@ class Asked(NamedTuple):
         return self.run(self.values)
 
 
-def _asked(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...]) -> Asked:
+def asked_of_rule(case: Case, given: list[Any], saved: list[Any], g: list[Any], needs: tuple[bool, ...]) -> Asked:
     """The rule in float64 on the CPU, and exactly the values that the backward is given."""
     op = case.op
     first, second = len(given), len(given) + len(saved)
@@ -110,6 +110,11 @@ def _ask_backward(
         function: Any = corner or op.rule
         got = corners.call(op, function, gradient if op.public > 1 else gradient[0], inputs, made, case.attrs(), needs)
     got = tuple(getattr(x, "array", x) for x in got)
+    if len(got) != len(want) or len(got) != len(given):
+        ours, theirs = ("the rule" if corner is None else "the backward"), "the rule"
+        return [
+            f"{ours} gives {len(got)} gradients, {theirs} {len(want)}, for {len(given)} inputs; give one for each, None where there is none"
+        ]
     found = []
     for i, (have, expected) in enumerate(zip(got, want, strict=True)):
         if not needs[i]:
@@ -140,7 +145,7 @@ def _one_gradient(case: Case, name: str, have: Any, expected: np.ndarray, i: int
             found.append(f"gradient of {name} shares memory with a saved array")
     if tuple(have.shape) != x.shape and not case.op.broadcasts:
         return [*found, f"gradient of {name} has shape {tuple(have.shape)}, the input {x.shape}"]
-    wrong = _unlike(case, to_host(have), expected, i, asked)
+    wrong = unlike(case, to_host(have), expected, i, asked)
     return [*found, f"gradient of {name}: {wrong}{_by(case, have, wrong)}"] if wrong else found
 
 
@@ -151,7 +156,7 @@ def _by(case: Case, have: Any, wrong: Mismatch) -> str:
     return stored_by(have, (0,) * (len(have.shape) - len(wrong.at)) + wrong.at)
 
 
-def _unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> Mismatch | None:
+def unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> Mismatch | None:
     """What differs between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
     x = case.values[i]
     relative = GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0))
@@ -176,7 +181,7 @@ def on_the_road(case: Case) -> list[str]:
     op = case.op
     if case.layout != "plain" or case.dtype != "float32" or op.mutates:
         return []
-    given, saved, g = _backward_inputs(case)
+    given, saved, g = backward_inputs(case)
     call = getattr(ops, op.name) if registry.get(op.name) is op else functools.partial(dispatch.apply, op)
     leaves = [tensor(x, need) for x, need in zip(arrays(given), case.needs, strict=True)]
     out = call(*leaves, **case.attrs())
@@ -187,7 +192,7 @@ def on_the_road(case: Case) -> list[str]:
     pairs = [(o, tensor(h)) for o, h in zip(outs, half, strict=True) if h is not None for _ in range(2)]
     if op.rule is None or not any(case.needs) or not pairs:
         return found
-    asked = _asked(case, given, saved, g, case.needs)
+    asked = asked_of_rule(case, given, saved, g, case.needs)
     want = asked.want
     wanted = [i for i, need in enumerate(case.needs) if need]
     for create in (False, True):
@@ -203,7 +208,7 @@ def on_the_road(case: Case) -> list[str]:
         for i, x in zip(wanted, got, strict=True):
             expected = want[i]
             if expected is not None and x is not None:
-                wrong = _unlike(case, to_host(x.array), expected, i, asked)
+                wrong = unlike(case, to_host(x.array), expected, i, asked)
                 found += [f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: {wrong}{_by(case, x.array, wrong)}"] if wrong else []
             elif expected is not None and expected.any():
                 found.append(f"{label} {op.inputs[min(i, len(op.inputs) - 1)]}: None, the rule gives an array")

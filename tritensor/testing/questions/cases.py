@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, to_host
+from tritensor.array import Array, CudaArray, to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.device import cpu, device
 from tritensor.errors import ArgumentError, GradError
@@ -155,7 +155,17 @@ def outputs(op: Op, function: Any, inputs: tuple[Any, ...], attrs: dict[str, Any
     if op.mutates:
         return tuple(inputs[op.inputs.index(m)] for m in op.mutates if inputs[op.inputs.index(m)] is not None)
     out = out if isinstance(out, tuple | list) else (out,)
+    for x in out:
+        if not isinstance(x, np.ndarray | np.generic | CudaArray):
+            raise TypeError(
+                f"{getattr(function, 'name', '') or 'a corner'} of {op.name} returned {_shown(x)}; it returns an array for each of {op.outputs}"
+            )
     return tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in out)
+
+
+def _shown(x: Any) -> str:
+    """What a corner returned in place of an array."""
+    return "a Tensor (its .array is one)" if isinstance(x, Tensor) else "None" if x is None else f"a {type(x).__name__}"
 
 
 @contextlib.contextmanager

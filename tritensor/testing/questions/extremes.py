@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import to_host
+from tritensor.testing.lines.stores import stored_by
 from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
 from tritensor.testing.questions.layouts import place
 from tritensor.testing.questions.question import question
-from tritensor.testing.questions.stores import stored_by
 
 VALUES = (np.nan, np.inf, -np.inf, 1e4)  # the last squares within float32, and is one of float16
 PLACES = 6  # elements of an input that are tried, evenly spaced: some of them masked, some in the last tile

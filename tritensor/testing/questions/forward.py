@@ -10,11 +10,11 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, device_of, same_memory, to_host
 from tritensor.table import Spec
+from tritensor.testing.lines.stores import byte_stored_by, stored_by
 from tritensor.testing.questions.cases import Case, outputs
 from tritensor.testing.questions.conditioning import outputs_allowed
 from tritensor.testing.questions.layouts import Placed, place
 from tritensor.testing.questions.question import question
-from tritensor.testing.questions.stores import byte_stored_by, stored_by
 from tritensor.testing.questions.tolerance import TABLE, mismatch, tolerance
 
 
@@ -29,7 +29,9 @@ def shape_rule(case: Case) -> list[str]:
         said = op.shape(*inputs, **case.attrs())
         if op.mutates:
             continue
-        said = (said,) if isinstance(said, Spec) else tuple(said)
+        said = (said,) if isinstance(said, Spec) else said
+        if not isinstance(said, tuple | list) or not all(isinstance(s, Spec) for s in said):
+            return [f"the rule returns {said!r}; it returns tritensor.Spec(shape, dtype), a tuple of them for several outputs"]
         have = [(x.shape, x.dtype) for x in case.expected]
         if [(tuple(s.shape), np.dtype(s.dtype)) for s in said] != have:
             found.append(

@@ -15,7 +15,7 @@ from tritensor.cuda.emulator import store_record
 from tritensor.cuda.emulator.source_lines import TRITON
 from tritensor.cuda.runtime import serving
 from tritensor.tensor.core import Tensor
-from tritensor.testing.questions import authors
+from tritensor.testing.lines import authors
 from tritensor.testing.questions.cases import Case
 
 _PACKAGE = Path(__file__).resolve().parents[2]

@@ -93,13 +93,20 @@ def mismatch(
     if added is not None:
         allowed = allowed + np.where(np.isfinite(added), added, 0)
         worse = finite & ~(np.abs(error) <= allowed)
-    found = _first(g, w, bad | worse, f" (allowed {relative:g} relative)", np.where(finite, allowed, 0))
-    if found is None and mean and relative:
+    found = _first(g, w, bad | worse, allowed=np.where(finite, allowed, 0))
+    if found is not None:
+        beside = (
+            f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
+            if added is not None and found.at is not None
+            else ""
+        )
+        return Mismatch(f"{found} (allowed {relative:g} relative{beside})", found.at)
+    if mean and relative:
         said = biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
         if said is not None:
             furthest = np.unravel_index(int(np.argmax(np.abs(error))), got.shape)
             return Mismatch(said, tuple(int(i) for i in furthest))
-    return found
+    return None
 
 
 def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:

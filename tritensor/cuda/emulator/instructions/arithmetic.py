@@ -1,5 +1,5 @@
 """Arithmetic that numpy does otherwise than a GPU: fma, the high half of a product, division towards zero, floats cut to integers,
-scaled operands."""
+floats of tensor cores."""
 
 from __future__ import annotations
 
@@ -65,6 +65,13 @@ def umulhi(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     middle = a1 * b0 + (a0 * b0 >> half)
     other = (middle & low) + a0 * b1
     return (a1 * b1 + (middle >> half) + (other >> half)).view(dtype)
+
+
+def rounded_to_tf32(x: np.ndarray) -> np.ndarray:
+    """float32 with 10 bits behind the point, to nearest and ties away from zero, as cvt.rna.tf32 has it."""
+    bits = np.ascontiguousarray(x).view(np.uint32)
+    rounded = ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
+    return np.where(np.isfinite(x), rounded, x)
 
 
 _FOUR_BITS = np.array([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], np.float32)  # e2m1, without its sign

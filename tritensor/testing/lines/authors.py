@@ -36,6 +36,8 @@ def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
         corner: Any = op.shape
     elif question in ("rule_is_derivative", "rule_differentiates"):
         corner = op.rule
+    elif question == "outputs_alone":
+        corner = op.backward if kernels else op.rule
     elif question == "backward_is_rule":
         corner = (op.backward if kernels else op.reference_backward) or op.rule
     else:
@@ -54,7 +56,7 @@ def place(function: FunctionType) -> str:
 def _walk(thing: Any, found: dict[int, FunctionType], jitted: set[int], depth: int) -> None:
     if depth > _DEPTH:
         return
-    inner = getattr(thing, "fn", None)
+    inner = _decorated(thing)
     if isinstance(inner, FunctionType):  # @triton.jit
         if not _shared(inner):
             jitted.add(id(inner))
@@ -90,7 +92,15 @@ def _led_to(function: FunctionType) -> Iterator[Any]:
         named = [function.__globals__.get(i.argval) for i in code if i.opname == "LOAD_GLOBAL"]
         members = [i.argval for i in code if i.opname in ("LOAD_ATTR", "LOAD_METHOD")]
         named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in members]
-        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(getattr(v, "fn", None), FunctionType))
+        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(_decorated(v), FunctionType))
+
+
+def _decorated(thing: Any) -> Any:
+    """The function under @triton.jit; None for anything else, `ops` among it, which would look for an op of that name."""
+    try:
+        return object.__getattribute__(thing, "fn")
+    except AttributeError:
+        return None
 
 
 def _shared(function: FunctionType) -> bool:

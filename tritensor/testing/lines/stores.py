@@ -9,6 +9,10 @@ import numpy as np
 from tritensor.array import CudaArray
 from tritensor.cuda.emulator import store_record
 
+_ROUNDED = (
+    "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of some 1e-3 if that is meant"
+)
+
 
 def stored_by(x: Any, at: tuple[int, ...] | None) -> str:
     """ "; stored by _kernel, program (0, 0, 0), softmax.py:31: tl.store(y + i, v)" of an element; "" where nothing is recorded.
@@ -32,7 +36,7 @@ def _told(x: CudaArray, address: int) -> str:
     base = x.storage.pointer
     store = record.of(base, address)
     if store is not None:
-        return f"; {store}"
+        return f"; {store}" + _ROUNDED * (store.kernel in record.rounding)
     other = record.last(base)
     return "; no kernel stored there" + (f" (other elements: {other})" if other is not None else "")
 
