@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.cuda.emulator import store_record
-from tritensor.cuda.emulator.arithmetic import rounded_to_tf32
+from tritensor.cuda.emulator.instructions.arithmetic import rounded_to_tf32
 from tritensor.cuda.emulator.overflow import KEY, Exact
 from tritensor.cuda.emulator.own_stores import OwnStores
 from tritensor.cuda.emulator.source_lines import kernel_line, shown
