@@ -180,7 +180,9 @@ def test_a_full_disk_names_the_file_and_what_is_free(tmp_path: Path) -> None:
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
 def test_mistakes_in_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen(["softmax", "reshape"])  # loaded as this process runs kernels: those loaded below, without the variable, would serve no other test
+    chosen(
+        ["softmax", "reshape"]
+    )  # loaded as this process runs kernels: those loaded below, without the variable, would serve no other test
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(tune.serving, "use", lambda runtime: None)
     assert command_line.main(["tune", *arguments]) == 2

@@ -56,6 +56,8 @@ def tiles_space(key: tuple[Any, ...], default: Tiles) -> list[Tiles]:
         if bm <= 2 * next_power_of_2(m) and bn <= 2 * next_power_of_2(n) and bm * bn * kind.itemsize <= LARGEST:
             warps = 8 if bm * bn >= 128 * 128 else 4
             found.append(default._replace(block_m=bm, block_n=bn, warps=warps))
+    if key[-1] == "whole":  # in one launch: the kernel does not split k whatever a config says
+        found = [t for t in found if t.split == 1]
     return [t for t in _each_once(found) if not tiles_problem(t, key) and _fits(t, kind.itemsize) and t.split <= max(1, -(-k // t.block_k))]
 
 
