@@ -27,6 +27,13 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "default")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    from bench.walk import walk
+
+    walk(session.config)  # a wrong --op is told before anything is collected, with -q too, which prints no header
+
+
 def pytest_report_header(config: pytest.Config) -> list[str]:
     from bench.walk import walk
 

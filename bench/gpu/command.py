@@ -52,6 +52,13 @@ def _against(text: str) -> tuple[str, ...]:
     return names
 
 
+def _positive(text: str) -> float:
+    """The value of --seconds. Raises argparse's error for what is no time."""
+    if not 0 < (seconds := float(text)) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text}: seconds, more than 0")
+    return seconds
+
+
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m bench gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_option(made)
@@ -64,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
         help="torch (eager), compile (torch.compile), both, or none (default torch,compile)",
     )
     made.add_argument("--host", action="store_true", help="the host cost of eager ops alone")
-    made.add_argument("--seconds", type=float, help="time limit; what it leaves out is listed")
+    made.add_argument("--seconds", type=_positive, help="time limit; what it leaves out is listed")
     made.add_argument("--out", type=Path, help="the report (default bench/results/<gpu>.json; with --op out/<gpu>.json)")
     made.add_argument("--resume", action="store_true", help="keep what the report holds and time the rest")
     made.add_argument("--no-warm", action="store_true", help="do not compile ahead")

@@ -150,7 +150,7 @@ def _closed(lib: Ours, case: Case, function: Callable[..., Any], inputs: list[An
                 return function(*inputs)
 
         out = forward()
-        return forward, *_forward_work(case, inputs, out)
+        return _keeping(forward), *_forward_work(case, inputs, out)
     leaves = [x.requires_grad_() for x in inputs if hasattr(x, "requires_grad_") and _floating(x)]
     out = function(*inputs)
     outs = [y for y in (out if isinstance(out, tuple) else (out,)) if _floating(y)]
@@ -160,7 +160,19 @@ def _closed(lib: Ours, case: Case, function: Callable[..., Any], inputs: list[An
         return lib.t.autograd.grad(outs, leaves, g, retain_graph=True, allow_unused=True)
 
     found = backward()
-    return backward, *_backward_work(case, inputs, outs, g, found)
+    return _keeping(backward), *_backward_work(case, inputs, outs, g, found)
+
+
+def _keeping(run: Run) -> Run:
+    """The call, with what it gave last alive until it has given anew: else all sets would write their results into the one block of memory that was
+    just freed, which the cache holds."""
+    kept: list[object] = [None]
+
+    def call() -> object:
+        kept[0] = run()
+        return kept[0]
+
+    return call
 
 
 def _floating(x: Any) -> bool:

@@ -33,7 +33,7 @@ def clocks() -> dict[str, Any]:
     if smi is None:
         return {"missing": "nvidia-smi is not on this machine"}
     try:
-        done = subprocess.run([smi, f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader,nounits", "-i", "0"],
+        done = subprocess.run([smi, f"--query-gpu={','.join(_SMI)}", "--format=csv,noheader,nounits", "-i", _first_visible()],
                               capture_output=True, text=True, check=True, timeout=20)  # fmt: skip
     except (OSError, subprocess.SubprocessError) as error:
         return {"missing": f"nvidia-smi: {error}"}
@@ -45,6 +45,11 @@ def clocks() -> dict[str, Any]:
         bits = 0
     found["throttled"] = [name for bit, name in _THROTTLE.items() if bits & bit]
     return found
+
+
+def _first_visible() -> str:
+    """What nvidia-smi knows device 0 of this process by: it counts all GPUs of the machine, whichever CUDA_VISIBLE_DEVICES names."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
 
 
 def _git(*args: str) -> str:
@@ -130,7 +135,7 @@ class Report:
         """The report that stands at `path`, to be gone on with; a new one where none does or another GPU or commit made it."""
         made = cls(path, head)
         if path.exists():
-            before = json.loads(path.read_text())
+            before = read_report(path, "bench gpu --resume")
             same = all(before.get(k) == head[k] for k in ("schema", "gpu", "mode", "ops", "commit"))
             if same:
                 made.content.update({k: before[k] for k in ("roofline", "training", "host", "rows")})

@@ -142,7 +142,7 @@ def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None
     per_access = 16 // a.itemsize  # elements in the widest access
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
-    tiles = config_of("matmul", key, gemm_tiles(*key))
+    tiles = config_of("matmul", (*key, "whole") if whole else key, gemm_tiles(*key, whole=whole))
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1

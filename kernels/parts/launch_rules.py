@@ -40,9 +40,11 @@ def _clamp(n: int, low: int, high: int) -> int:
     return max(low, min(high, n))
 
 
-def gemm_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool = True, gathered: bool = False) -> Tiles:
+def gemm_tiles(
+    m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool = True, gathered: bool = False, whole: bool = False
+) -> Tiles:
     """Tiles of an (m, k) @ (k, n) product done `batch` times; `aligned` says that strides allow accesses of 16 bytes,
-    `gathered` that an operand is collected by index arithmetic, which needs registers beside the tile.
+    `gathered` that an operand is collected by index arithmetic, which needs registers beside the tile, `whole` that k is not to be split.
 
     Large tiles reuse most; where they leave multiprocessors idle, k is split first (it costs one pass over the
     result), then tiles shrink. 16-bit tiles of 64 rows and more run on wgmma.
@@ -61,10 +63,12 @@ def gemm_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: boo
         return cdiv(m, block_m) * cdiv(n, block_n) * batch
 
     split = 1
-    if k >= 256 and tiles() <= PROGRAMS // 2:
+    if k >= 256 and tiles() <= PROGRAMS // 2 and not whole:
         split = _clamp(PROGRAMS // max(tiles(), 1), 1, cdiv(k, 4 * block_k))
-    while tiles() * split < PROGRAMS and (block_m > 16 or block_n > 16):
-        if block_n >= block_m:
+    lowest = 64 if whole and half and block_m >= 64 else 16  # of wgmma: where k is whole a program has long to multiply
+    while tiles() * split < PROGRAMS and (block_m > lowest or block_n > 16):
+        parks = whole and block_n == block_m == 64  # 64 x 32 of a whole k keeps a register in memory, 32 x 64 none
+        if block_m == lowest or (block_n >= block_m and not parks):
             block_n //= 2
         else:
             block_m //= 2

@@ -16,7 +16,7 @@ from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_
 from tritensor.kernels.parts.rows.row_tiles import Rows, as_rows, split_shape, unit
 from tritensor.kernels.sorting.bitonic import sorted_rows
 from tritensor.kernels.sorting.ordered_keys import is_signed, key_bits, ordered
-from tritensor.tuning.tunables import powers, tunable
+from tritensor.tuning.tunables import powers, tile_problem, tunable
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 NARROW, WIDE = 1024, 512  # the longest row that a tile sorts, with keys of 4 bytes and of 8
@@ -44,7 +44,7 @@ def _space(key: tuple[Any, ...], default: SortTile) -> list[SortTile]:
     return [t for t in found if t.BM >= 1 and t.BM * t.BN <= 4096]
 
 
-tunable("sort", SortTile, _space, powers)
+tunable("sort", SortTile, _space, lambda t, key: powers(t) or tile_problem(t.BM, t.BN))
 
 
 @triton.jit

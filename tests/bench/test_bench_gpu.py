@@ -179,6 +179,17 @@ def test_a_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert not Report.resumed(tmp_path / "report.json", other).content["rows"]
 
 
+def test_every_set_of_inputs_has_results_of_its_own() -> None:
+    """Else all calls would write into the block that the one before has just freed, and the cache would hold it."""
+    lib = Ours()
+    for case in tiny("softmax"):
+        made = rows.prepare(lib, case, 1 << 16, rows.caller(lib, case))  # type: ignore[arg-type]
+        assert len(made.runs) == rows.MOST_SETS
+        with lib.working():
+            places = [(y[0] if isinstance(y, tuple) else y).untyped_storage().data_ptr() for y in (run() for run in made.runs)]
+        assert len(set(places)) >= len(places) - 1, "the one that is spare goes round"
+
+
 def test_the_report_is_whole_at_every_moment(tmp_path: Path) -> None:
     report = Report(tmp_path / "deep" / "report.json", HEAD)
     for i in range(5):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.gpu import command
 from bench.reports import readme_table as table
 from bench.reports import report as gpu_report
 from bench.reports.report import Report, facts, lines, with_ratios
@@ -34,6 +35,11 @@ def test_what_nvidia_smi_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = gpu_report.clocks()
     assert found["clocks.sm"] == "1980"
     assert found["throttled"] == ["power cap", "software thermal"]
+    tool.write_text('#!/bin/sh\nfor last; do :; done\necho "$last"\n')
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,1")
+    assert gpu_report.clocks()["clocks.sm"] == "3", "the GPU that this process calls 0"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert gpu_report.clocks()["clocks.sm"] == "0"
     tool.write_text("#!/bin/sh\nexit 3\n")
     assert "nvidia-smi" in gpu_report.clocks()["missing"]
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
@@ -98,3 +104,20 @@ def test_a_table_without_a_report_or_a_place(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("nothing")
     with pytest.raises(SystemExit, match="has no line"):
         table.main(["--results", str(tmp_path), "--readme", str(tmp_path / "README.md"), "--write"])
+
+
+def test_a_damaged_report_is_told_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.json"
+    path.write_text('{"rows": {')
+    with pytest.raises(SystemExit) as ended:
+        Report.resumed(path, HEAD)
+    assert ended.value.code == 2
+    assert f"bench gpu --resume: {path}: no JSON" in capsys.readouterr().err
+    assert path.read_text() == '{"rows": {'
+
+
+@pytest.mark.parametrize("seconds", ["0", "-5", "inf"])
+def test_a_time_limit_is_a_time(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.parser().parse_args(["--seconds", seconds])
+    assert f"{seconds}: seconds, more than 0" in capsys.readouterr().err

@@ -91,6 +91,7 @@ def test_sizes_for_a_gpu_are_counted() -> None:
     [
         (("-p", "no:benchmark", "--benchmark-only"), "pip install 'pytest-benchmark[histogram]'"),
         (("--op", "softmx"), "did you mean softmax"),
+        (("-q", "--op", "softmx"), "did you mean softmax"),
     ],
 )
 def test_what_cannot_be_timed_is_told_in_a_line(arguments: tuple[str, ...], said: str) -> None:

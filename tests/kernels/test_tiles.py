@@ -18,6 +18,7 @@ from tritensor.device import device
 from tritensor.kernels.convolution import gpu as conv2d_gpu
 from tritensor.kernels.parts import axes, gemm
 from tritensor.kernels.parts.axes import Blocks
+from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
@@ -339,3 +340,16 @@ CALLS = [
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
 ]  # fmt: skip
+
+
+def test_a_product_that_is_not_to_be_split_fills_the_multiprocessors_with_tiles() -> None:
+    """The step of a recurrent network, 64 rows by a weight of 1024 x 4096, in one launch; with 16 bits its rows stay together, for wgmma."""
+    for m, n, k in ((64, 1024, 4096), (64, 4096, 1024), (64, 1024, 1024)):
+        key = (m, n, k, 1, np.dtype(np.float32), True)
+        tiles = gemm_tiles(*key, whole=True)
+        assert tiles.split == 1
+        assert -(-m // tiles.block_m) * -(-n // tiles.block_n) == 128
+        assert all(t.split == 1 for t in tiles_space((*key, "whole"), tiles))
+        narrow = gemm_tiles(m, n, k, 1, np.dtype(np.float16), whole=True)
+        assert narrow.block_m == 64
+        assert n // narrow.block_n == {1024: 64, 4096: 128}[n]

@@ -79,6 +79,22 @@ def test_too_little_under_way_costs_bandwidth() -> None:
     assert predict(few, 90, 132 * 160, there).bytes > 1.5 * predict(many, 90, 132 * 160, there).bytes
 
 
+def test_a_program_alone_asks_for_its_own_bytes_alone() -> None:
+    """One program on 132 multiprocessors: 4 warps x 32 lanes x 16 bytes under way, a latency for each such portion; not the whole GPU's."""
+    one = made(loads={"128": 1})
+    found = predict(one, 90, 1, work({0: 1 << 20}), [1 << 20])
+    assert found.bytes == pytest.approx((1 << 20) / (4 * 32 * 16) * RATES[90].latency)
+    half = predict(one, 90, 66, work({0: 1 << 20}), [66 << 20])
+    assert half.bytes == pytest.approx(found.bytes), "as long as each has a multiprocessor of its own"
+
+
+def test_a_multiprocessor_has_a_port_of_64_bytes() -> None:
+    """What few programs read again and again comes from the second-level cache, 64 bytes a clock each."""
+    one = made(shared=100_000, bulk={"cp.async 128": 4})
+    assert predict(one, 90, 2, work({0: 64e6}), [1024]).bytes == pytest.approx(1e6)
+    assert predict(one, 90, 133, work({0: 64e6}), [1024]).bytes == pytest.approx(2e6), "the fullest multiprocessor runs two"
+
+
 def test_what_cannot_run_takes_forever_and_nothing_takes_no_time() -> None:
     assert predict(made(shared=1 << 20), 90, 100, work()).microseconds == math.inf
     assert predict(made(), 90, 0, work()).microseconds == 0.0

@@ -16,6 +16,7 @@ import pytest
 
 from tests.stub.build import environment
 from tests.stub.child import on_stub
+from tritensor.table.choice import chosen
 from tritensor.tools import command_line, tune
 from tritensor.tuning import tuned
 from tritensor.tuning.search import worker as workers
@@ -90,8 +91,59 @@ def test_a_journal_drops_a_torn_line_and_goes_on(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"notes of another run .gpu 'Some GPU', not 'Other'.; remove the file"):
         Journal(path, {**HEAD, "gpu": "Other"})
     path.write_text("what?\n")
-    with pytest.raises(JournalError, match="damaged"):
+    with pytest.raises(JournalError, match="its head is damaged"):
         Journal(path, HEAD)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(FullDiskError, match="folder: cannot be written: Is a directory"):
+        Journal(tmp_path / "folder", HEAD)
+
+
+def test_a_damaged_line_costs_itself_alone(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    notes = Journal(path, HEAD)
+    for config in "abc":
+        notes.put("t", config, 0, 1.5)
+    notes.close()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b'\xff\x00 {"target"\n', b"[]\n", lines[3]]))
+    again = Journal(path, HEAD)
+    again.put("t", "b", 0, 2.5)
+    again.close()
+    assert again.damaged == 2
+    third = Journal(path, HEAD)
+    third.close()
+    assert [third.get("t", c, 0) for c in "abc"] == [1.5, 2.5, 1.5]
+
+
+def test_a_result_of_other_code_is_none(tmp_path: Path) -> None:
+    notes = Journal(tmp_path / "j", HEAD)
+    notes.put("t", "a", 0, 1.5, "of yesterday")
+    notes.close()
+    again = Journal(tmp_path / "j", HEAD)
+    again.close()
+    assert (again.get("t", "a", 0, "of yesterday"), again.get("t", "a", 0, "of today")) == (1.5, None)
+
+
+def test_two_runs_on_one_file(tmp_path: Path) -> None:
+    """The second is refused while the first lives, and nothing of the first's is touched; a kill frees the file."""
+    code = (
+        "import time\nfrom pathlib import Path\nfrom tritensor.tuning.search.journal import Journal\n"
+        f"notes = Journal(Path({str(tmp_path / 'j')!r}), {HEAD!r})\nnotes.put('t', 'a', 0, 1.5)\nprint('held', flush=True)\ntime.sleep(60)"
+    )
+    first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"held\n"
+    before = (tmp_path / "j").read_bytes()
+    with pytest.raises(
+        JournalError, match="another `tritensor tune` is writing there; wait for its end, or give this one a file of its own"
+    ):
+        Journal(tmp_path / "j", HEAD)
+    assert (tmp_path / "j").read_bytes() == before
+    first.kill()
+    first.communicate()
+    again = Journal(tmp_path / "j", HEAD)
+    again.close()
+    assert again.get("t", "a", 0) == 1.5
 
 
 def test_a_full_disk_names_the_file_and_what_is_free(tmp_path: Path) -> None:
@@ -106,7 +158,7 @@ def test_a_full_disk_names_the_file_and_what_is_free(tmp_path: Path) -> None:
     notes.close()
     again = Journal(tmp_path / "j", HEAD)
     again.close()
-    assert again.found == {("t", "a", 0): 1.5}
+    assert again.found == {("t", "a", 0, ""): 1.5}
 
 
 # Mistakes
@@ -128,6 +180,9 @@ def test_a_full_disk_names_the_file_and_what_is_free(tmp_path: Path) -> None:
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
 def test_mistakes_in_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen(
+        ["softmax", "reshape"]
+    )  # loaded as this process runs kernels: those loaded below, without the variable, would serve no other test
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(tune.serving, "use", lambda runtime: None)
     assert command_line.main(["tune", *arguments]) == 2

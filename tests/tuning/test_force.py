@@ -11,6 +11,7 @@ import tritensor as tt
 from tritensor.array import from_host
 from tritensor.cuda.current import here
 from tritensor.device import device
+from tritensor.errors import ArgumentError
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.element_tiles import ElementTile
 from tritensor.kernels.parts.launch_rules import Tiles
@@ -109,6 +110,26 @@ def test_what_cannot_be_forced(name: str, config: Any, said: str) -> None:
     registry["layer_norm"]  # its file declares a kernel by another name
     with pytest.raises(tt.ArgumentError, match=said):
         tt.tuning.force(name, config)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "attrs", "said"),
+    [
+        ((), {"dim": 1}, "softmax: missing a required argument: 'x'; its signature is softmax(x, *, dim)"),
+        ((((4, 4), "float32"),), {}, "missing a required argument: 'dim'"),
+        ((((4, 4), "float32"),), {"dimm": 1}, "missing a required argument: 'dim'"),
+        ((((4, 4), "float32"),), {"dim": 1, "axis": 1}, "got an unexpected keyword argument 'axis'"),
+    ],
+)
+def test_arguments_that_the_op_has_not(inputs: tuple[Any, ...], attrs: dict[str, Any], said: str) -> None:
+    with pytest.raises(ArgumentError, match=r"tuning\.config: softmax: ") as told:
+        tt.tuning.config("softmax", *inputs, **attrs)
+    assert said in str(told.value)
+
+
+def test_a_device_need_not_be_named() -> None:
+    attrs = {"shape": (4096,), "value": 2.0, "dtype": np.dtype(np.float32)}
+    assert tt.tuning.config("full", **attrs) == tt.tuning.config("full", **attrs, device=GPU)
 
 
 def test_a_config_that_does_not_fit_the_shape_is_refused_in_the_launch() -> None:

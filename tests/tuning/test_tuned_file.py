@@ -76,7 +76,15 @@ def renamed(rows: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda rows: rows.update(schema=7), "of schema 7, and this is a tritensor of schema 1; write it anew"),
+        (lambda rows: rows.update(schema=7), "of schema 7, and this is a tritensor of schema 1; install a newer tritensor, or write it anew"),
+        (lambda rows: rows.update(schema="1"), "of schema '1', and this is a tritensor of schema 1; write it anew"),
+        (lambda rows: rows.update(entries=[]), "its entries are a list, no table by name"),
+        (lambda rows: rows["entries"][str(PLACE)].update(us="fast"), "has us 'fast', where a number of 0 or more belongs"),
+        (lambda rows: rows["entries"][str(PLACE)].update(gain=float("nan")), "has gain nan, where a number of 0 or more belongs"),
+        (lambda rows: renamed(rows, str(PLACE._replace(corner="forwards"))), "'forwards' is no corner; there are forward, backward"),
+        (lambda rows: renamed(rows, str(PLACE._replace(dtype="fp32"))), "'fp32' is no element type"),
+        (lambda rows: rows["entries"][str(PLACE)]["config"].update(BM=1 << 16), "a tile of 65536 x 128 has 8388608 elements; at most 1048576"),
+        (lambda rows: rows["entries"][str(PLACE)]["config"].update(BM=1 << 40), "BM is 1099511627776; a tile has at most 1048576 elements"),
         (lambda rows: rows.pop("schema"), "no file of `tritensor tune`"),
         (lambda rows: rows.pop("gpu"), "it lacks 'gpu'"),
         (lambda rows: renamed(rows, "softmax"), "entry 'softmax' is not `op . corner . kernel . type . bucket`"),
@@ -84,7 +92,7 @@ def renamed(rows: dict[str, Any], name: str) -> None:
         (lambda rows: renamed(rows, str(PLACE._replace(op="softmx"))), "no op is called softmx; their entries are not used"),
         (lambda rows: rows["entries"][str(PLACE)]["config"].update(BK=3), "its fields are BK, BM, BN, warps, whole, and those of softmax are BM, BN, whole, warps"),
         (lambda rows: rows["entries"][str(PLACE)]["config"].update(BM=3), "BM is 3; a power of two is needed"),
-        (lambda rows: rows["entries"][str(PLACE)]["config"].update(BM="2"), "BM is '2', and softmax takes a int there"),
+        (lambda rows: rows["entries"][str(PLACE)]["config"].update(BM="2"), "BM is '2', and softmax takes a whole number there"),
         (lambda rows: rows["entries"][str(PLACE)]["config"].update(BN=64), "whole, but BN 64 holds no row of 100"),
         (lambda rows: rows["entries"][str(PLACE)].update(config=64), "softmax takes fields BM, BN, whole, warps, not 64"),
     ],
@@ -104,6 +112,9 @@ def test_a_torn_file_and_a_missing_one(planted: Path) -> None:
     text = planted.read_text()
     planted.write_text(text[:-30])
     with pytest.raises(TunedFileError, match=r"damaged, no JSON .*; write it anew with `tritensor tune --out"):
+        tuned.read(planted)
+    planted.write_text("[" * 100_000)
+    with pytest.raises(TunedFileError, match=r"damaged, no JSON .*; write it anew"):
         tuned.read(planted)
     planted.unlink()
     tuned.forget()

@@ -213,7 +213,10 @@ def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
         header, _ = tuned.read(out)
         if tuned.slug(header.gpu) != tuned.slug(on.name):
             raise Usage(f"--out {out}: made on {header.gpu}, and this GPU is {on.name}; give another name")
-    return Journal(out.with_name(out.name + ".journal"), {"gpu": on.name, "triton": triton.__version__}), out
+    journal = Journal(out.with_name(out.name + ".journal"), {"gpu": on.name, "triton": triton.__version__})
+    if journal.damaged:
+        print(f"{journal.path}: {journal.damaged} damaged lines are left out; what they held is measured anew", file=sys.stderr)
+    return journal, out
 
 
 def _compiled(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
@@ -307,12 +310,12 @@ def _noting(worker: Worker, journal: Journal, plan: Planned) -> Any:
     """Time a config, or read from the journal what it took."""
 
     def measure(config: Any, round: int, seconds: float) -> float | str:
-        name = written(config)
-        known = journal.get(plan.target.name, name, round)
+        name, code = written(config), plan.code(config)
+        known = journal.get(plan.target.name, name, round, code)
         if known is None:
             fields = None if config == plan.target.heuristic else tuned.fields_of(config)
             known = worker.time(fields, seconds)
-            journal.put(plan.target.name, name, round, known)
+            journal.put(plan.target.name, name, round, known, code)
         return known
 
     return measure

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import inspect
 import zlib
 from collections.abc import Iterator
 from functools import cache
@@ -127,15 +128,20 @@ def config(op: str, *inputs: Any, **attrs: Any) -> list[Choice]:
         op: the name of an op of the table.
         inputs: tensors or arrays on any device, of which shape and type count; (shape, dtype) for one that need not exist; numbers; None.
         attrs: the op's attributes, as its record has them.
-    Raises ArgumentError for an unknown op; what the op says of shapes and types that it does not take.
+    Raises ArgumentError for an unknown op and for arguments that its signature has not; what the op says of shapes and types that it does not take.
     """
     record = find(op)
+    bare = [p.replace(annotation=p.empty) for p in inspect.signature(record.reference).parameters.values()]
+    signature = inspect.Signature([p.replace(default=None) if p.name == "device" else p for p in bare])  # it is the current one
+    try:
+        signature.bind(*inputs, **attrs)
+    except TypeError as error:
+        raise ArgumentError(f"tuning.config: {op}: {error}; its signature is {op}{signature}") from None
     specs = [_spec(x) for x in inputs]
     if record.forward is None:
         return []
     arrays = [x for x in specs if isinstance(x, Spec)]
-    given = {**record.attrs, **attrs}
-    record.shape(*specs, **{k: v for k, v in given.items() if k != "device"} if "device" not in attrs else given)
+    record.shape(*specs, **{**record.attrs, **attributes(record, Sample(**attrs), gpu(here.index)), **attrs})
     double = next((x.dtype for x in arrays if x.dtype == np.float64), None)
     return choices(record, Sample(*specs, **attrs), "float64" if double is not None else record.dtypes[0])
 

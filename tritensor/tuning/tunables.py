@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -35,14 +36,25 @@ def tunable(name: str, kind: type, space: Space, problem: Problem = _nothing) ->
     known[name] = Tunable(name, kind, space, problem)
 
 
+ELEMENTS = 1 << 20  # of one tile at most: Triton compiles no larger one
+
+
+def tile_problem(*sides: int) -> str:
+    """What is wrong with a tile of such sides: more elements than Triton compiles."""
+    held = math.prod(sides)
+    return f"a tile of {' x '.join(map(str, sides))} has {held} elements; at most {ELEMENTS}" if held > ELEMENTS else ""
+
+
 def powers(config: Any, key: tuple[Any, ...] | None = None, others: Sequence[str] = ()) -> str:
-    """What is wrong with a config whose fields, but for `others` and flags, must be powers of two."""
+    """What is wrong with a config whose fields, but for `others` and flags, must be powers of two, none above what a tile may hold."""
     named = config._asdict() if hasattr(config, "_asdict") else {"its value": config}
     for field, n in named.items():
         if field in others or isinstance(n, bool):
             continue
         if not isinstance(n, int) or n < 1 or n & (n - 1):
             return f"{field} is {n!r}; a power of two is needed"
+        if n > ELEMENTS:
+            return f"{field} is {n}; a tile has at most {ELEMENTS} elements"
     if named.get("warps", 1) > 32:
         return f"warps is {named['warps']}; a program has at most 32"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import threading
@@ -12,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritensor import replay
+from tritensor import dtypes, replay
 from tritensor.array import CudaArray
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
@@ -23,6 +24,8 @@ from tritensor.tuning.buckets import bucket_of, dtype_of
 from tritensor.tuning.tunables import known
 
 SCHEMA = 1
+CORNERS = ("forward", "backward", "")  # the last: launches outside of ops
+_KINDS = {int: "a whole number", bool: "true or false", str: "a word", float: "a number"}
 FOLDER = Path(__file__).resolve().parent.parent / "kernels" / "tuned"
 VARIABLE = "TRITENSOR_TUNED"
 
@@ -90,13 +93,16 @@ def read(path: Path) -> tuple[Header, dict[Place, Entry]]:
         found = json.loads(path.read_text())
     except OSError as error:
         raise TunedFileError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter: brackets without end
         raise TunedFileError(f"{path}: damaged, no JSON ({error}); write it anew with `tritensor tune --out {path}`") from None
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema != SCHEMA:
-        said = "no file of `tritensor tune`" if schema is None else f"of schema {schema}, and this is a tritensor of schema {SCHEMA}"
-        raise TunedFileError(f"{path}: {said}; write it anew with `tritensor tune --out {path}`")
+        said = "no file of `tritensor tune`" if schema is None else f"of schema {schema!r}, and this is a tritensor of schema {SCHEMA}"
+        newer = "install a newer tritensor, or " if isinstance(schema, int) and schema > SCHEMA else ""
+        raise TunedFileError(f"{path}: {said}; {newer}write it anew with `tritensor tune --out {path}`")
     try:
+        if not isinstance(found["entries"], dict):
+            raise ValueError(f"its entries are a {type(found['entries']).__name__}, no table by name")
         header = Header(*[str(found[k]) for k in Header._fields])
         entries = {_place(name): _entry(name, row) for name, row in found["entries"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -112,9 +118,22 @@ def _place(name: str) -> Place:
     return Place(*parts)
 
 
+def _misnamed(place: Place) -> str:
+    """Why no launch of an op asks for an entry, whatever its op: a word that is none; "" where its words are known."""
+    if place.corner not in CORNERS:
+        return f"{place.corner!r} is no corner; there are {', '.join(c for c in CORNERS if c)}"
+    if place.dtype != "any" and place.dtype not in [t.name for t in dtypes.ALL]:
+        return f"{place.dtype!r} is no element type; float32 is one"
+    return ""
+
+
 def _entry(name: str, row: Any) -> Entry:
     if not isinstance(row, dict) or set(row) != set(Entry._fields) or not isinstance(row["config"], (dict, int)):
         raise ValueError(f"entry {name!r} does not hold config, us and gain alone")
+    for field in ("us", "gain"):
+        value = row[field]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+            raise ValueError(f"entry {name!r} has {field} {value!r}, where a number of 0 or more belongs")
     return Entry(row["config"], float(row["us"]), float(row["gain"]))
 
 
@@ -133,7 +152,7 @@ def config_from(fields: Any, default: Any, kernel: str, key: tuple[Any, ...] | N
     config = type(default)(**fields) if names else fields
     for field, value, model in zip(names or ["its value"], config if names else [config], default if names else [default], strict=True):
         if type(value) is not type(model):
-            raise ArgumentError(f"{field} is {value!r}, and {kernel} takes a {type(model).__name__} there")
+            raise ArgumentError(f"{field} is {value!r}, and {kernel} takes {_KINDS.get(type(model), type(model).__name__)} there")
     if kernel in known and (wrong := known[kernel].problem(config, key)):
         raise ArgumentError(wrong)
     return config
@@ -223,6 +242,9 @@ def _load(gpu: str) -> tuple[Path, dict[Place, Entry]] | None:
         _tell(
             f"{path}: no op is called {', '.join(strange)}; their entries are not used: import the package that has them, or remove the lines"
         )
+    for place in entries:
+        if place.op not in strange and (wrong := _misnamed(place)):
+            _tell(f"{path}: entry {str(place)!r} is not used: {wrong}; remove the line or tune anew")
     return path, entries
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor import dtypes
 from tritensor.kernels.parts.launch_rules import Tiles, next_power_of_2
-from tritensor.tuning.tunables import powers
+from tritensor.tuning.tunables import powers, tile_problem
 
 SHARED = 227 * 1024  # bytes of shared memory that a block has at most, on sm_90
 LARGEST = 64 * 1024  # bytes that a tile of a result would take in the type of what is multiplied: 128 x 256 of 16 bits, 128 x 128 of 32
@@ -37,6 +37,8 @@ def tiles_problem(t: Any, key: tuple[Any, ...] | None) -> str:
         return wrong
     if min(t.block_m, t.block_n, t.block_k) < 16:
         return f"a tile of {t.block_m} x {t.block_n} x {t.block_k}; each side is at least 16, what tl.dot multiplies"
+    if wrong := tile_problem(t.block_m, t.block_n) or tile_problem(t.block_m, t.block_k) or tile_problem(t.block_k, t.block_n):
+        return wrong
     return next((f"{f} is {getattr(t, f)!r}; at least 1" for f in ("split", "stages", "group") if getattr(t, f) < 1), "")
 
 
@@ -54,6 +56,8 @@ def tiles_space(key: tuple[Any, ...], default: Tiles) -> list[Tiles]:
         if bm <= 2 * next_power_of_2(m) and bn <= 2 * next_power_of_2(n) and bm * bn * kind.itemsize <= LARGEST:
             warps = 8 if bm * bn >= 128 * 128 else 4
             found.append(default._replace(block_m=bm, block_n=bn, warps=warps))
+    if key[-1] == "whole":  # in one launch: the kernel does not split k whatever a config says
+        found = [t for t in found if t.split == 1]
     return [t for t in _each_once(found) if not tiles_problem(t, key) and _fits(t, kind.itemsize) and t.split <= max(1, -(-k // t.block_k))]
 
 
@@ -65,7 +69,7 @@ def _fits(t: Tiles, size: int) -> bool:
 # Tiles of rows
 def rows_problem(t: Any, key: tuple[Any, ...] | None) -> str:
     """What is wrong with a RowTile: sides that are no powers of two; a row that is said to be whole and does not fit."""
-    if wrong := powers(t):
+    if wrong := powers(t) or tile_problem(t.BM, t.BN):
         return wrong
     return f"whole, but BN {t.BN} holds no row of {key[1]}" if key is not None and t.whole and key[1] > t.BN else ""
 
@@ -88,7 +92,11 @@ def rows_space(key: tuple[Any, ...], default: Any) -> list[Any]:
 # Blocks of a reduction
 def blocks_problem(b: Any, key: tuple[Any, ...] | None) -> str:
     """What is wrong with Blocks: sides that are no powers of two, a negative number of parts."""
-    return powers(b, None, ("splits",)) or (f"splits is {b.splits}; 0 (as the rule says) or more" if b.splits < 0 else "")
+    return (
+        powers(b, None, ("splits",))
+        or tile_problem(b.rows, b.columns)
+        or (f"splits is {b.splits}; 0 (as the rule says) or more" if b.splits < 0 else "")
+    )
 
 
 def blocks_space(key: tuple[Any, ...], default: Any) -> list[Any]:

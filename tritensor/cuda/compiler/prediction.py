@@ -49,6 +49,7 @@ RATES = {
     90: Rates("H200", 132, 1.8, 4.8e12, 132 * 64, 479, _H200, 0.63),
     100: Rates("B200", 148, 1.85, 8.0e12, 148 * 64, 479, _B200, 0.25),
 }
+PORT = 64  # bytes that one multiprocessor gets of the second-level cache in a clock, as of sm_80 (Luo et al., and the A100's architecture paper)
 ISSUE = 4  # instructions of warps that a multiprocessor issues in a clock: one for each of its quarters, 128 lanes in all
 
 
@@ -191,9 +192,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
       the kernel's text says that the loop runs, divided by how many of its passes the assembler made one (by the bytes that a pass
       moves); what is skipped by a predicate counts. Loops that the text does not have count once.
     - tensor: R x flops of a program / the tensor cores' rate. Float32 products without tensor cores are instructions and counted there.
-    - bytes: the slower of memory (each array once, whichever its programs' order) and the second-level cache (all that is moved). Memory's rate
-      falls where too little is under way: resident warps x the loads of their hot loop (or shared memory that is filled behind their backs),
-      over the latency.
+    - bytes: the slowest of memory (each array once, whichever its programs' order), the second-level cache (all that is moved), and R x what a
+      program moves through the port of its multiprocessor. Memory's rate falls where too little is under way: resident programs x the loads
+      of their warps' hot loop (or shared memory that is filled behind their backs), over the latency.
 
     It is a lower bound, of use to compare configs: waiting for results, bank conflicts and the cost of a launch (some microseconds) are
     not in it. Raises KeyError for an arch that RATES does not list.
@@ -209,9 +210,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     tensor = uneven * rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
     moved = programs * work.moved()
     far = _from_memory(work, programs, sizes)
-    resident = min(held, rounds)
-    rate = min(has.bandwidth / has.ghz / 1e9, has.multiprocessors * resident * _under_way(made) / has.latency)
-    clocks = max(far / rate if far else 0.0, moved / has.second_level)
+    resident = min(programs, held * has.multiprocessors)
+    rate = min(has.bandwidth / has.ghz / 1e9, resident * _under_way(made) / has.latency)
+    clocks = max(far / rate if far else 0.0, moved / has.second_level, uneven * rounds * work.moved() / PORT)
     largest, limit = max((issue, "issue"), (tensor, "tensor"), (clocks, "bytes"))
     waves = programs / (held * has.multiprocessors)
     tail = programs / (has.multiprocessors * rounds) / uneven

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import shutil
@@ -20,59 +22,76 @@ class FullDiskError(OSError):
 
 
 class Journal:
-    """Results by (target, config, round). A line is written at once and flushed to the disk; one that a kill tore is dropped when the file is read.
+    """Results by (target, config, round, code). A line is written at once and flushed to the disk; one that a kill tore is dropped when the file is read.
 
-    `head` says what the results are true of (the GPU, Triton's version): a file with another head is refused.
+    `head` says what the results are true of (the GPU, Triton's version): a file with another head is refused, and so is one that a run which is
+    still alive writes to. Lines that are damaged are left out, and `damaged` counts them: what they held is measured anew.
     """
 
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self.path = path
-        self.found: dict[tuple[str, str, int], Any] = {}
+        self.found: dict[tuple[str, str, int, str], Any] = {}
+        self.damaged = 0
         head = {"schema": SCHEMA, **head}
-        whole = self._read(head)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("r+b" if path.exists() else "w+b", buffering=0)  # a line goes out whole or fails now
-            self._file.truncate(whole)
-            self._file.seek(whole)
+            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)  # a line goes out whole or fails now
         except OSError as error:
             raise FullDiskError(
                 f"{path}: cannot be written: {error.strerror or error}; give a path in a folder of yours with --out"
             ) from None
-        if not whole:
-            self._write(head)
+        try:
+            self._lock()
+            whole = self._read(head)
+            self._file.truncate(whole)
+            self._file.seek(whole)
+            if not whole:
+                self._write(head)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _lock(self) -> None:
+        """Hold the file as long as this process lives: two runs that write to one file would tear each other's lines."""
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # of the process: its children, who may outlive a kill, do not hold it
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                return  # a file system without locks
+            raise JournalError(
+                f"{self.path}: another `tritensor tune` is writing there; wait for its end, or give this one a file of its own with --out"
+            ) from None
 
     def _read(self, head: dict[str, Any]) -> int:
         """Fill `found`; how many bytes of the file are whole lines."""
-        if not self.path.exists():
-            return 0
-        data = self.path.read_bytes()
+        data = self._file.read()
         whole = data.rfind(b"\n") + 1
         lines = data[:whole].splitlines()
-        try:
-            rows = [json.loads(line) for line in lines]
-            there = rows[0] if rows else head
-            if there != head:
-                raise JournalError(f"{self.path}: notes of another run ({_differing(there, head)}); remove the file, or give another --out")
-            for row in rows[1:]:
-                self.found[row["target"], row["config"], row["round"]] = row["us"] if row["us"] is not None else row["failed"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, JournalError):
-                raise
-            raise JournalError(
-                f"{self.path}: no journal of the tuner, or damaged ({error}); remove the file, or give another --out"
-            ) from None
+        if not lines:
+            return 0
+        there = _row(lines[0])
+        if not isinstance(there, dict) or "schema" not in there:
+            raise JournalError(f"{self.path}: no journal of the tuner, or its head is damaged; remove the file, or give another --out")
+        if there != head:
+            raise JournalError(f"{self.path}: notes of another run ({_differing(there, head)}); remove the file, or give another --out")
+        for row in map(_row, lines[1:]):
+            try:
+                result = row["us"] if row["us"] is not None else row["failed"]
+                self.found[row["target"], row["config"], row["round"], row.get("code", "")] = result
+            except (KeyError, TypeError):
+                self.damaged += 1
         return whole
 
-    def get(self, target: str, config: str, round: int) -> float | str | None:
-        """Microseconds, the words of a failure, or None for what has not been measured."""
-        return self.found.get((target, config, round))
+    def get(self, target: str, config: str, round: int, code: str = "") -> float | str | None:
+        """Microseconds, the words of a failure, or None for what has not been measured. `code` tells what was launched: a result of a kernel that
+        has been changed since is none."""
+        return self.found.get((target, config, round, code))
 
-    def put(self, target: str, config: str, round: int, result: float | str) -> None:
+    def put(self, target: str, config: str, round: int, result: float | str, code: str = "") -> None:
         """Note a result. Raises FullDiskError where it cannot be written; what was noted before is on the disk."""
         us, failed = (result, "") if isinstance(result, float) else (None, result)
-        self._write({"target": target, "config": config, "round": round, "us": us, "failed": failed})
-        self.found[target, config, round] = result
+        self._write({"target": target, "config": config, "round": round, "us": us, "failed": failed, "code": code})
+        self.found[target, config, round, code] = result
 
     def _write(self, row: dict[str, Any]) -> None:
         try:
@@ -99,7 +118,13 @@ def full(path: Path, error: OSError) -> FullDiskError:
     )
 
 
-def _differing(there: Any, head: dict[str, Any]) -> str:
-    if not isinstance(there, dict):
-        return "it has no head"
+def _row(line: bytes) -> Any:
+    """A line's content; None where it is damaged."""
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _differing(there: dict[str, Any], head: dict[str, Any]) -> str:
     return ", ".join(f"{k} {there.get(k)!r}, not {v!r}" for k, v in head.items() if there.get(k) != v) or "its head has more fields"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from tritensor.cuda.compiler.cubin_cache import keys
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.table import Op
 from tritensor.tuning.search import pruning
@@ -14,10 +16,19 @@ from tritensor.tuning.tuned import fields_of
 
 
 class Planned(NamedTuple):
-    """A target with what compiling showed of its configs, the heuristic's first."""
+    """A target with what compiling showed of its configs, the heuristic's first, and what each launches."""
 
     target: Target
     verdicts: list[Verdict]
+    calls: list[tuple[Call, ...] | str]
+
+    def code(self, config: Any) -> str:
+        """What tells the launches of a config from those of another source, compiler, shape or grid: equal in every process."""
+        launched = next((c for v, c in zip(self.verdicts, self.calls, strict=True) if v.config == config), ())
+        made = hashlib.sha256()
+        for call in launched if not isinstance(launched, str) else ():
+            made.update(keys(call.spec, 0)[0] + repr((call.grid, call.values)).encode())
+        return made.hexdigest()[:16]
 
     @property
     def regret(self) -> float | None:
@@ -86,7 +97,7 @@ def launches_in(targets: Iterable[Listed]) -> list[Call]:
 
 def planned(targets: Sequence[Listed], facts: dict[Call, pruning.Facts]) -> list[Planned]:
     """The targets judged, those first whose heuristic is predicted to lose most."""
-    found = [Planned(t.target, pruning.judged(t.configs, t.calls, facts)) for t in targets]
+    found = [Planned(t.target, pruning.judged(t.configs, t.calls, facts), t.calls) for t in targets]
     return sorted(found, key=lambda p: (-(p.regret or 0.0), p.target.name))
 
 
