@@ -172,8 +172,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     differentiable, view = op.rule is not None, op.view
     (keep_x,), (keep_y, *_), meta = op.keep((True,))
     meta = meta and not op.broadcasts
-    known = _recipes(op)
-    rule, in_c_order = op.layout, op.layout == CONTIGUOUS
+    known, rule, in_c_order = _recipes(op), op.layout, op.layout == CONTIGUOUS
     refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
@@ -205,9 +204,12 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
         elif type(x) is not ndarray or (x.dtype.char not in _FLOATS if floats_only else x.dtype.char in refused):
             return apply(op, a, **attrs)
         else:
-            if check is not None:
-                check(x, **attrs)
-            result = compute(x, **attrs)
+            try:
+                if check is not None:
+                    check(x, **attrs)
+                result = compute(x, **attrs)
+            except TypeError as error:
+                raise road.misgiven(op, attrs, error) from error.__cause__
             if type(result) is not ndarray:
                 result = np.asarray(result)
             elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -32,22 +33,18 @@ def install(tensor_class: Any, new: Callable[..., Any]) -> None:
 
 
 def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
-    """Run an op on tensors (and Python scalars, where it broadcasts; None for an optional input).
+    """Run an op on tensors (and Python scalars, where it broadcasts; None for an optional input). Gives a Tensor, several in a tuple, or None where it mutates.
 
-    Returns a Tensor, a tuple of them for several outputs, or None for an op that mutates its inputs.
-    Raises before anything runs: TypeError for a foreign argument, DeviceError for mixed devices, and what the op's
-    shape rule raises (ShapeError, DTypeError, IndexError).
+    Raises before anything runs: TypeError for a foreign argument or attribute, DeviceError for mixed devices, what the op's shape rule raises.
     """
     if len(inputs) != len(op.inputs) and not op.variadic:
         inputs = _filled(op, inputs)
     if op.promote is not None:
         inputs = _promoted(op, inputs)
-    arrays = []
-    cuda, host, wanted = None, False, False
+    arrays, cuda, host, wanted = [], None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
-            a = x.array
-            if type(a) is CudaArray:
+            if type(a := x.array) is CudaArray:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
@@ -70,19 +67,22 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         cuda = attrs["device"]
     if op.mutates:
         refuse_written(op, inputs)
-    if cuda is None or op.view:
-        op.shape(*arrays, **attrs)
-        result = op.reference(*arrays, **attrs)
-    elif op.host is not None:
-        result = op.host(*arrays, **attrs)
-    else:
-        corner: Any = op.forward
-        if op.reports:
-            device_errors.enter(op)
-        recipe, key, given = corner.find(arrays, attrs)
-        if recipe is None:
+    try:
+        if cuda is None or op.view:
             op.shape(*arrays, **attrs)
-        result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
+            result = op.reference(*arrays, **attrs)
+        elif op.host is not None:
+            result = op.host(*arrays, **attrs)
+        else:
+            corner: Any = op.forward
+            if op.reports:
+                device_errors.enter(op)
+            recipe, key, given = corner.find(arrays, attrs)
+            if recipe is None:
+                op.shape(*arrays, **attrs)
+            result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
+    except TypeError as error:
+        raise misgiven(op, attrs, error) from error.__cause__
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
         written(op, inputs)
         return None
@@ -116,6 +116,18 @@ def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(inputs) < op.required:
         raise TypeError(f"{op.name}: takes {', '.join(op.inputs)}; {len(inputs)} of {op.required} were given")
     return inputs + (None,) * (len(op.inputs) - len(inputs))
+
+
+def misgiven(op: Op, attrs: dict[str, Any], error: TypeError) -> TypeError:
+    """The error to raise for one that an op's functions raised: where attributes are missing or unknown, it says so in the op's name and not in theirs."""
+    from tritensor.table.description import parameters
+
+    signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters(op)])
+    try:
+        signature.bind(*op.inputs, **attrs)
+    except TypeError as wrong:
+        return TypeError(f"{op.name}: {wrong}; it is called as {op.name}{signature}")
+    return error
 
 
 def _python_numbers(inputs: tuple[Any, ...]) -> tuple[Any, ...]:

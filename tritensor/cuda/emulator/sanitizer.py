@@ -50,11 +50,9 @@ class Window(NamedTuple):
         low = high = start
         if 0 not in x.shape:
             first, last = reach(x.shape, x.strides)
-            base = (
-                x.storage.pointer
-            )  # a descriptor may claim more than its tensor has: rows that are there as far as its maker counts on masks
-            low = max(low + item * first, base)
-            high = min(high + item * (1 + last), base + x.storage.nbytes)
+            # A descriptor may claim more than its tensor's memory: what lies beyond is outside all the same.
+            low = max(low + item * first, x.storage.pointer)
+            high = min(high + item * (1 + last), x.storage.pointer + x.storage.nbytes)
         text = f"{x.dtype.name}{list(x.shape)} with strides {list(x.strides)}"
         return cls(name, start, low, high, item, x.storage.pointer, x.storage.nbytes, text, tuple(x.shape), tuple(x.strides))
 
