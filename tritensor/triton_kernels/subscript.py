@@ -19,7 +19,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.compiler.arguments import Constant, bind, is_array, parameters
 from tritensor.cuda.launch import start, whole_grid
 from tritensor.tensor.core import Tensor
-from tritensor.triton_kernels import arguments
+from tritensor.triton_kernels import arguments, launch_hooks
 from tritensor.triton_kernels.compiled import Launched, warmed_up
 from tritensor.triton_kernels.driver import step_aside
 from tritensor.triton_kernels.ownership import PLAIN, is_ours
@@ -85,6 +85,7 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
         grid = _grid(kernel, grid, plan, args, named)
     if len(args) > len(names):
         bind(kernel, args, named)  # which says so
+    given = {**plan.defaults, **dict(zip(names, args, strict=False)), **named} if launch_hooks.are_set() else None
     args = tuple(
         [
             a.array if a.__class__ is Tensor and not c and a.array.__class__ is CudaArray
@@ -106,8 +107,13 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     if 0 in grid:
         _warn_of_nothing(kernel, grid, args, named)
         return None
-    start(kernel, grid, args, named, num_warps, num_stages, rest)
-    return Launched(kernel, args, named, num_warps, num_stages, rest) if plan.compiled else None
+    launched = Launched(kernel, args, named, num_warps, num_stages, rest)
+    if given is None:
+        start(kernel, grid, args, named, num_warps, num_stages, rest)
+    else:
+        with launch_hooks.around(kernel, grid, given, launched):
+            start(kernel, grid, args, named, num_warps, num_stages, rest)
+    return launched if plan.compiled else None
 
 
 # Arguments
