@@ -13,6 +13,8 @@ import pytest
 
 import tritensor as tt
 from tests.stub.child import on_stub
+from tritensor.errors import LaunchError
+from tritensor.kernels.parts.launch_rules import Tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTile
 from tritensor.tuning import tuned
 from tritensor.tuning.buckets import bucket_of, dtype_of
@@ -139,6 +141,22 @@ def test_a_gpu_takes_its_own_file_and_no_other_gpus(tmp_path: Path) -> None:
     tuned.forget()
     with pytest.warns(UserWarning, match="made on NVIDIA Something, and this GPU is Stub H100; tune this one"):
         assert asked(7, 100).source == "heuristic"
+
+
+@on_stub()
+def test_a_config_that_the_gpu_cannot_run_names_its_line(tmp_path: Path) -> None:
+    place = Place("matmul", "forward", "matmul", "float16", bucket_of((512, 512, 512, 1, np.dtype(np.float16), True)))
+    path = tmp_path / "stub-h100.json"
+    config = Tiles(128, 128, 128, 1, 8, 8)._asdict()
+    path.write_text(tuned.written(HEADER._replace(gpu="Stub H100"), {place: Entry(config, 3.25, 1.5)}))
+    tuned.FOLDER = tmp_path
+    tuned.forget()
+    a = tt.ones(512, 512, dtype=tt.float16, device="cuda")
+    with pytest.raises(LaunchError, match="bytes of shared memory") as caught:
+        a @ a
+    assert f"{path}: {str(place)!r}; remove the line or tune anew" in "".join(caught.value.__notes__)
+    with tt.tuning.force("matmul", Tiles(64, 64, 32, 1, 8, 3)):
+        a @ a
 
 
 def test_a_file_is_sorted_and_reads_back(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ class _Here(threading.local):
         place: what the driver's context, stream and pool are set to, as one object to compare (None: to be entered anew).
         recorder: what writes down the launches of a corner that is being learnt (see tritensor/replay/corner.py), or None.
         doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
+        config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
         capture: the graph capture that this thread has begun (see streams/capture.py), or None.
     """
 
@@ -25,6 +26,7 @@ class _Here(threading.local):
     place: Any = None
     recorder: Any = None
     doing = ""
+    config = ""
     capture: Any = None
 
     def __init__(self) -> None:

@@ -22,6 +22,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda import device_errors
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
+from tritensor.errors import LaunchError
 from tritensor.replay.recorder import NotThere, Recorder, match_numbers, plain_recipe
 from tritensor.replay.replayed_numbers import (
     ENCODERS,
@@ -148,7 +149,7 @@ class Corner:
 
     def first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner for a call that `find` knew no recipe for, and learn one where that is possible."""
-        before, here.doing = here.doing, here.doing or self.name
+        before, here.doing, here.config = here.doing, here.doing or self.name, ""
         try:
             if key is None or not _enabled:
                 return self.function(*args, **attrs)
@@ -157,6 +158,12 @@ class Corner:
             if self.uniform and self._varies(key, arrays, args):
                 return self._learn_numbers(_without_numbers(key), arrays, args, attrs)
             return self.function(*args, **attrs)
+        except LaunchError as error:
+            if here.config:
+                error.add_note(
+                    f"The config is that of {here.config}; remove the line or tune anew. TRITENSOR_TUNED= (empty) does without tuned files."
+                )
+            raise
         finally:
             here.doing = before
 

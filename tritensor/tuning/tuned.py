@@ -194,8 +194,10 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     if found is None:
         return None
     try:
+        here.config = f"{path}: {str(place)!r}"
         return config_from(found.config, default, kernel, key)
     except ArgumentError as error:
+        here.config = ""
         del entries[place]
         _tell(f"{path}: entry {str(place)!r} is not used: {error}; the heuristic serves; remove the line or tune anew")
         return None
