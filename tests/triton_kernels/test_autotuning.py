@@ -106,6 +106,14 @@ def test_a_tuned_symbol_may_not_be_given() -> None:
             again[(4,)](x, y, out, 100, 2.0, BLOCK=64)
 
 
+RECORDING = """
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
+
+recorder = VirtualGPU(90)
+serving.use(recorder)
+"""
+
 PROGRAM = """
 import tritensor as tt
 import triton
@@ -127,3 +135,12 @@ def test_on_a_device_it_measures_with_our_events_and_keeps_the_choice_on_disk(tm
     assert "best config selected: BLOCK" in said[0]
     assert "read True\n[3, 3]" in said[1]
     assert "Autotuning kernel" not in said[1]
+
+
+def test_a_device_that_only_records_launches_every_config_and_keeps_no_choice(tmp_path: Path) -> None:
+    where = environment(STUB_CHECK=0) | {"TRITON_CACHE_DIR": str(tmp_path)}
+    programs = RECORDING + PROGRAM, PROGRAM, RECORDING + PROGRAM
+    said = [subprocess.run([sys.executable, "-c", p], env=where, capture_output=True, text=True, check=True).stdout for p in programs]
+    assert "searched True" in said[0]
+    assert "searched True" in said[1]  # the GPU: nothing was there for it
+    assert "read True" in said[2]  # what a GPU has measured holds where a program is only recorded

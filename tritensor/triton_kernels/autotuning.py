@@ -1,7 +1,7 @@
 """`@triton.autotune` on our tensors: configs that a GPU cannot run are left out and named if none is left; emulated, the first that runs is taken.
 
 Pruning, the key, `restore_value`, `reset_to_zero`, the cache on disk and printing are Triton's own; the timer is its do_bench over our
-events (see driver.py).
+events (see driver.py). A device that only records (`tritensor precompile --script`) launches every config, and keeps no choice on the disk.
 """
 
 from __future__ import annotations
@@ -66,6 +66,31 @@ def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
     return measured
 
 
+class _NotMeasuredError(Exception):
+    """Ends a search on a device that only records, before its times, which mean nothing, are kept for a GPU of that kind."""
+
+
+def _kept(check: Callable[..., bool]) -> Callable[..., bool]:
+    """Autotuner.check_disk_cache: a choice that is on the disk is taken on every device; only what was measured is put there."""
+
+    def kept(self: Any, key: Any, configs: Any, search: Callable[[], None]) -> bool:
+        from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
+
+        if not isinstance(serving.runtime(), RecordingRuntime):
+            return check(self, key, configs, search)
+
+        def searched() -> None:
+            search()
+            raise _NotMeasuredError
+
+        try:
+            return check(self, key, configs, searched)
+        except _NotMeasuredError:
+            return False
+
+    return kept
+
+
 def _is_fault(error: LaunchError) -> bool:
     """Whether an error shows a fault of the kernel, which no other config mends."""
     return type(error).__name__ == "SanitizerError"
@@ -107,4 +132,5 @@ def install() -> None:
     from triton.runtime.autotuner import Autotuner
 
     Autotuner._bench = _measured(Autotuner._bench)
+    Autotuner.check_disk_cache = _kept(Autotuner.check_disk_cache)
     Autotuner.run = _launched(Autotuner.run)
