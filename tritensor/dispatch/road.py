@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -120,9 +119,9 @@ def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def misgiven(op: Op, attrs: dict[str, Any], error: TypeError) -> TypeError:
     """The error to raise for one that an op's functions raised: where attributes are missing or unknown, it says so in the op's name and not in theirs."""
-    from tritensor.table.description import parameters
+    from tritensor.table.description import bare_signature
 
-    signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters(op)])
+    signature = bare_signature(op)
     try:
         signature.bind(*op.inputs, **attrs)
     except TypeError as wrong:

@@ -54,6 +54,11 @@ def parameters(op: Op, by_place: Any = Parameter.POSITIONAL_ONLY) -> list[Parame
     return found
 
 
+def bare_signature(op: Op, by_place: Any = Parameter.POSITIONAL_ONLY) -> inspect.Signature:
+    """An op's signature without types, against which a call is held and which an error shows."""
+    return inspect.Signature([p.replace(annotation=Parameter.empty) for p in parameters(op, by_place)])
+
+
 def _annotations(reference: Callable[..., Any]) -> dict[str, str]:
     """What a reference says of its parameters' types, as strings."""
     given: dict[str, Any] = {}

@@ -81,7 +81,7 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
         rest = _options(kernel, options) if options else rest
     if warmup:
         args, named = arguments.imagined(args), {k: arguments.imagined((v,))[0] for k, v in named.items()}
-    elif grid.__class__ is not tuple or not 0 < len(grid) < 4 or not all([n.__class__ is int and n > 0 for n in grid]):
+    elif grid.__class__ is not tuple:  # what a tuple holds, start() looks at
         grid = _grid(kernel, grid, plan, args, named)
     if len(args) > len(names):
         bind(kernel, args, named)  # which says so

@@ -20,6 +20,7 @@ from tritensor.device import gpu
 from tritensor.errors import ArgumentError
 from tritensor.replay.recorder import NotThere, Recorder
 from tritensor.table import Op, Sample, Spec, registry
+from tritensor.table.description import bare_signature
 from tritensor.table.lookup import plugins_read
 from tritensor.tuning import choosing
 from tritensor.tuning.choosing import Choice
@@ -131,8 +132,10 @@ def config(op: str, *inputs: Any, **attrs: Any) -> list[Choice]:
     Raises ArgumentError for an unknown op and for arguments that its signature has not; what the op says of shapes and types that it does not take.
     """
     record = find(op)
-    bare = [p.replace(annotation=p.empty) for p in inspect.signature(record.reference).parameters.values()]
-    signature = inspect.Signature([p.replace(default=None) if p.name == "device" else p for p in bare])  # it is the current one
+    signature = bare_signature(record, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = signature.replace(  # the device is the current one
+        parameters=[p.replace(default=None) if p.name == "device" else p for p in signature.parameters.values()]
+    )
     try:
         signature.bind(*inputs, **attrs)
     except TypeError as error:

@@ -19,6 +19,7 @@ from tritensor.errors import LaunchError
 from tritensor.strides import reach
 
 _GUARDED = -2  # in place of a program's number: stored to by one that held a lock
+_MEANT = "; narrow the mask or the grid, or say that it is meant: check_kernel(..., repeats=...), TRITENSOR_EQUAL_STORES=pass"
 _PATIENCE = 2_000  # compare-and-swaps: programs run one after another, so that nobody else will change the value
 
 
@@ -187,7 +188,7 @@ class Sanitizer:
             self._refuse(at, np.where(differ, others, 0), "stores to", "stored to", base, window)
             passes = self.equal_pass or (window is not None and self.record is not None and window.name in self.record.repeated)
             others = np.zeros_like(others) if passes else others
-            self._refuse(at, others, "stores to", "stored the same value to", base, window)
+            self._refuse(at, others, "stores to", "stored the same value to", base, window, _MEANT)
         if not self.synchronised:
             self._refuse(at, readers[at], "stores to", "loaded", base, window)
         self._note(lanes, base, nbytes)
@@ -307,7 +308,7 @@ class Sanitizer:
             found = self._shadows[base] = (np.zeros(nbytes, np.int32), np.zeros(nbytes, np.int32))
         return found
 
-    def _refuse(self, at: np.ndarray, seen: np.ndarray, does: str, did: str, base: int, window: Window | None) -> None:
+    def _refuse(self, at: np.ndarray, seen: np.ndarray, does: str, did: str, base: int, window: Window | None, mend: str = "") -> None:
         """Raise when another program touched one of the cells before."""
         clash = (seen != 0) & (seen != self.number)
         if self._locks and self._locks_of == self.number:
@@ -315,9 +316,6 @@ class Sanitizer:
         if clash.any():
             cell, other = int(at[clash][0]) + base, int(seen[clash][0])
             who = f"program {self.points[other - 1]}" if other > 0 else "several programs"
-            mend = ""
-            if did == "stored the same value to":
-                mend = "; narrow the mask or the grid, or say that it is meant: check_kernel(..., repeats=...), TRITENSOR_EQUAL_STORES=pass"
             where = self._stored_elsewhere(base, cell) if did != "loaded" else ""
             raise self.error(f"{does} {self._cell(cell, window)}, which {who} of this launch {did} as well{where}{mend}")
 
