@@ -48,8 +48,20 @@ FLOORS = [
     ("optim",),
     ("func",),
     ("autograd/forward_ad",),
+    ("multiprocessing",),
     ("data", "io", "distributed", "distributions", "models"),
-    ("amp", "utils", "debug", "testing", "signal", "viz"),  # utils is PyTorch's spelling of what stands below
+    (
+        "amp",
+        "utils",
+        "debug",
+        "testing",
+        "signal",
+        "viz",
+        "vision",
+        "profiler",
+        "onnx",
+        "hub",
+    ),  # utils is PyTorch's spelling of what stands below
     ("training",),
     ("paths",),  # the rest of PyTorch's module tree
     ("tools",),
@@ -66,7 +78,7 @@ COLUMNS = 160  # the formatter breaks code at 140; an error message may be longe
 FUNCTION_LINES = 60  # the lines of the code itself; docstring not counted
 RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
 # Optional extras: imported inside the function that offers them, never at the top of a file.
-EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "mpi4py", "nccl", "torch"}
+EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "onnx", "IPython", "mpi4py", "nccl", "torch"}
 
 
 def sources() -> list[Path]:

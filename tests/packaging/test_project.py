@@ -20,7 +20,9 @@ def test_what_is_needed_at_run_time() -> None:
 
 
 def test_extras() -> None:
-    assert PROJECT["project"]["optional-dependencies"].keys() == {"examples", "nvtx", "test", "bench", "interop", "array-api", "dev"}
+    assert PROJECT["project"]["optional-dependencies"].keys() == {
+        "examples", "vision", "onnx", "docs", "nvtx", "test", "bench", "interop", "array-api", "dev",
+    }  # fmt: skip
 
 
 def test_the_oldest_versions_are_within_the_pins() -> None:
