@@ -1,0 +1,269 @@
+"""What the reference lists: every public name once, on the page and in the group where a reader looks for it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import tritensor as tt
+
+FUNCTIONS = "tritensor.tensor.functions."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A public name: where it is found (`tritensor.nn`), how it is called there, and what it is."""
+
+    module: str
+    name: str
+    value: Any
+
+    @property
+    def full(self) -> str:
+        """The dotted name that users write."""
+        return f"{self.module}.{self.name}"
+
+    @property
+    def home(self) -> str:
+        """The module whose file holds the body."""
+        value = self.value if inspect.isclass(self.value) else inspect.unwrap(self.value)
+        return str(getattr(value, "__module__", ""))
+
+
+@dataclass(frozen=True)
+class Group:
+    """A heading of a page: a module's names, or those of them whose bodies stand below some module."""
+
+    title: str
+    module: str
+    below: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
+
+    def takes(self, entry: Entry) -> bool:
+        """Whether a name of the module belongs under this heading."""
+        if not self.below and not self.names:
+            return True
+        return entry.name in self.names or bool(self.below) and entry.home.startswith(self.below)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the reference; its groups in the order in which they claim names."""
+
+    file: str
+    title: str
+    intro: str
+    groups: tuple[Group, ...] = field(default=())
+
+
+def of_tensors(file: str, title: str, intro: str, *families: tuple[str, str]) -> Page:
+    """A page of the front door's functions, by the folders of tritensor/tensor/functions/."""
+    return Page(file, title, intro, tuple(Group(heading, "tritensor", (FUNCTIONS + below,)) for below, heading in families))
+
+
+def of_modules(file: str, title: str, intro: str, *modules: str) -> Page:
+    """A page of modules, a heading for each."""
+    return Page(file, title, intro, tuple(Group(f"tritensor.{m}", f"tritensor.{m}") for m in modules))
+
+
+def layers(title: str, *below: str) -> Group:
+    """A heading of layers, by the folders of nn/layers/."""
+    return Group(title, "tritensor.nn", tuple(f"tritensor.nn.layers.{b}" for b in below))
+
+
+def functional(title: str, *below: str) -> Group:
+    """A heading of nn.functional, by its files."""
+    return Group(title, "tritensor.nn.functional", tuple(f"tritensor.nn.functional.{b}" for b in below))
+
+
+# In the order of the reference's table of contents.
+PAGES: tuple[Page, ...] = (
+    Page("tensor", "Tensor", "The class, its attributes and its methods. Every function of a first argument `input` is a method, too."),
+    of_tensors(
+        "creation", "Making tensors", "From data, from memory that somebody else holds, filled, counted and drawn.",
+        ("creation.constructors", "From data, and filled"), ("creation.memory", "On memory that is there"),
+        ("creation.sequences", "Sequences"), ("creation.random", "Drawn"), ("creation.distributions", "Drawn"), ("creation.dropout", "Dropout"),
+        ("creation", "Windows and the rest"),
+    ),
+    of_tensors(
+        "pointwise", "Element by element", "Shapes broadcast and types promote as in PyTorch. Each function takes `out=`.",
+        ("pointwise.elementary", "Arithmetic, comparison, elementary functions"), ("pointwise.floats", "Floating point numbers and integers"),
+        ("pointwise.special", "Special functions"), ("pointwise.complex_numbers", "Complex numbers"), ("pointwise.activations", "Activations"),
+        ("pointwise", "Copies and fills"),
+    ),
+    of_tensors(
+        "reductions", "Reductions", "Sums, means, extremes, statistics, and what accumulates along a dimension.",
+        ("reductions.reductions", "Over dimensions"), ("reductions.cumulative", "Cumulative"), ("reductions.statistics", "Statistics"),
+        ("reductions.differences", "Differences and integrals"), ("reductions", "Distances and the rest"),
+    ),
+    of_tensors(
+        "shaping", "Shapes", "Views, which move no data, and what joins, splits and copies.",
+        ("shaping.reshaping", "Views of another shape"), ("shaping.joining", "Joining, splitting, turning"),
+        ("shaping.combining", "Combining"), ("shaping.copies", "Copies of views"), ("shaping", "Strides and sizes"),
+    ),
+    of_tensors(
+        "indexing", "Indexing, sorting, searching", "What picks elements by place, by value, or by order.",
+        ("indexing.scattering", "Gather and scatter"), ("indexing", "Picking and writing"), ("sorting.ordering", "Sorting"), ("sorting", "Searching and distinct values"),
+    ),
+    of_tensors(
+        "linear", "Products, factorisations, images", "Matrix products, solvers, Fourier transforms over short times, and what images need.",
+        ("linear", "Products"), ("factorizations", "Factorisations"), ("images", "Images"), ("spectral", "Short-time Fourier transforms"),
+    ),
+    Page(
+        "types", "Types and places", "What a tensor's elements are, where they lie, and how types meet.",
+        (
+            Group("Types, devices, sizes", "tritensor", ("tritensor.dtypes", "tritensor.device", "tritensor.tensor.size", "tritensor.strides", "tritensor.tensor.publishing.layout"),
+                  frozenset("finfo iinfo is_tensor is_floating_point numel get_default_dtype set_default_dtype".split())),
+            Group("Promotion and storages", "tritensor", (FUNCTIONS + "types",)),
+            Group("Constructors by type", "tritensor", names=frozenset(f"{n}Tensor" for n in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split())),
+        ),
+    ),
+    of_modules("linalg", "Linear algebra", "Decompositions, solvers, norms.", "linalg"),
+    of_modules("spectral", "Fourier transforms and windows", "Discrete transforms of every length, and windows for them.", "fft", "signal.windows"),
+    of_modules("special", "Special functions", "To a few units in the last place, NaN and infinities included.", "special"),
+    of_modules("masked", "Masked reductions", "Reductions over the elements that a mask lets through.", "masked"),
+    Page(
+        "random", "Random numbers", "Philox, counter-based: one seed gives the same numbers, bit for bit, on every device.",
+        (Group("Seeds and generators", "tritensor", ("tritensor.random",)), Group("tritensor.random", "tritensor.random")),
+    ),
+    of_modules(
+        "autograd", "Automatic differentiation", "Gradients of any order, functions with a backward of your own, hooks, checks.",
+        "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "utils.checkpoint",
+    ),
+    of_modules("func", "Functions of functions", "Transforms that nest in any order; [how they work](../func.md).", "func"),
+    Page(
+        "nn", "Layers", "Modules: parameters, and a function of them.",
+        (
+            layers("Linear, embedding, distance", "linear", "embedding", "distance", "flatten", "shuffling", "patches", "resampling", "lazy"),
+            layers("Convolutions", "convolution"), layers("Pooling", "pooling"), layers("Padding", "padding"),
+            layers("Normalisation", "normalization"), layers("Recurrent", "recurrent"), layers("Attention", "attention"),
+            layers("Activations", "activation", "softmax"), layers("Dropout", "dropout"), layers("Losses", "losses"),
+            Group("Modules, containers, parameters", "tritensor.nn"), Group("tritensor.nn.attention", "tritensor.nn.attention"),
+            Group("tritensor.nn.attention.bias", "tritensor.nn.attention.bias"),
+        ),
+    ),
+    Page(
+        "nn.functional", "nn.functional", "Layers without parameters of their own.",
+        (
+            functional("Products and embeddings", "products", "sparse"), functional("Convolutions", "convolution", "other_convolutions"),
+            functional("Pooling", "pooling", "windows"), functional("Activations", "activation"),
+            functional("Losses", "losses"), functional("Attention and recurrence", "attention", "recurrent"),
+            functional("Normalisation", "normalization", "batch_statistics"), functional("Images and padding", "images", "padding"),
+            Group("The rest", "tritensor.nn.functional"),
+        ),
+    ),
+    of_modules("nn.init", "nn.init", "How parameters begin.", "nn.init"),
+    of_modules(
+        "nn.utils", "nn.utils", "Clipping, packing of sequences, parametrisations, pruning.",
+        "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.stateless",
+    ),
+    of_modules("optim", "Optimisers and schedules", "An optimiser is a formula; a schedule says what its rate is.", "optim", "optim.lr_scheduler", "optim.swa_utils"),
+    of_modules("data", "Data", "Datasets, the order in which they are read, batches.", "data"),
+    of_modules("io", "Saving and loading", "Files.", "io"),
+    of_modules("training", "Training", "The loop, written once.", "training"),
+    of_modules("models", "Models", "Networks that everyone builds.", "models"),
+    of_modules("distributions", "Distributions", "Draws, densities, divergences.", "distributions"),
+    of_modules("amp", "Mixed precision", "Products in 16 bits, gradients scaled.", "amp"),
+    of_modules("cuda", "The GPU", "Devices, memory, streams, events, graphs; [how an op reaches the GPU](../cuda.md).", "cuda"),
+    of_modules("distributed", "Distributed", "Process groups of one process.", "distributed"),
+    of_modules("utils", "Utilities", "What stands around a program.", "utils", "utils.pytree", "utils.linting", "utils.progress"),
+    of_modules("viz", "Pictures", "Of graphs and of models.", "viz"),
+    of_modules("testing", "Testing", "Comparison of tensors, and questions to ops and kernels; [testing](../testing.md).", "testing"),
+    Page(
+        "authors", "Ops and kernels", "What kernels are registered, tuned and watched with; [writing a kernel](../kernels.md).",
+        (
+            Group("Registration", "tritensor", ("tritensor.table", "tritensor.kernels", "tritensor.cuda.launch")),
+            Group("tritensor.tuning", "tritensor.tuning"), Group("tritensor.debug", "tritensor.debug"),
+        ),
+    ),
+    of_modules("array_api", "The array API standard", "The standard's names with the standard's meaning, over the same ops.", "array_api"),
+    Page("errors", "Errors", "Each is also what PyTorch raises there, a RuntimeError, ValueError, TypeError or IndexError.", (Group("", "tritensor", ("tritensor.errors",)),)),
+    Page(
+        "settings", "Settings and the rest", "What else stands at the front door.",
+        (
+            Group("Settings", "tritensor", ("tritensor.paths.settings", "tritensor.paths.modules", "tritensor.matmul_precision", "tritensor.tensor.printing")),
+            Group("Gradient modes", "tritensor", ("tritensor.autograd",)), Group("Autocast", "tritensor", ("tritensor.paths.autocast",)),
+            Group("Numbers", "tritensor", ("tritensor.paths.numbers",)), Group("Functions of nn in PyTorch's first spelling", "tritensor"),
+        ),
+    ),
+)  # fmt: skip
+
+# Modules that have no page because their names are PyTorch's spelling of something above, or rooms of the house.
+NO_PAGE = frozenset(
+    "accelerator backends compiler jit kernels multiprocessing parts signal types version elementwise launch reduction".split()
+)
+# These claim before the front door does, which shows a second time what stands in them.
+_FIRST = ("nn.functional", "autograd", "random", "io", "training", "amp", "func")
+
+
+def public(module: ModuleType) -> Iterator[Entry]:
+    """The classes and functions of ours that a module shows."""
+    package = hasattr(module, "__path__")
+    listed = getattr(module, "__all__", None)
+    for name in sorted(dir(module) if module is tt or listed is None else listed, key=str.lower):
+        if name.startswith("_"):
+            continue
+        value = getattr(module, name)
+        home = str(getattr(value, "__module__", ""))
+        if inspect.ismodule(value) or not callable(value) or not home.startswith("tritensor"):
+            continue
+        if listed is None and not package and home != module.__name__:
+            continue  # what the file itself imports
+        yield Entry(module.__name__, name, value)
+
+
+def _more_pages() -> tuple[Page, ...]:
+    """A page for each public module that PAGES does not name yet."""
+    named = {g.module.removeprefix("tritensor.").split(".")[0] for p in PAGES for g in p.groups}
+    found = sorted(n for n in dir(tt) if n not in named | NO_PAGE and inspect.ismodule(getattr(tt, n)))
+    return tuple(of_modules(n, n, _caption(f"tritensor.{n}"), n) for n in found)
+
+
+def _caption(module: str) -> str:
+    return (importlib.import_module(module).__doc__ or "").partition("\n")[0]
+
+
+@dataclass
+class Listed:
+    """A group with what it holds: names told here, names told elsewhere (with that place), and in-place forms."""
+
+    group: Group
+    told: list[Entry] = field(default_factory=list)
+    elsewhere: list[tuple[Entry, str]] = field(default_factory=list)
+    in_place: list[Entry] = field(default_factory=list)
+
+
+def listed() -> dict[Page, list[Listed]]:
+    """Every page with its groups. Each object is told once, under the name by which users know it."""
+    pages = (*PAGES, *_more_pages())
+    told: dict[int, str] = {id(tt.Tensor): "tritensor.Tensor"}
+    taken: set[str] = {"tritensor.Tensor"}
+    found: dict[Page, list[Listed]] = {}
+    for page in sorted(pages, key=lambda p: p.file not in _FIRST):
+        found[page] = [_fill(group, told, taken) for group in page.groups]
+    return {page: [g for g in found[page] if g.told or g.elsewhere or g.in_place] for page in pages}
+
+
+def _fill(group: Group, told: dict[int, str], taken: set[str]) -> Listed:
+    """Give a heading the names of its module that no heading before it has taken."""
+    here = Listed(group)
+    module = importlib.import_module(group.module)
+    # A function under its own name before other names of it.
+    for entry in sorted(public(module), key=lambda e: getattr(inspect.unwrap(e.value), "__name__", "") != e.name):
+        if entry.full in taken or not group.takes(entry):
+            continue
+        taken.add(entry.full)
+        body = id(entry.value if inspect.isclass(entry.value) else inspect.unwrap(entry.value))
+        if entry.name.endswith("_") and hasattr(module, entry.name[:-1]):
+            here.in_place.append(entry)
+        elif body in told:
+            here.elsewhere.append((entry, told[body]))
+        else:
+            told[body] = entry.full
+            here.told.append(entry)
+    here.told.sort(key=lambda e: e.name.lower())
+    return here

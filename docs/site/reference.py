@@ -1,0 +1,221 @@
+"""Writes docs/reference/: a page of reStructuredText for each entry of names.PAGES, from signatures and docstrings."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import tritensor as tt
+from docs.site import docstrings, signatures
+from docs.site.names import Entry, Listed, Page, listed
+
+FOLDER = Path(__file__).resolve().parents[1] / "reference"
+_PYTHON = frozenset("bool int float complex str bytes list tuple dict set None True False".split())
+HEAD = ".. Written by docs/site/reference.py from the docstrings; do not edit.\n"
+
+
+class Reference:
+    """The pages as text, {file name: text}, and what the names in docstrings lead to."""
+
+    def __init__(self) -> None:
+        self.pages = listed()
+        self.targets: dict[str, list[str]] = {}
+        self.names = {"tritensor.Tensor"}  # functions and classes; targets holds their members as well
+        self.classes = {"Tensor": "tritensor.Tensor"}
+        self._modules_told: set[str] = set()
+        for told in self.entries():
+            self.names.add(told.full)
+            if inspect.isclass(told.value) and (told.name not in self.classes or told.module == "tritensor"):
+                self.classes[told.name] = told.full
+            self._target(told.full)
+            if inspect.isclass(told.value):
+                for name, _ in members(told.value):
+                    self._target(f"{told.full}.{name}")
+        for name, _ in members(tt.Tensor):
+            self._target(f"tritensor.Tensor.{name}")
+        self._target("tritensor.Tensor")
+
+    def entries(self) -> Iterator[Entry]:
+        """Everything that is told somewhere."""
+        for groups in self.pages.values():
+            for group in groups:
+                yield from group.told
+
+    def _target(self, full: str) -> None:
+        parts = full.split(".")
+        for i in range(1, len(parts)):
+            self.targets.setdefault(".".join(parts[i:]), []).append(full)
+
+    def type(self, name: str) -> str | None:
+        """The full name of a class of ours, by its last word."""
+        return self.classes.get(name)
+
+    def resolver(self, value: Any, near: str) -> docstrings.Resolve:
+        """What the words of an object's docstring lead to: not its own parameters, nor Python's types."""
+        try:
+            own = set(inspect.signature(value).parameters)
+        except (TypeError, ValueError):
+            own = set()
+        return lambda name: None if name in own or name in _PYTHON else self.resolve(name, near)
+
+    def resolve(self, name: str, near: str = "") -> str | None:
+        """The full name of what a word means: in the class or module where it is said, else at the front door, else the only one."""
+        first, dot, rest = name.removeprefix("tt.").removeprefix("torch.").removeprefix("tritensor.").partition(".")
+        name = {"F": "nn.functional"}.get(first, first) + dot + rest
+        found = self.targets.get(name, [])
+        for place in (near, "tritensor"):
+            if f"{place}.{name}" in found:
+                return f"{place}.{name}"
+        found = [f for f in found if dot or f in self.names]  # a method without its class is said in its class alone
+        return found[0] if len(found) == 1 else None
+
+    def text(self) -> dict[str, str]:
+        """{file name: its text}, the index among them."""
+        found = {f"{page.file}.rst": self._page(page, groups) for page, groups in self.pages.items()}
+        lines = [HEAD, *_titled("Reference", "="), "Every public name, from its docstring.", "", ".. toctree::", "   :maxdepth: 1", ""]
+        lines += [f"   {page.file}" for page in self.pages]
+        return {"index.rst": "\n".join([*lines, ""]), **found}
+
+    def _page(self, page: Page, groups: list[Listed]) -> str:
+        lines = [HEAD, *_titled(page.title, "="), _markdown_links(page.intro), ""]
+        if page.file == "tensor":
+            lines += self._tensor()
+        several = len(groups) > 1
+        for group in groups:
+            if several and group.group.title:
+                lines += _titled(group.group.title, "-")
+            lines += self._group(group)
+        return "\n".join(lines) + "\n"
+
+    def _group(self, group: Listed) -> list[str]:
+        module = group.group.module
+        lines: list[str] = []
+        if module not in self._modules_told:
+            self._modules_told.add(module)
+            lines += [f".. py:module:: {module}", ""]
+        rows = [(e.full, e.name, self._summary(e)) for e in group.told]
+        rows += [(where, e.name, f"another name of :py:obj:`{where}`") for e, where in group.elsewhere]
+        lines += _table(sorted(rows, key=lambda r: r[1].lower()))
+        if group.in_place:
+            lines += ["In place: " + ", ".join(f"``{e.name}``" for e in group.in_place) + ".", ""]
+        for entry in group.told:
+            lines += self._told(entry)
+        return lines
+
+    def _summary(self, entry: Entry) -> str:
+        return docstrings.summary(inspect.getdoc(entry.value) or "", self.resolver(entry.value, entry.module))
+
+    def _told(self, entry: Entry) -> list[str]:
+        """An object: its directive, its text, the members of a class."""
+        value = entry.value
+        kind = "exception" if inspect.isclass(value) and issubclass(value, BaseException) else "class" if inspect.isclass(value) else "function"
+        shown = "" if kind == "exception" else signatures.signature(value, self.type)
+        lines = [f".. py:{kind}:: {entry.name}{shown}", f"   :module: {entry.module}", ""]
+        body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
+        if inspect.isclass(value):
+            bases = [self.type(b.__name__) for b in value.__bases__ if b.__module__.startswith("tritensor")]
+            if any(bases):
+                body += ["Bases: " + ", ".join(f":py:class:`{b}`" for b in bases if b), ""]
+            for name, member in members(value):
+                body += self._member(entry, name, member)
+        return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
+
+    def _member(self, entry: Entry, name: str, member: Any) -> list[str]:
+        """A method or property of a class."""
+        text = inspect.getdoc(member) or ""
+        if isinstance(member, property):
+            lines = [f".. py:property:: {name}", ""]
+        else:
+            function = getattr(entry.value, name)
+            kind = "staticmethod" if isinstance(member, staticmethod) else "classmethod" if isinstance(member, classmethod) else "method"
+            lines = [f".. py:{kind}:: {name}{signatures.signature(function, self.type, method=kind == 'method')}", ""]
+        body = docstrings.rst(text, self.resolver(member, entry.full))
+        return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
+
+    def _tensor(self) -> list[str]:
+        """The class Tensor: attributes, methods of its own, and by one line those that are functions."""
+        told = {id(inspect.unwrap(e.value)): e.full for e in self.entries() if not inspect.isclass(e.value)}
+        own: list[tuple[str, Any]] = []
+        functions: list[tuple[str, str, str]] = []
+        in_place: list[str] = []
+        for name, member in members(tt.Tensor):
+            body = id(inspect.unwrap(getattr(tt.Tensor, name))) if not isinstance(member, property) else 0
+            if body in told:
+                functions.append((told[body], name, f":py:obj:`{told[body]}`"))
+            elif name.endswith("_") and hasattr(tt.Tensor, name[:-1]):
+                in_place.append(name)
+            else:
+                own.append((name, member))
+        lines = [".. py:currentmodule:: tritensor", "", f".. py:class:: Tensor{signatures.signature(tt.Tensor, self.type)}", ""]
+        body = docstrings.rst(_doc(tt.Tensor), self.resolver(tt.Tensor, "tritensor.Tensor"))
+        lines += textwrap.indent("\n".join(body), "   ").splitlines() + [""]
+        for title, kept in (("Attributes", True), ("Methods", False)):
+            entry = Entry("tritensor", "Tensor", tt.Tensor)
+            found = [(n, m) for n, m in own if isinstance(m, property) is kept]
+            lines += _titled(title, "-")
+            rows = [(n, docstrings.summary(inspect.getdoc(m) or "", self.resolver(m, "tritensor.Tensor"))) for n, m in found]
+            lines += _table([(f"tritensor.Tensor.{n}", n, text) for n, text in rows])
+            for n, m in found:
+                member = self._member(entry, n, m)
+                member[0] = member[0].replace(":: ", ":: Tensor.", 1)
+                lines += member
+        lines += [*_titled("Methods that are functions", "-"), "``x.name(...)`` is ``tritensor.name(x, ...)``.", ""]
+        lines += [", ".join(f":py:obj:`{name} <{full}>`" for full, name, _ in functions) + ".", ""]
+        lines += [*_titled("In place", "-"), "As without the underscore, written into the tensor itself: ", ""]
+        return [*lines, ", ".join(f"``{n}``" for n in in_place) + ".", ""]
+
+
+def members(cls: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class itself (Tensor and its bases) says something about."""
+    space = dict(vars(cls)) if cls is not tt.Tensor else {n: inspect.getattr_static(cls, n) for n in dir(cls)}
+    for name in sorted(space, key=str.lower):
+        member = space[name]
+        if name.startswith("_") or not isinstance(member, property | staticmethod | classmethod) and not inspect.isfunction(member):
+            continue
+        if (inspect.getdoc(member) or "").strip() and not (cls is tt.Tensor and name == "wrap"):
+            yield name, member
+
+
+def _doc(value: Any) -> str:
+    """The docstring of an object itself, not of a base class."""
+    return inspect.cleandoc(value.__doc__ or "") if inspect.isclass(value) else inspect.getdoc(value) or ""
+
+
+def _titled(text: str, mark: str) -> list[str]:
+    return [text, mark * len(text), ""]
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """(target, name, text) as a table of two columns."""
+    lines = [".. list-table::", "   :widths: 28 72", "   :class: names", ""]
+    found = [line for full, name, text in rows for line in (f"   * - :py:obj:`{name} <{full}>`", f"     - {text}")]
+    return [*lines, *found, ""] if found else []
+
+
+def _markdown_links(text: str) -> str:
+    """`[words](../page.md)` of an intro as a role."""
+    import re
+
+    return re.sub(r"\[([^]]+)\]\(\.\./([\w/]+)\.md\)", r":doc:`\1 </\2>`", text)
+
+
+def write(folder: Path = FOLDER) -> dict[str, int]:
+    """Write the pages that have changed, and remove those that are no longer. Returns how many names stand on each."""
+    reference = Reference()
+    folder.mkdir(exist_ok=True)
+    found = reference.text()
+    for name, text in found.items():
+        path = folder / name
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+    for path in folder.glob("*.rst"):
+        if path.name not in found:
+            path.unlink()
+    return {page.file: sum(len(g.told) for g in groups) for page, groups in reference.pages.items()}
+
+
+if __name__ == "__main__":
+    print(write())
