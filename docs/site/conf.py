@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])  # for the notebooks' kernels
 
 import tritensor as tt  # noqa: E402
 from docs.site import links, reference  # noqa: E402
@@ -27,7 +27,9 @@ nitpick_ignore_regex = [("py:class", r".*")]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 4
-nb_execution_mode = "force"
+# `python -m docs.site` runs the notebooks, compares them with those that are stored, and says where the new ones are.
+NOTEBOOKS = os.environ.get("TRITENSOR_NOTEBOOKS")
+nb_execution_mode = "off" if NOTEBOOKS else "force"
 nb_execution_raise_on_error = True
 nb_execution_in_temp = True  # what a notebook writes stays out of docs/
 nb_execution_timeout = 120
@@ -53,6 +55,8 @@ html_show_sourcelink = False
 def _read(app: Any, name: str, source: list[str]) -> None:
     """Fill in what a page takes of other files, and turn its links."""
     path = Path(str(app.env.doc2path(name)))
+    if path.suffix == ".ipynb" and NOTEBOOKS:
+        source[0] = (Path(NOTEBOOKS) / path.name).read_text()
     if path.suffix != ".md":
         return
     text = links.on_the_site(links.filled(source[0]), path.parent)
@@ -61,6 +65,7 @@ def _read(app: Any, name: str, source: list[str]) -> None:
 
 def setup(app: Any) -> dict[str, bool]:
     """Sphinx's door."""
+    logging.getLogger("traitlets").setLevel(logging.WARNING)  # nbclient tells of each notebook that it starts
     reference.write()
     app.connect("source-read", _read)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

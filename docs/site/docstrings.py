@@ -92,12 +92,14 @@ def _block(block: list[str], resolve: Resolve) -> list[str]:
         items = re.split(r"(?m)^(?=\w+(?:\([^()]*\))?: )", "\n".join(block))
         return [f"- {code(i.partition(': ')[0], lambda _: None)}: {inline(i.partition(': ')[2], resolve)}" for i in items if i]
     at = next((i for i, b in enumerate(block) if b.startswith(("- ", ">>>")) or _opens_code(block, i)), len(block))
-    said = [inline(" ".join(block[:at]).removesuffix("::") + (":" if at and block[at - 1].endswith("::") else ""), resolve), ""] if at else []
+    said = (
+        [inline(" ".join(block[:at]).removesuffix("::") + (":" if at and block[at - 1].endswith("::") else ""), resolve), ""] if at else []
+    )
     if at == len(block):
         return said
     if block[at].startswith("- "):
         return said + _bullets(block[at:], resolve)
-    rest = _stripped([b for b in block[at:]])
+    rest = _stripped(block[at:])
     while rest and not rest[0]:
         rest = rest[1:]
     return said + _block(rest, resolve)
@@ -122,7 +124,7 @@ def _section(block: list[str], resolve: Resolve) -> list[str]:
         return [f"*{heading}*", "", *rst("\n".join(body), resolve)]
     entries: list[str] = []
     for line in body:
-        if line.startswith(" ") and entries or not line:
+        if (line.startswith(" ") and entries) or not line:
             entries[-1] += " " + line.strip()
         elif entries and not _ENTRY.match(line) and not _ENTRY.match(entries[-1]):
             entries[-1] += " " + line

@@ -47,7 +47,7 @@ class Group:
         """Whether a name of the module belongs under this heading."""
         if not self.below and not self.names:
             return True
-        return entry.name in self.names or bool(self.below) and entry.home.startswith(self.below)
+        return entry.name in self.names or (bool(self.below) and entry.home.startswith(self.below))
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,9 @@ PAGES: tuple[Page, ...] = (
         "types", "Types and places", "What a tensor's elements are, where they lie, and how types meet.",
         (
             Group("Types, devices, sizes", "tritensor", ("tritensor.dtypes", "tritensor.device", "tritensor.tensor.size", "tritensor.strides", "tritensor.tensor.publishing.layout"),
-                  frozenset("finfo iinfo is_tensor is_floating_point numel get_default_dtype set_default_dtype".split())),
+                  frozenset(["finfo", "iinfo", "is_tensor", "is_floating_point", "numel", "get_default_dtype", "set_default_dtype"])),
             Group("Promotion and storages", "tritensor", (FUNCTIONS + "types",)),
-            Group("Constructors by type", "tritensor", names=frozenset(f"{n}Tensor" for n in "BFloat16 Bool Byte Char Double Float Half Int Long Short".split())),
+            Group("Constructors by type", "tritensor", names=frozenset(f"{n}Tensor" for n in ["BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"])),
         ),
     ),
     of_modules("linalg", "Linear algebra", "Decompositions, solvers, norms.", "linalg"),
@@ -194,7 +194,21 @@ PAGES: tuple[Page, ...] = (
 
 # Modules that have no page because their names are PyTorch's spelling of something above, or rooms of the house.
 NO_PAGE = frozenset(
-    "accelerator backends compiler jit kernels multiprocessing parts signal types version elementwise launch reduction".split()
+    [
+        "accelerator",
+        "backends",
+        "compiler",
+        "jit",
+        "kernels",
+        "multiprocessing",
+        "parts",
+        "signal",
+        "types",
+        "version",
+        "elementwise",
+        "launch",
+        "reduction",
+    ]
 )
 # These claim before the front door does, which shows a second time what stands in them.
 _FIRST = ("nn.functional", "autograd", "random", "io", "training", "amp", "func")

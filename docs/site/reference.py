@@ -13,7 +13,7 @@ from docs.site import docstrings, signatures
 from docs.site.names import Entry, Listed, Page, listed
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
-_PYTHON = frozenset("bool int float complex str bytes list tuple dict set None True False".split())
+_PYTHON = frozenset(["bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "None", "True", "False"])
 HEAD = ".. Written by docs/site/reference.py from the docstrings; do not edit.\n"
 
 
@@ -111,7 +111,13 @@ class Reference:
     def _told(self, entry: Entry) -> list[str]:
         """An object: its directive, its text, the members of a class."""
         value = entry.value
-        kind = "exception" if inspect.isclass(value) and issubclass(value, BaseException) else "class" if inspect.isclass(value) else "function"
+        kind = (
+            "exception"
+            if inspect.isclass(value) and issubclass(value, BaseException)
+            else "class"
+            if inspect.isclass(value)
+            else "function"
+        )
         shown = "" if kind == "exception" else signatures.signature(value, self.type)
         lines = [f".. py:{kind}:: {entry.name}{shown}", f"   :module: {entry.module}", ""]
         body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
@@ -173,7 +179,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
     space = dict(vars(cls)) if cls is not tt.Tensor else {n: inspect.getattr_static(cls, n) for n in dir(cls)}
     for name in sorted(space, key=str.lower):
         member = space[name]
-        if name.startswith("_") or not isinstance(member, property | staticmethod | classmethod) and not inspect.isfunction(member):
+        if name.startswith("_") or (not isinstance(member, property | staticmethod | classmethod) and not inspect.isfunction(member)):
             continue
         if (inspect.getdoc(member) or "").strip() and not (cls is tt.Tensor and name == "wrap"):
             yield name, member
