@@ -10,13 +10,15 @@ WORKERS := -n auto --maxprocesses 8
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint wheel bench interop other-kernels array-api clean
+.PHONY: help demo test lint docs notebooks wheel bench interop other-kernels array-api clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up $(VENV), train LeNet on real handwritten digits, draw what it learned"
 	@echo "make test    set up $(VENV), run the tests"
 	@echo "make lint    ruff and mypy"
+	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
+	@echo "make notebooks store what the notebooks say and draw now"
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
 	@echo "make interop run other projects' released tests with our tensors"
@@ -34,6 +36,12 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m docs.site $(ARGS)
+
+notebooks: $(VENV)/.docs
+	$(BIN)/python -m docs.site.notebooks $(ARGS)
 
 wheel: $(VENV)/.test
 	rm -rf dist

@@ -23,10 +23,6 @@ from tritensor.layers import LayerArray, running
 from tritensor.table import ops, registry
 
 
-def _add_tensors(a: Any, b: Any) -> Any:
-    return ops.add(a, b)
-
-
 def run(
     roots: Sequence[Any], grads: Sequence[Any], *, targets: Sequence[Any] | None, keep_graph: bool, tensors: bool, task: Task | None = None,
     settle: Callable[[Any, Any, bool], None] | None = None,
@@ -44,7 +40,7 @@ def run(
     Returns:
         For each target (or leaf): its gradient and whether its memory is its own, so that a caller may keep it.
     """
-    add = _add_tensors if tensors else add_arrays
+    add: Callable[[Any, Any], Any] = ops.add if tensors else add_arrays
     order = collect(roots)
     wanted = None if targets is None else set(targets)
     useful = None if wanted is None else leading(order, wanted)
@@ -137,7 +133,7 @@ def _step(
     tensors: bool,
 ) -> None:
     """Take one node's complete gradient and hand the gradients of its inputs on."""
-    add = _add_tensors if tensors else add_arrays
+    add: Callable[[Any, Any], Any] = ops.add if tensors else add_arrays
     if type(g) is list:  # the gradients of several outputs, those that came
         g = tuple(g)
     hooks = n.hooks
@@ -377,8 +373,12 @@ def grad(
             be mapped, such as a Function whose backward leaves for numpy, goes row by row, and a warning says so once.
         allow_unused: give None (or zeros with `materialize_grads`, which require grad with create_graph) for an input that does not take part.
 
-    Raises:
-        GradError: an input takes no part and `allow_unused` is not set; a graph that was freed.
+    Raises GradError where an input takes no part and `allow_unused` is not set, and for a graph that was freed.
+
+    >>> x = tt.tensor(2.0, requires_grad=True)
+    >>> (first,) = tt.autograd.grad(x**3, x, create_graph=True)  # 3 x^2
+    >>> tt.autograd.grad(first, x)  # 6 x
+    (tensor(12.),)
     """
     outs, ins = tensors_of("grad", "outputs", outputs), tensors_of("grad", "inputs", inputs)
     gos = [None] * len(outs) if grad_outputs is None else tensors_of("grad", "grad_outputs", grad_outputs, or_none=True)

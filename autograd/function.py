@@ -254,6 +254,19 @@ class Function(FunctionCtx):
 
     Backward is differentiable again when it is written in tensor operations. The other form, `forward(*args)` with
     `setup_context(ctx, inputs, output)`, works too.
+
+    >>> class Cube(tt.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return 3 * ctx.saved_tensors[0] ** 2 * g
+    >>> x = tt.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward()
+    >>> x.grad
+    tensor(12.)
     """
 
     @staticmethod

@@ -102,7 +102,14 @@ class _Mode:
 
 
 class no_grad(_Mode):
-    """Ops inside are not recorded. `with no_grad():` or `@no_grad()`."""
+    """Ops inside are not recorded. `with no_grad():` or `@no_grad()`.
+
+    >>> w = tt.ones(2, requires_grad=True)
+    >>> with tt.no_grad():
+    ...     y = w * 2
+    >>> y.requires_grad
+    False
+    """
 
     _enabled = False
 

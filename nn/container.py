@@ -127,6 +127,12 @@ class Sequential(_Row):
     """Modules run one after the other: `Sequential(Linear(4, 8), ReLU())`, or of a dict with names.
 
     Plain functions may stand among them: `Sequential(Linear(2, 2), tritensor.tanh, lambda x: x * 2)`.
+
+    >>> net = nn.Sequential(nn.Linear(2, 4), tt.tanh, nn.Linear(4, 1))
+    >>> net(tt.zeros(3, 2)).shape
+    tritensor.Size([3, 1])
+    >>> net[0].weight.shape
+    tritensor.Size([4, 2])
     """
 
     _convert = staticmethod(_as_module)

@@ -161,7 +161,12 @@ def _fan(name: str, tensor: Tensor, mode: str) -> int:
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
 ) -> Tensor:
-    """Uniform on +-sqrt(3) gain / sqrt(fan) (He et al. 2015); `a` is the slope of the leaky_relu that follows."""
+    """Uniform on +-sqrt(3) gain / sqrt(fan) (He et al. 2015); `a` is the slope of the leaky_relu that follows.
+
+    >>> w = nn.init.kaiming_uniform_(tt.empty(8, 6), nonlinearity="relu")
+    >>> bool(w.abs().max() <= 1)  # sqrt(6 / 6)
+    True
+    """
     bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 

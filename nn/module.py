@@ -19,6 +19,18 @@ class Module(Movable):
 
     Parameters, buffers and modules assigned as attributes are registered under the attribute's name; everything
     below walks over them. Calling a module runs `forward` and its hooks.
+
+    >>> class Scale(nn.Module):
+    ...     def __init__(self, size):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(tt.ones(size))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> model = Scale(2)
+    >>> [name for name, _ in model.named_parameters()]
+    ['factor']
+    >>> model(tt.tensor([3.0, 4.0])).tolist()
+    [3.0, 4.0]
     """
 
     training: bool

@@ -29,7 +29,7 @@ def inline(text: str, resolve: Resolve) -> str:
     """A paragraph: its words escaped, what stands in backticks as code, with a link where it names something."""
     text = " ".join(text.split()).replace("``", "`")
     if text.count("`") % 2:
-        return escaped(text)
+        return "\\ " + escaped(text)
     out = []
     for i, piece in enumerate(text.split("`")):
         if i % 2 == 0:
@@ -146,5 +146,5 @@ def summary(text: str, resolve: Resolve) -> str:
     lines = next(blocks(textwrap.dedent(text).strip("\n")), [""])
     announced = next((i for i, line in enumerate(lines) if line.endswith("::") or line.startswith((">>>", "- "))), len(lines))
     whole = " ".join([*lines[:announced], *(line.replace("::", ".") for line in lines[announced : announced + 1] if line.endswith("::"))])
-    first = re.split(r"(?<=[^.\s][.!?])\s+(?=[A-Z`])", whole)[0]
+    first = re.split(r"(?<=[^.\s][.!?])(?<!e\.g\.|i\.e\.)\s+(?=[A-Z`])", whole)[0]
     return inline(whole if first.count("`") % 2 else first, resolve)

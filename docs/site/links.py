@@ -23,11 +23,20 @@ _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 def section(text: str, title: str) -> str:
-    """What stands below a heading, up to the next of its level."""
-    found = re.search(rf"^(#+) {re.escape(title)}\n(.*?)(?=^#{{1,2}} |\Z)", text, re.DOTALL | re.MULTILINE)
-    if found is None:
-        raise ValueError(f"no heading {title!r}")
-    return found[2].strip() + "\n"
+    """What stands below a heading, up to the next of its level or above. Raises ValueError where there is no such heading."""
+    level, fenced, kept = 0, False, []
+    for line in text.splitlines():
+        fenced ^= line.startswith("```")
+        marks = len(line) - len(line.lstrip("#")) if not fenced and re.match(r"#+ ", line) else 0
+        if level and marks and (marks <= level or level == 1):
+            break
+        if level:
+            kept.append(line)
+        elif marks and line.lstrip("# ") == title:
+            level = marks
+    if not level:
+        raise ValueError(f"no heading {title!r}; sections are filled in by their titles, so mend the comment of the page that asks for it")
+    return "\n".join(kept).strip() + "\n"
 
 
 def filled(text: str) -> str:

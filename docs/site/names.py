@@ -210,7 +210,9 @@ NO_PAGE = frozenset(
         "reduction",
     ]
 )
-# These claim before the front door does, which shows a second time what stands in them.
+# Where name_ is name, written into its first argument: one line names them all. In nn.init it is the name itself.
+_IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.utils.pytree")
+# These pages claim before the front door does, which shows a second time what stands in them.
 _FIRST = ("nn.functional", "autograd", "random", "io", "training", "amp", "func")
 
 
@@ -272,7 +274,7 @@ def _fill(group: Group, told: dict[int, str], taken: set[str]) -> Listed:
             continue
         taken.add(entry.full)
         body = id(entry.value if inspect.isclass(entry.value) else inspect.unwrap(entry.value))
-        if entry.name.endswith("_") and hasattr(module, entry.name[:-1]):
+        if entry.name.endswith("_") and hasattr(module, entry.name[:-1]) and group.module in _IN_PLACE:
             here.in_place.append(entry)
         elif body in told:
             here.elsewhere.append((entry, told[body]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -175,14 +177,25 @@ class Reference:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class itself (Tensor and its bases) says something about."""
-    space = dict(vars(cls)) if cls is not tt.Tensor else {n: inspect.getattr_static(cls, n) for n in dir(cls)}
+    """The public methods and properties that a class says something about, itself or in bases that are no public names."""
+    told = _public_classes()
+    space: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        if base is cls or cls is tt.Tensor or (base.__module__.startswith("tritensor") and base not in told):
+            space |= vars(base)
     for name in sorted(space, key=str.lower):
         member = space[name]
-        if name.startswith("_") or (not isinstance(member, property | staticmethod | classmethod) and not inspect.isfunction(member)):
+        if name.startswith("_") or not (isinstance(member, property | staticmethod | classmethod) or inspect.isfunction(member)):
             continue
         if (inspect.getdoc(member) or "").strip() and not (cls is tt.Tensor and name == "wrap"):
             yield name, member
+
+
+@functools.cache
+def _public_classes() -> frozenset[type]:
+    """The classes that are told under a name of their own."""
+    groups = [g for found in listed().values() for g in found]
+    return frozenset({e.value for g in groups for e in g.told if inspect.isclass(e.value)} | {tt.Tensor})
 
 
 def _doc(value: Any) -> str:
@@ -203,8 +216,6 @@ def _table(rows: Iterable[tuple[str, str, str]]) -> list[str]:
 
 def _markdown_links(text: str) -> str:
     """`[words](../page.md)` of an intro as a role."""
-    import re
-
     return re.sub(r"\[([^]]+)\]\(\.\./([\w/]+)\.md\)", r":doc:`\1 </\2>`", text)
 
 

@@ -25,6 +25,10 @@ def scaled_dot_product_attention(
     query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev) -> (..., heads, L, Ev); leading sizes broadcast. A bool mask says which
     keys take part, a floating one is added; is_causal=True lets no query see a later key. A query that sees no key gives 0. enable_gqa=True repeats
     the heads of key and value until they are as many as query's. dropout_p drops weights, whether training or not.
+
+    >>> q = k = v = tt.zeros(1, 2, 5, 8)  # (batch, heads, length, size)
+    >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).shape
+    tritensor.Size([1, 2, 5, 8])
     """
     name = "scaled_dot_product_attention"
     given = f"{name}: query {tuple(query.shape)}, key {tuple(key.shape)}, value {tuple(value.shape)}"

@@ -21,7 +21,14 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """In training, zero each element with probability p and scale the rest by 1 / (1 - p); in evaluation, nothing."""
+    """In training, zero each element with probability p and scale the rest by 1 / (1 - p); in evaluation, nothing.
+
+    >>> layer = nn.Dropout(0.5)
+    >>> sorted(set(layer(tt.ones(100)).tolist()))
+    [0.0, 2.0]
+    >>> layer.eval()(tt.ones(3))
+    tensor([1., 1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)

@@ -58,6 +58,9 @@ class Embedding(_Table):
     """Rows of weight (num_embeddings, embedding_dim) picked by integers of any shape: (...) -> (..., embedding_dim).
 
     weight starts normal; row padding_idx starts at 0 and gets no gradient. The other arguments are those of F.embedding.
+
+    >>> nn.Embedding(10, 3)(tt.tensor([[1, 2], [4, 0]])).shape
+    tritensor.Size([2, 2, 3])
     """
 
     def __init__(

@@ -29,6 +29,12 @@ class Linear(Module):
     """y = x @ weight.T + bias: (..., in_features) -> (..., out_features).
 
     weight (out, in) and bias (out) start uniform on +-1 / sqrt(in_features).
+
+    >>> layer = nn.Linear(3, 2)
+    >>> layer(tt.ones(5, 3)).shape
+    tritensor.Size([5, 2])
+    >>> layer
+    Linear(in_features=3, out_features=2, bias=True)
     """
 
     weight: Parameter

@@ -83,7 +83,15 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients by min(1, max_norm / (their common norm + 1e-6)), in place; returns the norm before. `foreach` changes nothing."""
+    """Scale all gradients by min(1, max_norm / (their common norm + 1e-6)), in place; returns the norm before. `foreach` changes nothing.
+
+    >>> p = nn.Parameter(tt.zeros(2))
+    >>> p.grad = tt.tensor([3.0, 4.0])
+    >>> nn.utils.clip_grad_norm_([p], max_norm=1.0)
+    tensor(5.)
+    >>> p.grad
+    tensor([0.6000, 0.8000])
+    """
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and isinstance(parameters, GeneratorType):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)

@@ -12,7 +12,19 @@ from tritensor.optim.state import read_rate
 
 
 class StepLR(LRScheduler):
-    """Times gamma after every step_size epochs."""
+    """Times gamma after every step_size epochs.
+
+    >>> optimizer = tt.optim.SGD([nn.Parameter(tt.zeros(1))], lr=1.0)
+    >>> scheduler = tt.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> for _ in range(4):
+    ...     print(scheduler.get_last_lr())
+    ...     optimizer.step()
+    ...     scheduler.step()
+    [1.0]
+    [1.0]
+    [0.5]
+    [0.5]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         if step_size < 1:

@@ -63,7 +63,16 @@ class Adam(FormulaOptimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay does not pass through the moments: p shrinks by lr * weight_decay first (Loshchilov and Hutter 2019)."""
+    """Adam whose weight decay does not pass through the moments: p shrinks by lr * weight_decay first (Loshchilov and Hutter 2019).
+
+    >>> layer = nn.Linear(2, 1)
+    >>> optimizer = tt.optim.AdamW(layer.parameters(), lr=1e-3, weight_decay=0.01)
+    >>> layer(tt.ones(4, 2)).sum().backward()
+    >>> optimizer.step()
+    >>> optimizer.zero_grad()
+    >>> layer.weight.grad is None
+    True
+    """
 
     _decoupled = True
 

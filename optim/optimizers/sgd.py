@@ -27,6 +27,13 @@ class SGD(FormulaOptimizer):
     Raises:
         ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
         CaptureError: a first step in the capture of a CUDA graph; take one before.
+
+    >>> w = tt.tensor([1.0], requires_grad=True)
+    >>> optimizer = tt.optim.SGD([w], lr=0.1)
+    >>> (w**2).sum().backward()
+    >>> optimizer.step()
+    >>> w
+    tensor([0.8000], requires_grad=True)
     """
 
     _formulas = ("sgd.SGD", "sgd.MOMENTUM")

@@ -49,7 +49,7 @@ def test_the_licence_is_whole() -> None:
 
 def test_make_lists_its_targets() -> None:
     shown = subprocess.run(["make", "--no-print-directory"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for target in ("demo", "test", "lint", "wheel", "bench", "interop", "array-api"):
+    for target in ("demo", "test", "lint", "docs", "notebooks", "wheel", "bench", "interop", "array-api"):
         assert f"make {target}" in shown
 
 
@@ -64,7 +64,16 @@ def test_make_refuses_an_old_python(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [".venv/bin/python", "dist/x.whl", "tritensor.egg-info/PKG-INFO", "kernels/__pycache__/a.pyc", "out/a.png"]
+    "name",
+    [
+        ".venv/bin/python",
+        "dist/x.whl",
+        "tritensor.egg-info/PKG-INFO",
+        "kernels/__pycache__/a.pyc",
+        "out/a.png",
+        "docs/reference/nn.rst",
+        "build/site/index.html",
+    ],
 )
 def test_git_ignores_what_is_made(name: str) -> None:
     if not (ROOT / ".git").exists():

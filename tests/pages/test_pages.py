@@ -1,4 +1,4 @@
-"""docs/api.md and docs/ops.md say what is so."""
+"""docs/api.md, docs/ops.md and docs/performance.md say what is so."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from types import ModuleType
 import pytest
 
 import tritensor as tt
-from tests.pages import api_page, ops_page
+from tests.pages import api_page, ops_page, performance_page
 from tritensor.table import registry
 
 
-@pytest.mark.parametrize("page", [api_page, ops_page], ids=["api", "ops"])
+@pytest.mark.parametrize("page", [api_page, ops_page, performance_page], ids=["api", "ops", "performance"])
 def test_the_page_is_fresh(page: ModuleType) -> None:
     assert page.PAGE.read_text() == page.page(), f"write it anew: python -m {page.__name__}"
 

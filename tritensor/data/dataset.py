@@ -43,7 +43,12 @@ class IterableDataset(Dataset[T_co]):
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """Tensors with one common first size n; sample i is the tuple of their rows i. Raises ShapeError where sizes differ."""
+    """Tensors with one common first size n; sample i is the tuple of their rows i. Raises ShapeError where sizes differ.
+
+    >>> data = tt.data.TensorDataset(tt.arange(6).reshape(3, 2), tt.tensor([0, 1, 0]))
+    >>> len(data), data[1]
+    (3, (tensor([2, 3]), tensor(1)))
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors:

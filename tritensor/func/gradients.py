@@ -124,7 +124,11 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that gives the gradient of func's scalar by the argument `argnums`; with has_aux (gradient, whatever). See grad_and_value."""
+    """A function that gives the gradient of func's scalar by the argument `argnums`; with has_aux (gradient, whatever). See grad_and_value.
+
+    >>> tt.func.grad(lambda x: (x**3).sum())(tt.tensor([1.0, 2.0]))
+    tensor([ 3., 12.])
+    """
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:

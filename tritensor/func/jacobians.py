@@ -88,6 +88,10 @@ def jacrev(
 
     Raises:
         TransformError: argnums names no argument. ValueError: chunk_size is not positive.
+
+    >>> tt.func.jacrev(lambda p: tt.stack([p.sum(), p.prod()]))(tt.tensor([2.0, 3.0]))
+    tensor([[1., 1.],
+            [3., 2.]])
     """
     if chunk_size is not None and (isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size <= 0):
         raise ArgumentError(f"jacrev: chunk_size is {chunk_size!r}; give a positive int, or None for all at once")
@@ -164,5 +168,10 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that gives the Hessian of func by the argument `argnums`: jacfwd of jacrev, forward over reverse."""
+    """A function that gives the Hessian of func by the argument `argnums`: jacfwd of jacrev, forward over reverse.
+
+    >>> tt.func.hessian(lambda p: p[0] ** 2 * p[1])(tt.tensor([1.0, 2.0]))
+    tensor([[4., 2.],
+            [2., 0.]])
+    """
     return jacfwd(jacrev(func, argnums), argnums)

@@ -38,6 +38,14 @@ def vmap(
     Raises:
         ValueError: in_dims or out_dims that do not fit, sizes that differ, an output that is no tensor.
         TransformError (a RuntimeError): func asks for a value, such as .item() or `if x > 0`, or draws where randomness is "error".
+
+    >>> x, w = tt.arange(6.0).reshape(3, 2), tt.tensor([1.0, 10.0])
+    >>> tt.func.vmap(lambda row: row @ w)(x)  # for each row
+    tensor([10., 32., 54.])
+    >>> tt.func.vmap(tt.func.grad(lambda row: (row**2).sum()))(x)  # a gradient for each row
+    tensor([[ 0.,  2.],
+            [ 4.,  6.],
+            [ 8., 10.]])
     """
     if randomness not in ("error", "different", "same"):
         raise TransformError(f"vmap: randomness is {randomness!r}; it is 'error', 'different' or 'same'")

@@ -262,6 +262,11 @@ class Tensor(Values, Methods):
 
         Raises:
             GradError: no graph, a freed graph, a saved tensor overwritten, or no gradient for a tensor that is no scalar.
+
+        >>> x = tt.tensor([1.0, 2.0], requires_grad=True)
+        >>> (x**2).sum().backward()
+        >>> x.grad
+        tensor([2., 4.])
         """
         keep = create_graph if retain_graph is None else retain_graph
         wanted = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)

@@ -22,6 +22,9 @@ def cross_entropy(
     """-log softmax(input)[target]: input (batch, classes, ...) and target (batch, ...) of class numbers, or of input's shape holding probabilities.
 
     "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing.
+
+    >>> F.cross_entropy(tt.tensor([[2.0, 0.0]]), tt.tensor([0]))  # log(1 + exp(-2))
+    tensor(0.1269)
     """
     reduction = named(size_average, reduce, reduction)
     if ignore_index >= 0 and target.dtype.is_floating_point:

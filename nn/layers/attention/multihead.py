@@ -22,6 +22,12 @@ class MultiheadAttention(Module):
 
     batch_first takes and gives (batch, length, size). Parameters: in_proj_weight (3 E, E), or q_, k_ and v_proj_weight where kdim or vdim are others,
     xavier_uniform_; in_proj_bias and out_proj.bias, 0; bias_k and bias_v (add_bias_kv), xavier_normal_; out_proj.weight as Linear's.
+
+    >>> attention = nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+    >>> x = tt.zeros(3, 5, 8)
+    >>> outputs, weights = attention(x, x, x)
+    >>> outputs.shape, weights.shape
+    (tritensor.Size([3, 5, 8]), tritensor.Size([3, 5, 5]))
     """
 
     in_proj_weight: Parameter | None

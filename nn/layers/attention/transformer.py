@@ -77,7 +77,11 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """x + attention, x + linear2(act(linear1)), each with a LayerNorm behind it, or before it where norm_first."""
+    """x + attention, x + linear2(act(linear1)), each with a LayerNorm behind it, or before it where norm_first.
+
+    >>> nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)(tt.zeros(3, 5, 8)).shape
+    tritensor.Size([3, 5, 8])
+    """
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = F.relu,

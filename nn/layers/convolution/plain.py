@@ -50,6 +50,9 @@ class Conv2d(_Plain):
     """Cross-correlation over images: (batch, in_channels, h, w) -> (batch, out_channels, h', w'). weight (out, in / groups, kh, kw), bias (out).
 
     `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
+
+    >>> nn.Conv2d(3, 8, kernel_size=3, stride=2, padding=1)(tt.zeros(1, 3, 32, 32)).shape
+    tritensor.Size([1, 8, 16, 16])
     """
 
     axes = 2

@@ -14,7 +14,11 @@ from tritensor.tensor.core import Tensor
 
 
 class CrossEntropyLoss(WeightedLoss):
-    """-log softmax(input)[target]: input (batch, classes, ...), target (batch, ...) of class numbers, or of input's shape holding probabilities."""
+    """-log softmax(input)[target]: input (batch, classes, ...), target (batch, ...) of class numbers, or of input's shape holding probabilities.
+
+    >>> nn.CrossEntropyLoss()(tt.zeros(2, 4), tt.tensor([3, 0]))  # log(4): four classes, equally likely
+    tensor(1.3863)
+    """
 
     def __init__(
         self,

@@ -17,7 +17,11 @@ class L1Loss(Loss):
 
 
 class MSELoss(Loss):
-    """(input - target)^2."""
+    """(input - target)^2.
+
+    >>> nn.MSELoss()(tt.tensor([1.0, 2.0]), tt.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)

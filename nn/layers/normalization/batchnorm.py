@@ -41,7 +41,13 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images (batch, channels, h, w) (Ioffe and Szegedy 2015)."""
+    """Batch normalisation of images (batch, channels, h, w) (Ioffe and Szegedy 2015).
+
+    >>> norm = nn.BatchNorm2d(3)
+    >>> y = norm(tt.randn(8, 3, 4, 4) * 5 + 2)
+    >>> bool(y.mean().abs() < 1e-5), norm.running_mean.shape
+    (True, tritensor.Size([3]))
+    """
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 4)

@@ -23,6 +23,9 @@ class LayerNorm(Module):
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape` (Ba et al. 2016).
 
     weight starts at 1 and bias at 0, both of normalized_shape; elementwise_affine=False has neither, bias=False no bias.
+
+    >>> nn.LayerNorm(4, elementwise_affine=False)(tt.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([-1.3416, -0.4472,  0.4472,  1.3416])
     """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]  # noqa: RUF012  (PyTorch's is a list)

@@ -266,7 +266,24 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: c' = f c + i g, h' = o tanh(c') with gates i, f, g, o of x and h; (outputs, (h, c)). `proj_size` projects h."""
+    """Long short-term memory: c' = f c + i g, h' = o tanh(c') with gates i, f, g, o of x and h; (outputs, (h, c)). `proj_size` projects h.
+
+    Args:
+        input_size, hidden_size: features of a step's input, and of the states h and c.
+        num_layers: nets one above the other; each takes the outputs of the one below.
+        batch_first: input and outputs are (batch, length, features), not (length, batch, features). The states are not affected.
+        dropout: in training, the share of outputs that is dropped between layers.
+        bidirectional: a second net walks backwards; outputs hold both, one behind the other.
+        proj_size: unless 0, h is projected to this many features.
+
+    The input may also be a PackedSequence, or (length, features) without a batch. States are (layers x directions, batch, features) and start at 0.
+    Weights and biases start uniform on +-1 / sqrt(hidden_size).
+
+    >>> net = nn.LSTM(input_size=4, hidden_size=8, num_layers=2, batch_first=True)
+    >>> outputs, (h, c) = net(tt.zeros(5, 7, 4))  # five sequences of seven steps
+    >>> outputs.shape, h.shape, c.shape
+    (tritensor.Size([5, 7, 8]), tritensor.Size([2, 5, 8]), tritensor.Size([2, 5, 8]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
@@ -282,7 +299,14 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units: h' = (1 - z) n + z h with gates r, z of x and h and n = tanh(x + r (W h + b)); (outputs, h)."""
+    """Gated recurrent units: h' = (1 - z) n + z h with gates r, z of x and h and n = tanh(x + r (W h + b)); (outputs, h).
+
+    The arguments, shapes and first weights are those of LSTM, but for c and proj_size.
+
+    >>> outputs, h = nn.GRU(4, 8)(tt.zeros(7, 5, 4))  # seven steps of five sequences
+    >>> outputs.shape, h.shape
+    (tritensor.Size([7, 5, 8]), tritensor.Size([1, 5, 8]))
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False, dropout: float = 0.0,

@@ -15,7 +15,12 @@ from tritensor.tensor.core import Tensor
 
 
 class Normal(ExponentialFamily):
-    """exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi))."""
+    """exp(-(x - loc)^2 / (2 scale^2)) / (scale sqrt(2 pi)).
+
+    >>> d = tt.distributions.Normal(0.0, 2.0)
+    >>> d.log_prob(tt.tensor(0.0)), d.sample((3,)).shape
+    (tensor(-1.6121), tritensor.Size([3]))
+    """
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

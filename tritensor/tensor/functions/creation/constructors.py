@@ -44,6 +44,12 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
 
     Python floats become the default floating type (float32), ints int64, bools bool; numpy arrays and tensors keep theirs.
     Raises ShapeError for ragged lists, DTypeError for what is no number.
+
+    >>> tt.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    >>> tt.tensor([1.0, 2.0]).dtype, tt.tensor(True).dtype
+    (tritensor.float32, tritensor.bool)
     """
     where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
     return finished(new_tensor(from_host(values_of("tensor", data, dtype), where)), requires_grad, pin_memory)
@@ -82,7 +88,15 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 
 @function(method=False)
 def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor on the memory of a numpy array: writes are seen on both sides."""
+    """A tensor on the memory of a numpy array: writes are seen on both sides.
+
+    >>> import numpy as np
+    >>> a = np.zeros(3, dtype=np.float32)
+    >>> x = tt.from_numpy(a)
+    >>> x[0] = 5
+    >>> a
+    array([5., 0., 0.], dtype=float32)
+    """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: {type(ndarray).__name__} is no numpy array; use tensor(...)")
     dtypes.of(ndarray.dtype)
@@ -111,7 +125,14 @@ def _filled(shape: tuple[int, ...], value: Any, dtype: Any, where: Any) -> Tenso
 
 @function(method=False, maker=True, out=True)
 def zeros(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`."""
+    """Zeros of a shape: `zeros(2, 3)` or `zeros((2, 3))`.
+
+    >>> tt.zeros(2, 3)
+    tensor([[0., 0., 0.],
+            [0., 0., 0.]])
+    >>> tt.zeros(2, dtype=tt.int64)
+    tensor([0, 0])
+    """
     return _filled(_shaped("zeros", size), 0, dtype, device)
 
 

@@ -150,7 +150,12 @@ def _given(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
 
 @function(method=False, maker=True, out=True)
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Uniform numbers of [0, 1) in a shape."""
+    """Uniform numbers of [0, 1) in a shape.
+
+    >>> draw = lambda: tt.rand(3, generator=tt.Generator().manual_seed(0))
+    >>> tt.equal(draw(), draw())
+    True
+    """
     return uniform_numbers(_given("rand", size), numpy_type(dtype), as_device(device), generator)
 
 

@@ -31,7 +31,13 @@ def _bound(name: str, what: str, value: Any) -> Any:
 
 @function(method=False, maker=True, out=True)
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """start, start + step, ... before end; `arange(n)` counts from 0. int64 for integers, else the default floating type."""
+    """start, start + step, ... before end; `arange(n)` counts from 0. int64 for integers, else the default floating type.
+
+    >>> tt.arange(5)
+    tensor([0, 1, 2, 3, 4])
+    >>> tt.arange(1, 2, 0.25)
+    tensor([1.0000, 1.2500, 1.5000, 1.7500])
+    """
     if end is None:
         start, end = 0, start
     low, high, by = (v.item() if hasattr(v, "item") else v for v in (start, end, step))
@@ -104,7 +110,11 @@ def _count(name: str, steps: Any) -> int:
 
 @function(method=False, maker=True, out=True)
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first."""
+    """`steps` numbers from start to end, both included; numbers or 0-d tensors, which a type of integers truncates first.
+
+    >>> tt.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
     kind = _spaced_type(start, end, dtype)
     first, last = _ends("linspace", start, end, kind)
     if kind.kind in "iu":

@@ -60,6 +60,10 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with A X = B, or X A = B unless `left`; A (..., n, n), B (..., n, k) or a vector for each matrix (..., n); batches broadcast.
 
     Raises LinAlgError where a matrix is singular, ShapeError, DTypeError for integers and 16-bit floats.
+
+    >>> a = tt.tensor([[2.0, 0.0], [0.0, 4.0]])
+    >>> tt.linalg.solve(a, tt.tensor([2.0, 4.0]))
+    tensor([1., 1.])
     """
     x, info = solved("solve", A, B, bool(left))
     refuse_failed("solve", info, _SINGULAR)

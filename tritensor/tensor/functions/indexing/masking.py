@@ -26,7 +26,12 @@ def _common(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
 
 @function(out="exact")
 def masked_select(x: Tensor, mask: Tensor) -> Tensor:
-    """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device."""
+    """The elements where mask (which broadcasts with x) is True, as a vector. Waits for the device.
+
+    >>> x = tt.arange(5)
+    >>> x.masked_select(x % 2 == 0)
+    tensor([0, 2, 4])
+    """
     shape = _common("masked_select", x, mask)
     return where_true(lined(ops.expand(x, shape=shape)), lined(ops.expand(mask, shape=shape)))
 

@@ -19,7 +19,13 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 @function(out="exact")
 def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense."""
+    """y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; y has index's shape. `sparse_grad` is accepted; gradients are dense.
+
+    >>> scores = tt.tensor([[0.1, 0.9], [0.8, 0.2]])
+    >>> scores.gather(1, tt.tensor([[1], [0]]))  # of each row, one
+    tensor([[0.9000],
+            [0.8000]])
+    """
     d = normal_dim("gather", dim, len(x.array.shape))
     shape = tuple(index.array.shape)
     if len(shape) == len(x.array.shape):
@@ -88,7 +94,11 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
 
 @function(inplace=True, out=True)
 def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order."""
+    """A copy of x with src[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`, in a fixed order.
+
+    >>> tt.zeros(3).scatter_add(0, tt.tensor([0, 2, 2]), tt.tensor([1.0, 2.0, 3.0]))
+    tensor([1., 0., 5.])
+    """
     return _scattered("scatter_add", ops.scatter_add, x, dim, index, typed("scatter_add", x, src))
 
 

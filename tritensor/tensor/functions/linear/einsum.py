@@ -26,6 +26,15 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     Also as operands with lists of numbers below 52 for letters: `einsum(x, [0, 1, 2], y, [0, 2, 3], [0, 1, 3])`.
     Operands are joined in pairs, from left to right or in opt_einsum's order where that is installed, each join one batched matrix product; a product
     lies in C order. Raises ValueError for an equation that cannot be read, ShapeError where one letter stands for two sizes.
+
+    >>> a, b = tt.arange(6.0).reshape(2, 3), tt.ones(3, 2)
+    >>> tt.einsum("ij,jk->ik", a, b)  # a @ b
+    tensor([[ 3.,  3.],
+            [12., 12.]])
+    >>> tt.einsum("ij->", a)  # the sum
+    tensor(15.)
+    >>> tt.einsum("ii->i", tt.eye(3))  # the diagonal
+    tensor([1., 1., 1.])
     """
     if not isinstance(equation, str):
         equation, operands = _spelled(equation, *operands)

@@ -28,6 +28,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column.
 
     Raises ShapeError where the inner sizes or the batches do not fit, DTypeError for bool and float8.
+
+    >>> tt.ones(5, 2, 3).matmul(tt.ones(3, 4)).shape
+    tritensor.Size([5, 2, 4])
+    >>> tt.ones(2, 3) @ tt.ones(3)
+    tensor([3., 3.])
     """
     return ops.matmul(input, other)
 

@@ -263,7 +263,12 @@ def _common(name: str, *values: Any) -> list[Any]:
 
 @function(method=False, out=True)
 def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
-    """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`."""
+    """input where condition holds, else other: tensors that broadcast, or numbers. With condition alone: where it holds, as `nonzero(as_tuple=True)`.
+
+    >>> x = tt.tensor([-1.0, 2.0])
+    >>> tt.where(x > 0, x, 0.0)
+    tensor([0., 2.])
+    """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     a, b = _common("where", input, other)

@@ -30,7 +30,11 @@ def _refuse_bool(name: str, dtype: Any) -> None:
 
 @function(out="typed", inplace=True, names=("cumulative_sum",))
 def cumsum(x: Tensor, dim: int | None = None, *, dtype: Any = None, axis: int | None = None) -> Tensor:
-    """Running sum along dim (a 1-d tensor needs none); integers and bools in int64."""
+    """Running sum along dim (a 1-d tensor needs none); integers and bools in int64.
+
+    >>> tt.tensor([1, 2, 3]).cumsum(0)
+    tensor([1, 3, 6])
+    """
     _refuse_bool("cumsum", dtype)
     return as_type(ops.cumsum(as_type(x, dtype), dim=_dim("cumsum", x, dim, axis), reverse=False), dtype)
 

@@ -76,7 +76,12 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32."""
+    """Sum over dims. Integers and bools give int64, unless dtype says another type; 16-bit floats accumulate in float32.
+
+    >>> x = tt.tensor([[1, 2], [3, 4]])
+    >>> x.sum(), x.sum(dim=0), x.sum(dim=1, keepdim=True).shape
+    (tensor(10), tensor([4, 6]), tritensor.Size([2, 1]))
+    """
     if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
     return as_type(ops.sum(as_type(x, dtype), dim=dims_of("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
@@ -233,6 +238,13 @@ def max(
     """max(x): the largest element. max(x, dim): (values, indices). max(x, other): the larger of each pair.
 
     NaN counts as largest. The gradient of max(x) is shared evenly among equals, that of max(x, dim) goes to the index.
+
+    >>> x = tt.tensor([[1.0, 5.0], [7.0, 2.0]])
+    >>> x.max()
+    tensor(7.)
+    >>> values, indices = x.max(dim=1)
+    >>> values, indices
+    (tensor([5., 7.]), tensor([1, 0]))
     """
     return _extremum("max", x, dim, keepdim, axis, keepdims, other)
 

@@ -181,6 +181,11 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors joined along an existing dimension, in the type they promote to; empty ones of shape (0,) add no elements, as in PyTorch.
 
     Raises ShapeError where other sizes disagree, and for an `out` that shares memory with one of them.
+
+    >>> tt.cat([tt.zeros(1, 2), tt.ones(2, 2)])
+    tensor([[0., 0.],
+            [1., 1.],
+            [1., 1.]])
     """
     given = _listed("cat", tensors)
     kept = [x for x in given if x.array.shape != (0,)] or given[:1]
@@ -198,7 +203,12 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
 
 @function(method=False, out=True)
 def stack(tensors: Tensors, dim: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new dimension."""
+    """Tensors of one shape joined along a new dimension.
+
+    >>> tt.stack([tt.zeros(2), tt.ones(2)], dim=1)
+    tensor([[0., 1.],
+            [0., 1.]])
+    """
     given = _listed("stack", tensors)
     return ops.stack(*given, dim=normal_dim("stack", dim, len(given[0].array.shape) + 1))
 

@@ -85,6 +85,9 @@ def to(
     Complex numbers as real ones lose their imaginary part, with one warning.
 
     Raises DeviceError where there is no such device, ShapeError for a format of another number of dimensions.
+
+    >>> tt.tensor([1.7]).to(tt.int32)
+    tensor([1], dtype=tritensor.int32)
     """
     flags = []
     for a in args:

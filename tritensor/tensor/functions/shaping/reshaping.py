@@ -61,6 +61,15 @@ def view(x: Tensor, *shape: Any) -> Tensor:
     of which the last dimension then holds more or fewer.
 
     Raises ShapeError when x's strides allow no such view; reshape copies then.
+
+    >>> x = tt.arange(6)
+    >>> y = x.view(2, 3)
+    >>> y[0, 0] = 9  # the same memory
+    >>> x
+    tensor([9, 1, 2, 3, 4, 5])
+    >>> y.T.view(6)
+    Traceback (most recent call last):
+    tritensor.errors.ShapeError: ...
     """
     if len(shape) == 1 and isinstance(shape[0], dtypes.DType | np.dtype | type):
         return _as_type(x, dtypes.as_dtype(shape[0]))
@@ -94,7 +103,12 @@ def no_view(y: Tensor) -> Tensor:
 
 @function(quick=quick_views.reshaped)
 def reshape(x: Tensor, *shape: Any) -> Tensor:
-    """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy."""
+    """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy.
+
+    >>> tt.arange(6).reshape(2, -1)
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
+    """
     return reshape_to(x, inferred("reshape", sizes("reshape", shape), x.array.shape))
 
 
@@ -183,7 +197,11 @@ def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
 
 @function(names=("permute", "permute_dims"), quick=quick_views.permuted)
 def permute(x: Tensor, *dims: Any) -> Tensor:
-    """Dimensions in the order given: `x.permute(2, 0, 1)`."""
+    """Dimensions in the order given: `x.permute(2, 0, 1)`.
+
+    >>> tt.zeros(2, 3, 4).permute(2, 0, 1).shape
+    tritensor.Size([4, 2, 3])
+    """
     return _permuted("permute", x, sizes("permute", dims))
 
 

@@ -101,6 +101,9 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
 
     return_inverse adds where each element (slice) is among them, of x's shape (size); return_counts how often each occurs. int64.
     Raises ShapeError for slices without elements, IndexError for a dim of a 0-d tensor.
+
+    >>> tt.tensor([3, 1, 3]).unique(return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
     """
     x = x.detach()
     if dim is not None:

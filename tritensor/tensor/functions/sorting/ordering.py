@@ -35,6 +35,10 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = F
     """(values, indices) in ascending order along dim, or in descending order; equal elements keep their order, whatever `stable` says.
 
     The gradient goes to the place that a value came from. DTypeError for complex types.
+
+    >>> values, indices = tt.tensor([3, 1, 2]).sort(descending=True)
+    >>> values, indices
+    (tensor([3, 2, 1]), tensor([0, 2, 1]))
     """
     d = normal_dim("sort", dim, len(x.array.shape))
     return returned("sort", ValuesIndices)(*ops.sort(x, dim=d, descending=bool(descending)))
@@ -57,6 +61,10 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     """(values, indices) of the k largest elements along dim, or the k smallest; always in order, whatever `sorted` says.
 
     Of equal elements the first ones are taken. Raises IndexError where there are fewer than k.
+
+    >>> values, indices = tt.tensor([3.0, 1.0, 4.0, 1.0]).topk(2)
+    >>> values, indices
+    (tensor([4., 3.]), tensor([2, 0]))
     """
     k = one_integer(k)
     if isinstance(k, bool) or not isinstance(k, int):

@@ -118,7 +118,11 @@ _published = functools.partial(function, out=True, namespace="fft")
 
 @_published
 def fft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n)."""
+    """The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n).
+
+    >>> tt.fft.fft(tt.tensor([1.0, 1.0, 1.0, 1.0])).abs()
+    tensor([4., 0., 0., 0.])
+    """
     d, length = _one("fft", x, n, dim)
     return _c2c("fft", x, (d,), (length,), norm, "forward")
 

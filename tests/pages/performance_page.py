@@ -1,0 +1,113 @@
+"""docs/performance.md: what is measured and how, with the figures of the committed reports. `python -m tests.pages.performance_page` writes it anew."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+import tritensor as tt
+from bench.static.table import RESULTS, Uses, load
+from tritensor.table import registry
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+COLUMNS = "| kernels | compile | spilled | registers (median) | warps on a multiprocessor (median) | tensor cores | tma |"
+RULE = "|---|--:|--:|--:|--:|--:|--:|--:|"
+HEAD = """# Performance
+
+Three things can be slow: the host, which runs Python; the kernels, which move bytes and multiply; and waiting, of one for the other. Each is measured by a
+command that anybody can run, and what stands here is either read from the reports that are committed in `bench/results/`, or told by the README with the date
+and the machine. This page is written by `python -m tests.pages.performance_page`.
+
+| command | measures | beside it, in the same run |
+|---|---|---|
+| `python -m bench host` | what a tiny op costs the host: lookup, shape rule, graph node, launch; without a GPU the launch goes to a stub of the driver in C | torch, where it is installed |
+| `python -m bench train` | whole training steps on the CPU | torch, in processes of its own, in turn |
+| `python -m bench ops` | every op on the CPU, forward and backward | `--peer`: torch |
+| `python -m bench imports` | `import tritensor` | `import numpy, triton` |
+| `python -m bench static` | what the compiler made of every kernel: registers, spills, widths of accesses, tensor-core instructions | the committed table; a regression fails CI |
+| `python -m bench gpu` | every op on a GPU, beside the roofline, from graphs and called one after another | `--against torch,compile` |
+| `python -m bench compare a.json b.json` | what became slower between two reports | |
+
+A ratio counts when both sides ran in one process or in turn on one quiet machine. A time is a median with its spread. Nothing is timed on the emulated device.
+
+## On a GPU, and what an op costs the host
+
+A GPU waits for Python wherever ops are small. The first call of an op with given layouts is recorded, later ones replay the recipe
+([the road of an op](cuda.md#the-road-of-an-op)), and a CUDA graph takes the host out of the step.
+
+<!-- section of ../README.md: Speed on a GPU -->
+Figures of GPUs that have been measured, and microseconds of the host beside torch: [README](../README.md#speed-on-a-gpu).
+<!-- end -->
+
+## On the CPU
+
+<!-- section of ../README.md: Speed on the CPU -->
+Training steps and single ops beside torch, with machine and date: [README](../README.md#speed-on-the-cpu).
+<!-- end -->
+
+## What the kernels use
+
+Every kernel launch of the op table is compiled for GPUs that are not here, and the machine code is read. *Spilled* are kernels that keep
+registers in memory, each with a reason in `bench/static/command.py`; *tensor cores* those that use them (mma, wgmma, tcgen05); *tma* those that let the
+hardware copy tiles. CI compiles again what covers every op and type, and fails where a kernel spills more, reads narrower, or loses its tensor cores or its
+occupancy.
+"""
+FOOT = """
+Read a line of the report with the help of [writing a kernel](kernels.md). `python -m bench static --op softmax` prints them for one op.
+"""
+
+
+def overview(rows: dict[str, dict[int, Uses]]) -> list[str]:
+    """A line for each architecture."""
+    lines = [f"| architecture {COLUMNS}", RULE]
+    for arch in sorted({a for cells in rows.values() for a in cells}):
+        found = [cells[arch] for cells in rows.values() if arch in cells]
+        lines.append(f"| sm_{arch} | {len(found)} | {' | '.join(_figures(found))} |")
+    return lines
+
+
+def families(rows: dict[str, dict[int, Uses]], arch: int = 90) -> list[str]:
+    """A line for each family of ops, on one architecture."""
+    lines = [f"| family {COLUMNS}", RULE]
+    found: dict[str, list[Uses]] = {}
+    for key, cells in rows.items():
+        if arch in cells and key.split()[0] in registry:  # a report may be older than the table
+            # an elementwise op whose reference is numpy's own function says "numpy"
+            module = registry[key.split()[0]].module.split(".")
+            found.setdefault(module[2] if len(module) > 2 else "elementwise", []).append(cells[arch])
+    return [*lines, *(f"| {family} | {len(uses)} | {' | '.join(_figures(uses))} |" for family, uses in sorted(found.items()))]
+
+
+def _figures(found: list[Uses]) -> Iterable[str]:
+    good = [u for u in found if not u.error]
+    tensor = sum(bool({"mma", "wgmma", "tcgen05"} & u.special.keys()) for u in good)
+    median = lambda numbers: f"{statistics.median(numbers):.0f}"  # noqa: E731
+    return (
+        str(len(good)), str(sum(u.spill > 0 for u in good)), median(u.registers for u in good), median(u.blocks * u.warps for u in good),
+        str(tensor), str(sum("tma" in u.special for u in good)),
+    )  # fmt: skip
+
+
+def page() -> str:
+    """The whole page."""
+    assert tt.kernels is not None  # every family's files are found through it
+    lines = [HEAD]
+    for path in sorted(RESULTS.glob("static-triton-*.json"), reverse=True):
+        head, rows = json.loads(path.read_text()), load(path)
+        lines += [
+            f"### Triton {head['triton']}",
+            "",
+            f"{head['launches']} launches; one kept for each kernel, type and shape that differs.",
+            "",
+            *overview(rows),
+            "",
+        ]
+        if path == max(RESULTS.glob("static-triton-*.json")):
+            lines += ["By family, on sm_90:", "", *families(rows), ""]
+    return "\n".join(lines).rstrip("\n") + "\n" + FOOT
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
