@@ -271,10 +271,12 @@ class Function(FunctionCtx):
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
+        """The values: `forward(ctx, *args)`, or `forward(*args)` beside a setup_context; a subclass defines it."""
         raise NotImplementedError("Function: define a static forward(ctx, *args)")
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Any) -> Any:
+        """The gradients of the arguments, one for each (None for what has none), from those of the outputs; a subclass defines it."""
         raise NotImplementedError("Function: define a static backward(ctx, *grads) to differentiate through it")
 
     @staticmethod

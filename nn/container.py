@@ -251,18 +251,23 @@ class ModuleDict(Module):
         return key in self._modules
 
     def keys(self) -> Any:
+        """The names, in order."""
         return self._modules.keys()
 
     def values(self) -> Any:
+        """The modules, in order."""
         return self._modules.values()
 
     def items(self) -> Any:
+        """(name, module) pairs, in order."""
         return self._modules.items()
 
     def clear(self) -> None:
+        """Take every module out."""
         self._modules.clear()
 
     def pop(self, key: str) -> Module:
+        """Take the module of a name out and return it. Raises KeyError where there is none."""
         found = self[key]
         del self[key]
         return found

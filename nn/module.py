@@ -50,6 +50,7 @@ class Module(Movable):
             raise TypeError(f"{type(self).__name__}.__init__() got an unexpected {given}; Module.__init__() takes none")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes; a subclass defines it. Call the module itself, which also runs its hooks."""
         raise NotImplementedError(f'{type(self).__name__}: missing the required "forward" function; define forward(self, ...) in it')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -171,6 +172,7 @@ class Module(Movable):
         return self._named_members("_parameters", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """The parameters, those of modules below too unless recurse=False; each once."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
@@ -179,6 +181,7 @@ class Module(Movable):
         return self._named_members("_buffers", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        """The buffers, those of modules below too unless recurse=False; each once."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
@@ -191,6 +194,7 @@ class Module(Movable):
                 yield name, module
 
     def children(self) -> Iterator[Module]:
+        """The modules directly below this one; each once."""
         for _, module in self.named_children():
             yield module
 
@@ -208,6 +212,7 @@ class Module(Movable):
                     yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it; each once, unless remove_duplicate=False."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
@@ -321,6 +326,7 @@ class Module(Movable):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Set requires_grad of every parameter; returns the module. With False it is frozen."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self

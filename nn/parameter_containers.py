@@ -143,12 +143,15 @@ class ParameterDict(_Held):
         return key in self._keys
 
     def keys(self) -> Any:
+        """The names, in order."""
         return self._keys.keys()
 
     def values(self) -> Iterable[Any]:
+        """The values, in order."""
         return (self[k] for k in self._keys)
 
     def items(self) -> Iterable[tuple[str, Any]]:
+        """(name, value) pairs, in order."""
         return ((k, self[k]) for k in self._keys)
 
     def _entries(self) -> Iterable[tuple[Any, Any]]:

@@ -30,14 +30,17 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether values are floating point numbers, those of 8 bits too."""
         return self.kind in ("float", "float8")
 
     @property
     def is_complex(self) -> bool:
+        """Whether values are complex numbers."""
         return self.kind == "complex"
 
     @property
     def is_signed(self) -> bool:
+        """Whether values may be negative."""
         return self.kind not in ("bool", "uint")
 
     def to_complex(self) -> DType:

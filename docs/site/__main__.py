@@ -12,8 +12,6 @@ import sys
 import time
 from pathlib import Path
 
-import nbformat
-
 from docs.site import built, examples, notebooks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,8 +31,8 @@ def run_notebooks(to: Path) -> list[str]:
     to.mkdir(parents=True, exist_ok=True)
     for path in notebooks.notebooks():
         new = notebooks.stored(notebooks.executed(path))
-        nbformat.write(new, to / path.name)
-        found += notebooks.stale(nbformat.read(path, as_version=4), new, path.name)
+        notebooks.write(new, to / path.name)
+        found += notebooks.stale(notebooks.read(path), new, path.name)
         if path.stat().st_size > notebooks.LARGEST:
             found.append(f"{path.name} has {path.stat().st_size} bytes; draw smaller pictures, at most {notebooks.LARGEST} are kept")
     return found

@@ -12,7 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import tritensor as tt  # noqa: E402
-from docs.site import links, reference  # noqa: E402
+from docs.site import links, offline, reference  # noqa: E402
+
+offline.guard()
 
 project = "tritensor"
 author = "The tritensor authors"

@@ -13,7 +13,7 @@ from typing import Any
 
 import tritensor as tt
 from docs.site.names import listed
-from docs.site.reference import members
+from docs.site.reference import members, own_doc
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
@@ -34,12 +34,12 @@ def tests() -> Iterator[doctest.DocTest]:
     """The examples, one test for each docstring that has some; none twice."""
     parser, seen = doctest.DocTestParser(), set()
     for name, value in objects():
-        text = (value.__doc__ if inspect.isclass(value) else inspect.getdoc(value)) or ""
+        text = own_doc(value)
         if ">>>" not in text or text in seen:
             continue
         seen.add(text)
         names = {"tt": tt, "nn": tt.nn, "F": tt.nn.functional, "tritensor": tt, "__name__": "examples"}
-        yield parser.get_doctest(inspect.cleandoc(text), names, name, None, 0)
+        yield parser.get_doctest(text, names, name, None, 0)
 
 
 def run(test: doctest.DocTest) -> str:

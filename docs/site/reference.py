@@ -133,7 +133,7 @@ class Reference:
 
     def _member(self, entry: Entry, name: str, member: Any) -> list[str]:
         """A method or property of a class."""
-        text = inspect.getdoc(member) or ""
+        text = own_doc(member)
         if isinstance(member, property):
             lines = [f".. py:property:: {name}", ""]
         else:
@@ -164,7 +164,7 @@ class Reference:
             entry = Entry("tritensor", "Tensor", tt.Tensor)
             found = [(n, m) for n, m in own if isinstance(m, property) is kept]
             lines += _titled(title, "-")
-            rows = [(n, docstrings.summary(inspect.getdoc(m) or "", self.resolver(m, "tritensor.Tensor"))) for n, m in found]
+            rows = [(n, docstrings.summary(own_doc(m), self.resolver(m, "tritensor.Tensor"))) for n, m in found]
             lines += _table([(f"tritensor.Tensor.{n}", n, text) for n, text in rows])
             for n, m in found:
                 member = self._member(entry, n, m)
@@ -187,7 +187,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
         member = space[name]
         if name.startswith("_") or not (isinstance(member, property | staticmethod | classmethod) or inspect.isfunction(member)):
             continue
-        if (inspect.getdoc(member) or "").strip() and not (cls is tt.Tensor and name == "wrap"):
+        if own_doc(member) and not (cls is tt.Tensor and name == "wrap"):
             yield name, member
 
 
@@ -196,6 +196,11 @@ def _public_classes() -> frozenset[type]:
     """The classes that are told under a name of their own."""
     groups = [g for found in listed().values() for g in found]
     return frozenset({e.value for g in groups for e in g.told if inspect.isclass(e.value)} | {tt.Tensor})
+
+
+def own_doc(member: Any) -> str:
+    """A member's docstring, not one that it inherits."""
+    return inspect.cleandoc(getattr(member, "__func__", member).__doc__ or "")
 
 
 def _doc(value: Any) -> str:

@@ -34,15 +34,19 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
     def replicate(self, module: Module, device_ids: Sequence[Any]) -> list[Module]:
+        """The module for each of the devices: itself, for its one."""
         return replicate(module, device_ids)
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
+        """The arguments in parts, one for each device: there is one."""
         return scatter_kwargs(inputs, kwargs, device_ids, self.dim)
 
     def gather(self, outputs: Sequence[Any], output_device: Any) -> Any:
+        """The outputs of all devices joined on one: there is one."""
         return gather(outputs, output_device, self.dim)
 
     def parallel_apply(self, replicas: Sequence[Module], inputs: Sequence[Any], kwargs: Any) -> list[Any]:
+        """What the modules give for their parts of the arguments."""
         return parallel_apply(replicas, inputs, kwargs)
 
 

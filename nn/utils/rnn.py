@@ -66,27 +66,35 @@ class PackedSequence(PackedSequence_):
         return type(self)(self.data.pin_memory(), self.batch_sizes, *pinned)
 
     def double(self) -> PackedSequence:
+        """The same with data of float64."""
         return self.to(dtype="float64")
 
     def float(self) -> PackedSequence:
+        """The same with data of float32."""
         return self.to(dtype="float32")
 
     def half(self) -> PackedSequence:
+        """The same with data of float16."""
         return self.to(dtype="float16")
 
     def long(self) -> PackedSequence:
+        """The same with data of int64."""
         return self.to(dtype="int64")
 
     def int(self) -> PackedSequence:
+        """The same with data of int32."""
         return self.to(dtype="int32")
 
     def short(self) -> PackedSequence:
+        """The same with data of int16."""
         return self.to(dtype="int16")
 
     def char(self) -> PackedSequence:
+        """The same with data of int8."""
         return self.to(dtype="int8")
 
     def byte(self) -> PackedSequence:
+        """The same with data of uint8."""
         return self.to(dtype="uint8")
 
     @property

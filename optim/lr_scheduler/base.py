@@ -51,6 +51,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list[float]:
+        """The rates of the present epoch, one for each group; a subclass defines it. Read them with get_last_lr()."""
         raise NotImplementedError(f"{type(self).__name__}: define get_lr()")
 
     def _warn_outside(self) -> None:

@@ -45,6 +45,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     @property
     def in_cooldown(self) -> bool:
+        """Whether bad epochs are not counted yet, after the rate has been lowered."""
         return self.cooldown_counter > 0
 
     def _reset(self) -> None:

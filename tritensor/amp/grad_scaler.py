@@ -204,21 +204,27 @@ class GradScaler:
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
+        """What the scale is multiplied by after growth_interval steps without an infinite gradient."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
+        """Set that factor."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
+        """What the scale is multiplied by after a step with an infinite or NaN gradient."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
+        """Set that factor."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
+        """Steps without an infinite gradient after which the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
+        """Set how many steps."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:

@@ -31,5 +31,5 @@ class AlexNet(nn.Module):
 
 
 def alexnet(num_classes: int = 1000, dropout: float = 0.5) -> AlexNet:
-    """A new AlexNet."""
+    """A new AlexNet: images (n, 3, h, w), best of 224 x 224, to scores (n, num_classes)."""
     return AlexNet(num_classes, dropout)

@@ -28,5 +28,5 @@ class LeNet(nn.Module):
 
 
 def lenet(num_classes: int = 10, channels: int = 1) -> LeNet:
-    """A new LeNet."""
+    """A new LeNet: images (n, channels, 32, 32) to scores (n, num_classes)."""
     return LeNet(num_classes, channels)

@@ -99,5 +99,5 @@ class UNet(nn.Module):
 
 
 def unet(n_channels: int = 3, n_classes: int = 2, bilinear: bool = False, width: int = 64) -> UNet:
-    """A new U-Net."""
+    """A new U-Net: images (n, n_channels, h, w), h and w 16 or more, to scores (n, n_classes, h, w) of every pixel."""
     return UNet(n_channels, n_classes, bilinear, width)

@@ -112,6 +112,7 @@ class Op:
 
     @property
     def differentiable(self) -> bool:
+        """Whether the op has a gradient."""
         return self.rule is not None
 
     def keep(self, needs: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...], bool]:

@@ -125,11 +125,13 @@ class Tensor(Values, Methods):
         return len(self.array.shape)
 
     def dim(self) -> int:
+        """How many dimensions there are."""
         return len(self.array.shape)
 
     ndimension = dim
 
     def numel(self) -> int:
+        """How many elements there are."""
         return self.array.size
 
     nelement = numel
@@ -151,6 +153,7 @@ class Tensor(Values, Methods):
         return self.array.dtype.itemsize
 
     def element_size(self) -> int:
+        """Bytes of one element."""
         return self.array.dtype.itemsize
 
     @property
@@ -158,6 +161,7 @@ class Tensor(Values, Methods):
         return self.array.nbytes
 
     def is_floating_point(self) -> bool:
+        """Whether the elements are floating point numbers."""
         return self.dtype.is_floating_point
 
     def is_complex(self) -> bool:

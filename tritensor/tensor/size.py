@@ -36,6 +36,7 @@ class Size(tuple[int, ...]):
     __rmul__ = __mul__
 
     def numel(self) -> int:
+        """How many elements a tensor of this size has."""
         out = 1
         for n in self:
             out *= n

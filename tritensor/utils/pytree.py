@@ -72,6 +72,7 @@ class TreeSpec:
         self.num_leaves: int = sum([c.num_leaves for c in children_specs]) if type is not None else 1
 
     def is_leaf(self) -> bool:
+        """Whether this is a leaf and no container."""
         return self.type is None
 
     def children(self) -> list[TreeSpec]:
@@ -80,10 +81,12 @@ class TreeSpec:
 
     @property
     def num_children(self) -> int:
+        """How many parts the container has."""
         return len(self.children_specs)
 
     @property
     def num_nodes(self) -> int:
+        """How many containers and leaves there are, this one among them."""
         return 1 + sum([c.num_nodes for c in self.children_specs])
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:

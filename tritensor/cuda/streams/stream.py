@@ -75,10 +75,12 @@ class Stream:
 
     @property
     def device(self) -> Device:
+        """The GPU that the stream belongs to."""
         return gpu(self.device_index)
 
     @property
     def stream_id(self) -> int:
+        """The driver's handle, as a number."""
         return self.cuda_stream
 
     def query(self) -> bool:
