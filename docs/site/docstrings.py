@@ -16,6 +16,7 @@ Resolve = Callable[[str], str | None]
 _SPECIAL = re.compile(r"([\\*`|_<>\[\]])")
 _HEADING = re.compile(r"^[A-Z][\w ]*:$")
 _ENTRY = re.compile(r"^(\*{0,2}\w[\w.]*(?:, \*{0,2}\w[\w.]*)*): (.*)$", re.DOTALL)
+_ERROR = re.compile(r"\b[A-Z]\w*Error\b")
 _CALL = re.compile(r"^\w+(\([^()]*\))?: ")
 _TITLES = {"Args": "Arguments"}
 
@@ -33,10 +34,16 @@ def inline(text: str, resolve: Resolve) -> str:
     out = []
     for i, piece in enumerate(text.split("`")):
         if i % 2 == 0:
-            out.append(escaped(piece))
+            out.append(_ERROR.sub(lambda m: _error(m[0], resolve), escaped(piece)))
         elif piece.strip():
             out.append("\\ " + code(piece.strip(), resolve) + "\\ ")
     return "\\ " + "".join(out)
+
+
+def _error(name: str, resolve: Resolve) -> str:
+    """An error of ours, said without backticks, as a link."""
+    target = resolve(name)
+    return f"\\ :py:exc:`{name} <{target}>`\\ " if target else name
 
 
 def code(text: str, resolve: Resolve) -> str:

@@ -77,7 +77,21 @@ class Reference:
     def text(self) -> dict[str, str]:
         """{file name: its text}, the index among them."""
         found = {f"{page.file}.rst": self._page(page, groups) for page, groups in self.pages.items()}
-        lines = [HEAD, *_titled("Reference", "="), "Every public name, from its docstring.", "", ".. toctree::", "   :maxdepth: 1", ""]
+        lines = [
+            HEAD,
+            *_titled("Reference", "="),
+            "Every public name, from its docstring. Examples begin with seed 0 and with",
+            "",
+            ".. code-block:: python",
+            "",
+            "   import tritensor as tt",
+            "   import tritensor.nn.functional as F",
+            "   from tritensor import nn",
+            "",
+            ".. toctree::",
+            "   :maxdepth: 1",
+            "",
+        ]
         lines += [f"   {page.file}" for page in self.pages]
         return {"index.rst": "\n".join([*lines, ""]), **found}
 

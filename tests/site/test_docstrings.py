@@ -58,6 +58,7 @@ def test_backticks_are_code_and_lead_to_what_they_name() -> None:
         "\\ See \\ :py:obj:`add <tritensor.add>`\\ , \\ ``x + 1``\\  and \\ :py:obj:`add <tritensor.add>`\\ s."
     )
     assert rst("an odd ` stands for itself", resolve)[0] == "\\ an odd \\` stands for itself"
+    assert rst("Raises ShapeError, TypeError.", resolve)[0] == "\\ Raises \\ :py:exc:`ShapeError <tritensor.ShapeError>`\\ , TypeError."
     assert rst("no `` code", resolve)[0] == "\\ no \\` code"
 
 
