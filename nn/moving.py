@@ -86,9 +86,11 @@ class Movable:
         return self._apply(convert)
 
     def cuda(self, device: Any = None) -> Any:
+        """Move to a GPU, the current one unless given, as `to` does."""
         return self.to(device="cuda" if device is None else device)
 
     def cpu(self) -> Any:
+        """Move to the CPU, as `to` does."""
         return self.to(device="cpu")
 
     def type(self, dst_type: DType) -> Any:
@@ -99,15 +101,19 @@ class Movable:
         return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
 
     def float(self) -> Any:
+        """Cast to float32, as `to` does."""
         return self._cast_floats(float32)
 
     def double(self) -> Any:
+        """Cast to float64, as `to` does."""
         return self._cast_floats(float64)
 
     def half(self) -> Any:
+        """Cast to float16, as `to` does."""
         return self._cast_floats(float16)
 
     def bfloat16(self) -> Any:
+        """Cast to bfloat16, as `to` does."""
         return self._cast_floats(bfloat16)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:

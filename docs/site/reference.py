@@ -181,9 +181,8 @@ class Reference:
             rows = [(n, docstrings.summary(own_doc(m), self.resolver(m, "tritensor.Tensor"))) for n, m in found]
             lines += _table([(f"tritensor.Tensor.{n}", n, text) for n, text in rows])
             for n, m in found:
-                member = self._member(entry, n, m)
-                member[0] = member[0].replace(":: ", ":: Tensor.", 1)
-                lines += member
+                head, *rest = self._member(entry, n, m)
+                lines += [head.replace(":: ", ":: Tensor.", 1), *rest]
         lines += [*_titled("Methods that are functions", "-"), "``x.name(...)`` is ``tritensor.name(x, ...)``.", ""]
         lines += [", ".join(f":py:obj:`{name} <{full}>`" for full, name, _ in functions) + ".", ""]
         lines += [*_titled("In place", "-"), "As without the underscore, written into the tensor itself: ", ""]
@@ -192,17 +191,22 @@ class Reference:
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
     """The public methods and properties that a class says something about, itself or in bases that are no public names."""
-    told = _public_classes()
     space: dict[str, Any] = {}
-    for base in reversed(cls.__mro__):
-        if base is cls or cls is tt.Tensor or (base.__module__.startswith("tritensor") and base not in told):
-            space |= vars(base)
+    for base in reversed((cls, *_silent_bases(cls))):
+        space |= vars(base)
     for name in sorted(space, key=str.lower):
         member = space[name]
         if name.startswith("_") or not (isinstance(member, property | staticmethod | classmethod) or inspect.isfunction(member)):
             continue
         if own_doc(member) and not (cls is tt.Tensor and name == "wrap"):
             yield name, member
+
+
+def _silent_bases(cls: type) -> list[type]:
+    """The bases of a class that are no public names, and stand behind none: what they say is said nowhere else."""
+    told = _public_classes() - {cls}
+    behind = {b for base in cls.__mro__[1:] if base in told for b in base.__mro__}
+    return [b for b in cls.__mro__[1:] if b not in behind and b.__module__.startswith("tritensor")]
 
 
 @functools.cache
@@ -218,8 +222,13 @@ def own_doc(member: Any) -> str:
 
 
 def _doc(value: Any) -> str:
-    """The docstring of an object itself, not of a base class."""
-    return inspect.cleandoc(value.__doc__ or "") if inspect.isclass(value) else inspect.getdoc(value) or ""
+    """The docstring of an object itself; of a class also what bases without a public name say of their arguments."""
+    if not inspect.isclass(value):
+        return inspect.getdoc(value) or ""
+    shared = [
+        b for b in value.__mro__[1:] if b.__name__.startswith("_") and b.__module__.startswith("tritensor") and "\n" in (b.__doc__ or "")
+    ]
+    return "\n\n".join([inspect.cleandoc(value.__doc__ or ""), *(inspect.cleandoc(b.__doc__ or "") for b in shared)])
 
 
 def _titled(text: str, mark: str) -> list[str]:

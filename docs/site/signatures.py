@@ -35,7 +35,7 @@ def default(value: Any) -> str:
 
 def parameter(p: inspect.Parameter, resolve: Resolve) -> str:
     """One parameter: `dim: int = 0`."""
-    star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    star = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
     said = annotation(p.annotation, resolve)
     text = f"{star}{p.name}" + (f": {said}" if said else "")
     if p.default is not p.empty:

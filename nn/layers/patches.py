@@ -12,7 +12,17 @@ Sizes = int | Sequence[int]
 
 
 class Unfold(Module):
-    """(batch, c, h, w) -> (batch, c * kh * kw, windows): the windows as columns."""
+    """(batch, c, h, w) -> (batch, c * kh * kw, windows): the windows as columns.
+
+    Args:
+        kernel_size: the window's size, one number or (kh, kw); so the others.
+        dilation: from one element of a window to the next.
+        padding: zeros added at both ends of an axis.
+        stride: from one window to the next.
+
+    >>> nn.Unfold(kernel_size=2)(tt.zeros(1, 3, 4, 5)).shape  # 3 * 4 windows
+    tritensor.Size([1, 12, 12])
+    """
 
     def __init__(self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
         super().__init__()
@@ -26,7 +36,10 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """(batch, c * kh * kw, windows) -> (batch, c, *output_size): each cell the sum over the windows that hold it."""
+    """(batch, c * kh * kw, windows) -> (batch, c, *output_size): each cell the sum over the windows that hold it.
+
+    The other arguments are those of Unfold. Raises ShapeError where the number of windows is not that of output_size.
+    """
 
     def __init__(self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> None:
         super().__init__()

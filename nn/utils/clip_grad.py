@@ -85,6 +85,11 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale all gradients by min(1, max_norm / (their common norm + 1e-6)), in place; returns the norm before. `foreach` changes nothing.
 
+    Args:
+        parameters: a tensor, or several; those without a gradient are left out.
+        norm_type: the p of the norm of all gradients' elements together; infinity for the largest.
+        error_if_nonfinite: raise RuntimeError where the norm is NaN or infinite, before anything is scaled.
+
     >>> p = nn.Parameter(tt.zeros(2))
     >>> p.grad = tt.tensor([3.0, 4.0])
     >>> nn.utils.clip_grad_norm_([p], max_norm=1.0)

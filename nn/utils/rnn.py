@@ -148,6 +148,10 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     """Pack a padded batch (time, batch, ...), or (batch, time, ...) where batch_first, of the given lengths; differentiable.
 
     With enforce_sorted=False the sequences are sorted first. Raises ShapeError or ArgumentError for lengths that do not fit, or are not sorted.
+
+    >>> packed = nn.utils.rnn.pack_padded_sequence(tt.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+    >>> packed.data, packed.batch_sizes  # step by step, without padding
+    (tensor([1, 3, 2]), tensor([2, 1]))
     """
     name = "pack_padded_sequence"
     if not isinstance(input, Tensor):
@@ -214,7 +218,16 @@ def pad_packed_sequence(
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
 ) -> Tensor:
-    """Sequences (length, ...) as one padded tensor (longest, batch, ...), or (batch, longest, ...) where batch_first; differentiable."""
+    """Sequences (length, ...) as one padded tensor (longest, batch, ...), or (batch, longest, ...) where batch_first; differentiable.
+
+    Args:
+        sequences: tensors that may differ in their first size alone.
+        padding_value: what is filled in, at the end, or at the beginning where padding_side is "left".
+
+    >>> nn.utils.rnn.pad_sequence([tt.tensor([1, 2]), tt.tensor([3])], batch_first=True)
+    tensor([[1, 2],
+            [3, 0]])
+    """
     if not isinstance(sequences, Iterable):
         raise ArgumentError(
             f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences).__name__}; give a list of tensors"

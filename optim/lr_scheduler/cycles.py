@@ -88,6 +88,11 @@ class OneCycleLR(LRScheduler):
 
     Give total_steps, or epochs and steps_per_epoch.
 
+    Args:
+        max_lr: the highest rate, one number or one for each group.
+        anneal_strategy: the way from one rate to the next: "cos" or "linear".
+        cycle_momentum: let momentum (betas[0] of Adam) go from max_momentum down to base_momentum while the rate rises, and back.
+
     Raises:
         ValueError: a setting that makes no sense; a step beyond the last; cycle_momentum where there is none.
     """

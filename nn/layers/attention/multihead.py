@@ -23,6 +23,14 @@ class MultiheadAttention(Module):
     batch_first takes and gives (batch, length, size). Parameters: in_proj_weight (3 E, E), or q_, k_ and v_proj_weight where kdim or vdim are others,
     xavier_uniform_; in_proj_bias and out_proj.bias, 0; bias_k and bias_v (add_bias_kv), xavier_normal_; out_proj.weight as Linear's.
 
+    Args:
+        embed_dim: E, the size of queries and outputs.
+        num_heads: heads of embed_dim / num_heads features each.
+        dropout: in training, the share of attention weights that is dropped.
+        add_bias_kv: learned first keys and values, for every sequence.
+        add_zero_attn: one more key and value of zeros.
+        kdim, vdim: sizes of keys and values; embed_dim unless given.
+
     >>> attention = nn.MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
     >>> x = tt.zeros(3, 5, 8)
     >>> outputs, weights = attention(x, x, x)

@@ -55,7 +55,18 @@ def _is_causal(mask: Tensor | None, said: bool | None, x: Tensor, batch_first: b
 
 
 class _Layer(Module):
-    """What encoder and decoder layers share: the net behind the attention, linear1, dropout, linear2."""
+    """What encoder and decoder layers share: the net behind the attention, linear1, dropout, linear2.
+
+    Args:
+        d_model: features of every position.
+        nhead: heads of attention; it divides d_model.
+        dim_feedforward: features between linear1 and linear2.
+        dropout: the share that is dropped of attention weights, between the linear layers and behind each part.
+        activation: "relu", "gelu", or a function of a tensor.
+        layer_norm_eps: of the LayerNorms.
+        batch_first: inputs and outputs are (batch, length, d_model), not (length, batch, d_model).
+        norm_first: norms stand before attention and linear layers, not behind.
+    """
 
     def _feed(self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, device=device, dtype=dtype)
@@ -238,7 +249,14 @@ class TransformerDecoder(Module):
 
 
 class Transformer(Module):
-    """An encoder and a decoder: outputs (length, batch, d_model) for tgt, given src. Weights of more than one dimension start xavier_uniform_."""
+    """An encoder and a decoder: outputs (length, batch, d_model) for tgt, given src. Weights of more than one dimension start xavier_uniform_.
+
+    Args:
+        num_encoder_layers, num_decoder_layers: layers of the two stacks.
+        custom_encoder, custom_decoder: modules to take in place of the stacks.
+
+    The other arguments are those of TransformerEncoderLayer.
+    """
 
     def __init__(
         self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6, num_decoder_layers: int = 6, dim_feedforward: int = 2048,

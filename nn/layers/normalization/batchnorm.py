@@ -18,6 +18,12 @@ class _BatchNorm(_NormBase):
 
     In training, and without running statistics, by the batch's mean and variance; in evaluation by the running ones, which in training move by
     `momentum` towards each batch's. momentum=None: they are the mean over all batches seen.
+
+    Args:
+        num_features: channels.
+        eps: added to the variance.
+        affine: learn weight and bias, which start at 1 and 0.
+        track_running_stats: keep running_mean and running_var; False always goes by the batch.
     """
 
     def forward(self, input: Tensor) -> Tensor:

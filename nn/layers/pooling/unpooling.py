@@ -14,7 +14,13 @@ Sizes = int | Sequence[int]
 
 
 class _MaxUnpoolNd(Module):
-    """The settings of the pooling that is undone; a subclass says over how many axes."""
+    """The settings of the pooling that is undone; a subclass says over how many axes.
+
+    Args:
+        kernel_size, stride, padding: those of the pooling.
+
+    It is called as unpool(maxima, indices, output_size=None); without output_size a size is (n - 1) stride - 2 padding + kernel_size.
+    """
 
     axes: int
 

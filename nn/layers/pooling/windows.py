@@ -14,7 +14,18 @@ Sizes = int | Sequence[int]
 
 
 class _MaxPoolNd(Module):
-    """The settings of max pooling."""
+    """The settings of max pooling.
+
+    Args:
+        kernel_size: the window's size: one number, or one for each axis; so stride, padding and dilation.
+        stride: from one window to the next; the window's size unless given.
+        padding: cells added at both ends of an axis, at most half a window; they never are the maximum.
+        dilation: from one element of a window to the next.
+        return_indices: give (maxima, indices): where each stood, as MaxUnpool takes it.
+        ceil_mode: round sizes up: a last window may end outside.
+
+    An axis of n becomes (n + 2 padding - dilation (kernel_size - 1) - 1) / stride + 1, rounded down.
+    """
 
     def __init__(
         self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, return_indices: bool = False,
@@ -52,6 +63,19 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _AvgPoolNd(Module):
+    """The settings of mean pooling.
+
+    Args:
+        kernel_size: the window's size: one number, or one for each axis; so stride and padding.
+        stride: from one window to the next; the window's size unless given.
+        padding: zeros added at both ends of an axis, at most half a window.
+        ceil_mode: round sizes up: a last window may end outside.
+        count_include_pad: divide by all cells of a window; False counts those of the input alone.
+        divisor_override: divide by this number instead (over two and three axes).
+
+    An axis of n becomes (n + 2 padding - kernel_size) / stride + 1, rounded down.
+    """
+
     kernel_size: Any
     stride: Any
     padding: Any

@@ -244,6 +244,8 @@ class RNN(RNNBase):
     """h' = act(W_ih x + b_ih + W_hh h + b_hh) (Elman 1990): outputs (time, batch, directions x hidden_size) and the last states.
 
     `nonlinearity` is "tanh" or "relu", which run as one op over the sequence, or any function of a tensor, or None for none.
+
+    The other arguments, shapes and first weights are those of LSTM, but for c and proj_size.
     """
 
     def __init__(
