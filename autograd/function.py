@@ -252,8 +252,7 @@ def _backward_of(cls: type[Function]) -> Callable[..., Any]:
 class Function(FunctionCtx):
     """Subclass with static `forward(ctx, *args)` and `backward(ctx, *grads)`; call as `MyFunction.apply(*args)`.
 
-    Backward is differentiable again when it is written in tensor operations. The other form, `forward(*args)` with
-    `setup_context(ctx, inputs, output)`, works too.
+    Backward is differentiable again where it is written in tensor operations. `forward(*args)` beside `setup_context(ctx, inputs, output)` works, too.
 
     >>> class Cube(tt.autograd.Function):
     ...     @staticmethod
@@ -264,9 +263,8 @@ class Function(FunctionCtx):
     ...     def backward(ctx, g):
     ...         return 3 * ctx.saved_tensors[0] ** 2 * g
     >>> x = tt.tensor(2.0, requires_grad=True)
-    >>> Cube.apply(x).backward()
-    >>> x.grad
-    tensor(12.)
+    >>> tt.autograd.grad(Cube.apply(x), x)
+    (tensor(12.),)
     """
 
     @staticmethod
