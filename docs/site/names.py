@@ -6,6 +6,7 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -163,14 +164,22 @@ PAGES: tuple[Page, ...] = (
     ),
     of_modules("optim", "Optimisers and schedules", "An optimiser is a formula; a schedule says what its rate is.", "optim", "optim.lr_scheduler", "optim.swa_utils"),
     of_modules("data", "Data", "Datasets, the order in which they are read, batches.", "data"),
+    of_modules("multiprocessing", "Processes", "Tensors that several processes share.", "multiprocessing"),
+    of_modules(
+        "vision", "Images", "Data sets, transforms, files, with torchvision's names.",
+        "vision", "vision.datasets", "vision.transforms", "vision.transforms.functional", "vision.io", "vision.utils", "vision.models",
+    ),
     of_modules("io", "Saving and loading", "Files.", "io"),
     of_modules("training", "Training", "The loop, written once.", "training"),
     of_modules("models", "Models", "Networks that everyone builds.", "models"),
+    of_modules("hub", "Hub", "Models and weights by name, their hashes pinned.", "hub"),
+    of_modules("onnx", "ONNX", "Models for other programs to run.", "onnx"),
     of_modules("distributions", "Distributions", "Draws, densities, divergences.", "distributions"),
     of_modules("amp", "Mixed precision", "Products in 16 bits, gradients scaled.", "amp"),
     of_modules("cuda", "The GPU", "Devices, memory, streams, events, graphs; [how an op reaches the GPU](../cuda.md).", "cuda"),
     of_modules("distributed", "Distributed", "Process groups of one process.", "distributed"),
-    of_modules("utils", "Utilities", "What stands around a program.", "utils", "utils.pytree", "utils.linting", "utils.progress"),
+    of_modules("utils", "Utilities", "What stands around a program.", "utils", "utils.tensorboard", "utils.pytree", "utils.linting", "utils.progress"),
+    of_modules("profiler", "The profiler", "Where the time goes, on the CPU and on the GPU.", "profiler"),
     of_modules("viz", "Pictures", "Of graphs and of models.", "viz"),
     of_modules("testing", "Testing", "Comparison of tensors, and questions to ops and kernels; [testing](../testing.md).", "testing"),
     Page(
@@ -192,6 +201,8 @@ PAGES: tuple[Page, ...] = (
     ),
 )  # fmt: skip
 
+# Modules of PAGES that a version may not have: PyTorch's name then leads to a stand-in, which tells nothing.
+AWAITED = frozenset(["hub", "multiprocessing", "onnx", "profiler", "utils.tensorboard", "vision"])
 # Modules that have no page because their names are PyTorch's spelling of something above, or rooms of the house.
 NO_PAGE = frozenset(
     [
@@ -232,6 +243,16 @@ def public(module: ModuleType) -> Iterator[Entry]:
         yield Entry(module.__name__, name, value)
 
 
+def is_there(module: str) -> bool:
+    """Whether this version has a module of PAGES. Raises ModuleNotFoundError for one that it must have."""
+    name = module.removeprefix("tritensor.")
+    home = Path(tt.__file__).parent.joinpath(*name.split("."))
+    there = name == "tritensor" or home.with_suffix(".py").exists() or (home / "__init__.py").exists()
+    if not there and not any(name == a or name.startswith(a + ".") for a in AWAITED):
+        importlib.import_module(module)
+    return there
+
+
 def _more_pages() -> tuple[Page, ...]:
     """A page for each public module that PAGES does not name yet."""
     named = {g.module.removeprefix("tritensor.").split(".")[0] for p in PAGES for g in p.groups}
@@ -260,8 +281,9 @@ def listed() -> dict[Page, list[Listed]]:
     taken: set[str] = {"tritensor.Tensor"}
     found: dict[Page, list[Listed]] = {}
     for page in sorted(pages, key=lambda p: p.file not in _FIRST):
-        found[page] = [_fill(group, told, taken) for group in page.groups]
-    return {page: [g for g in found[page] if g.told or g.elsewhere or g.in_place] for page in pages}
+        found[page] = [_fill(group, told, taken) for group in page.groups if is_there(group.module)]
+    filled = {page: [g for g in found[page] if g.told or g.elsewhere or g.in_place] for page in pages}
+    return {page: groups for page, groups in filled.items() if groups or page.file == "tensor"}
 
 
 def _fill(group: Group, told: dict[int, str], taken: set[str]) -> Listed:
