@@ -25,6 +25,16 @@ def build(site: Path, notebooks_in: Path, fresh: bool) -> int:
     return subprocess.run(command, env={**os.environ, "TRITENSOR_NOTEBOOKS": str(notebooks_in)}, cwd=ROOT).returncode
 
 
+def sweep(site: Path) -> None:
+    """Take pages out of a site that has been built before whose sources are gone, or stand under another name now."""
+    docs = ROOT / "docs"
+    for page in site.rglob("*.html"):
+        name = page.relative_to(site).with_suffix("")
+        sources = [docs / f"{name}{suffix}" for suffix in (".md", ".rst", ".ipynb")]
+        if "_static" not in page.parts and name.name not in ("genindex", "search", "py-modindex") and not any(s.exists() for s in sources):
+            page.unlink()
+
+
 def run_notebooks(to: Path) -> list[str]:
     """Run the notebooks, leave them in a folder; what is stored in docs/ and no longer said, and what is too large."""
     found = []
@@ -50,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     if build(given.out.resolve(), shown.resolve(), fresh=not given.quick):
         found.append("Sphinx warned: see above")
     else:
+        sweep(given.out)
         found += built.complaints(given.out)
     print("\n".join(found), end="\n" if found else "", file=sys.stderr)
     if not found:

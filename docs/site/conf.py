@@ -70,4 +70,5 @@ def setup(app: Any) -> dict[str, bool]:
     logging.getLogger("traitlets").setLevel(logging.WARNING)  # nbclient tells of each notebook that it starts
     reference.write()
     app.connect("source-read", _read)
+    app.connect("env-get-outdated", lambda *_: ["index"])  # it names all pages, so a page more or less changes it
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -26,7 +26,7 @@ class Reference:
         self.pages = listed()
         self.targets: dict[str, list[str]] = {}
         self.names = {"tritensor.Tensor"}  # functions and classes; targets holds their members as well
-        self.classes = {"Tensor": "tritensor.Tensor"}
+        self.classes = {"Tensor": "tritensor.Tensor", "DType": "tritensor.dtype", "Device": "tritensor.device"}
         self._modules_told: set[str] = set()
         for told in self.entries():
             self.names.add(told.full)
@@ -51,7 +51,7 @@ class Reference:
         for i in range(1, len(parts)):
             self.targets.setdefault(".".join(parts[i:]), []).append(full)
 
-    def type(self, name: str) -> str | None:
+    def class_named(self, name: str) -> str | None:
         """The full name of a class of ours, by its last word."""
         return self.classes.get(name)
 
@@ -134,16 +134,22 @@ class Reference:
             if inspect.isclass(value)
             else "function"
         )
-        shown = "" if kind == "exception" else signatures.signature(value, self.type)
+        shown = "" if kind == "exception" else signatures.signature(value, self.class_named)
         lines = [f".. py:{kind}:: {entry.name}{shown}", f"   :module: {entry.module}", ""]
         body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
         if inspect.isclass(value):
-            bases = [self.type(b.__name__) for b in value.__bases__ if b.__module__.startswith("tritensor")]
-            if any(bases):
-                body += ["Bases: " + ", ".join(f":py:class:`{b}`" for b in bases if b), ""]
+            body += self._bases(value)
             for name, member in members(value):
                 body += self._member(entry, name, member)
         return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
+
+    def _bases(self, cls: type) -> list[str]:
+        """What a class derives from: public classes, and what an error is to `except`."""
+        found = [
+            f":py:class:`{full}`" for b in cls.__bases__ if b.__module__.startswith("tritensor") and (full := self.class_named(b.__name__))
+        ]
+        found += [f"``{b.__name__}``" for b in cls.__bases__ if issubclass(b, BaseException) and b.__module__ == "builtins"]
+        return ["Bases: " + ", ".join(found), ""] if found else []
 
     def _member(self, entry: Entry, name: str, member: Any) -> list[str]:
         """A method or property of a class."""
@@ -153,7 +159,7 @@ class Reference:
         else:
             function = getattr(entry.value, name)
             kind = "staticmethod" if isinstance(member, staticmethod) else "classmethod" if isinstance(member, classmethod) else "method"
-            lines = [f".. py:{kind}:: {name}{signatures.signature(function, self.type, method=kind == 'method')}", ""]
+            lines = [f".. py:{kind}:: {name}{signatures.signature(function, self.class_named, method=kind == 'method')}", ""]
         body = docstrings.rst(text, self.resolver(member, entry.full))
         return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
 
@@ -161,17 +167,17 @@ class Reference:
         """The class Tensor: attributes, methods of its own, and by one line those that are functions."""
         told = {id(inspect.unwrap(e.value)): e.full for e in self.entries() if not inspect.isclass(e.value)}
         own: list[tuple[str, Any]] = []
-        functions: list[tuple[str, str, str]] = []
+        functions: list[tuple[str, str]] = []
         in_place: list[str] = []
         for name, member in members(tt.Tensor):
-            body = id(inspect.unwrap(getattr(tt.Tensor, name))) if not isinstance(member, property) else 0
-            if body in told:
-                functions.append((told[body], name, f":py:obj:`{told[body]}`"))
+            function = id(inspect.unwrap(getattr(tt.Tensor, name))) if not isinstance(member, property) else 0
+            if function in told:
+                functions.append((told[function], name))
             elif name.endswith("_") and hasattr(tt.Tensor, name[:-1]):
                 in_place.append(name)
             else:
                 own.append((name, member))
-        lines = [".. py:currentmodule:: tritensor", "", f".. py:class:: Tensor{signatures.signature(tt.Tensor, self.type)}", ""]
+        lines = [".. py:currentmodule:: tritensor", "", f".. py:class:: Tensor{signatures.signature(tt.Tensor, self.class_named)}", ""]
         body = docstrings.rst(_doc(tt.Tensor), self.resolver(tt.Tensor, "tritensor.Tensor"))
         lines += textwrap.indent("\n".join(body), "   ").splitlines() + [""]
         for title, kept in (("Attributes", True), ("Methods", False)):
@@ -184,7 +190,7 @@ class Reference:
                 head, *rest = self._member(entry, n, m)
                 lines += [head.replace(":: ", ":: Tensor.", 1), *rest]
         lines += [*_titled("Methods that are functions", "-"), "``x.name(...)`` is ``tritensor.name(x, ...)``.", ""]
-        lines += [", ".join(f":py:obj:`{name} <{full}>`" for full, name, _ in functions) + ".", ""]
+        lines += [", ".join(f":py:obj:`{name} <{full}>`" for full, name in functions) + ".", ""]
         lines += [*_titled("In place", "-"), "As without the underscore, written into the tensor itself: ", ""]
         return [*lines, ", ".join(f"``{n}``" for n in in_place) + ".", ""]
 

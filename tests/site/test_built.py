@@ -96,3 +96,14 @@ def test_every_page_of_docs_is_in_the_site() -> None:
     assert pages <= listed
     assert "reference/index" in listed
     assert "<!-- all of differences.md -->" in (links.DOCS / "coming_from_pytorch.md").read_text()
+
+
+def test_pages_whose_sources_are_gone_are_swept_out(tmp_path: Path) -> None:
+    import importlib
+
+    for name in ("scripts.html", "gone.html", "search.html", "notebooks/01_tensors.html", "notebooks/06_gone.html", "_static/a.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    importlib.import_module("docs.site.__main__").sweep(tmp_path)
+    left = {p.relative_to(tmp_path).as_posix() for p in tmp_path.rglob("*.html")}
+    assert left == {"scripts.html", "search.html", "notebooks/01_tensors.html", "_static/a.html"}

@@ -83,12 +83,12 @@ def test_words_lead_where_they_mean(reference: Reference) -> None:
 
 
 def test_signatures_are_those_that_callers_use(reference: Reference) -> None:
-    assert signature(tt.gather, reference.type) == (
+    assert signature(tt.gather, reference.class_named) == (
         "(input: ~tritensor.Tensor, dim: int, index: ~tritensor.Tensor, *, sparse_grad: bool = False, out: ~tritensor.Tensor | None = None)"
         " -> ~tritensor.Tensor"
     )
-    assert signature(tt.nn.Linear, reference.type).startswith("(in_features: int, out_features: int, bias: bool = True")
-    assert all("<" not in signature(e.value, reference.type) for e in reference.entries())
+    assert signature(tt.nn.Linear, reference.class_named).startswith("(in_features: int, out_features: int, bias: bool = True")
+    assert all("<" not in signature(e.value, reference.class_named) for e in reference.entries())
 
 
 def test_the_examples_say_what_is_so() -> None:
