@@ -1,4 +1,4 @@
-"""The examples of docstrings (`>>> ...`), run: `python -m docs.site.examples [NAME...]`."""
+"""The examples of docstrings and of pages (`>>> ...`), run: `python -m docs.site.examples [NAME...]`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import doctest
 import inspect
 import io
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import tritensor as tt
 from docs.site.names import listed
 from docs.site.reference import members, own_doc
 
+DOCS = Path(__file__).resolve().parents[1]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
 
 
@@ -42,6 +45,14 @@ def tests() -> Iterator[doctest.DocTest]:
         yield parser.get_doctest(text, names, name, None, 0)
 
 
+def of_pages() -> Iterator[doctest.DocTest]:
+    """The examples of docs/*.md, one test for each page that has some."""
+    for page in sorted(DOCS.glob("*.md")):
+        blocks = re.findall(r"^```(?:pycon|python)\n(>>> .*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        if blocks:
+            yield doctest.DocTestParser().get_doctest("\n".join(blocks), {"__name__": "examples"}, f"docs/{page.name}", str(page), 0)
+
+
 def run(test: doctest.DocTest) -> str:
     """What is wrong with the examples of one docstring, "" where nothing is. Each begins with seed 0, on the CPU."""
     told = io.StringIO()
@@ -56,12 +67,12 @@ def failures(only: tuple[str, ...] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            return [said for test in tests() if not only or any(o in test.name for o in only) if (said := run(test))]
+            return [said for test in (*tests(), *of_pages()) if not only or any(o in test.name for o in only) if (said := run(test))]
         finally:
             os.chdir(here)
 
 
 if __name__ == "__main__":
     found = failures(tuple(sys.argv[1:]))
-    print("\n".join(found) or f"the examples of {sum(1 for _ in tests())} docstrings say what is so")
+    print("\n".join(found) or f"the examples of {sum(1 for _ in tests())} docstrings and {sum(1 for _ in of_pages())} pages say what is so")
     sys.exit(bool(found))

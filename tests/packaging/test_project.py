@@ -53,6 +53,12 @@ def test_make_lists_its_targets() -> None:
         assert f"make {target}" in shown
 
 
+def test_ci_builds_the_site() -> None:
+    """`make docs` runs the examples and every notebook, and compares what they say with what is stored (docs/site/__main__.py)."""
+    assert "\nmake docs\n" in (ROOT / ".ci" / "run").read_text()
+    assert "-m docs.site $(ARGS)" in (ROOT / "Makefile").read_text()
+
+
 def test_make_refuses_an_old_python(tmp_path: Path) -> None:
     old = tmp_path / "python3"
     old.write_text('#!/bin/sh\ncase "$1" in --version) echo Python 3.9.18;; *) exit 1;; esac\n')

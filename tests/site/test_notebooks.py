@@ -98,9 +98,3 @@ def test_what_depends_on_the_clock_is_not_stored(tmp_path: Path) -> None:
     assert kept["outputs"][3]["execution_count"] == 1
     notebooks.write(notebook, tmp_path / "n.ipynb")
     assert notebooks.read(tmp_path / "n.ipynb") == notebook, "written a line for a line, read back whole"
-
-
-def test_ci_runs_them() -> None:
-    """`make docs` runs every notebook and compares what it says with what is stored (docs/site/__main__.py)."""
-    assert "\nmake docs\n" in (notebooks.ROOT / ".ci" / "run").read_text()
-    assert "-m docs.site $(ARGS)" in (notebooks.ROOT / "Makefile").read_text()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +101,17 @@ def test_examples_are_many_and_are_found() -> None:
     names = {t.name for t in examples.tests()}
     assert len(names) >= 55
     assert {"tritensor.einsum", "tritensor.nn.Linear", "tritensor.Tensor.backward", "tritensor.autograd.grad"} <= names
+
+
+def test_examples_of_pages_are_found() -> None:
+    assert "docs/coming_from_pytorch.md" in {t.name for t in examples.of_pages()}
+
+
+@pytest.mark.parametrize("page", sorted(links.DOCS.glob("*.md")), ids=lambda p: p.stem)
+def test_the_code_of_a_page_is_code(page: Path) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+        if not block.startswith(">>>"):
+            compile(block, str(page), "exec")
 
 
 def test_an_example_that_is_wrong_is_told() -> None:
