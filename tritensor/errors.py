@@ -87,6 +87,10 @@ class MissingFileError(FileNotFoundError, RuntimeError):
     """A file that is to be read and is not there."""
 
 
+class DownloadError(OSError, RuntimeError):
+    """A file that no address gave whole and unchanged; the message names each address with its reason, and where to put the file by hand."""
+
+
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device that has no room for what was asked."""
 
