@@ -1,4 +1,4 @@
-"""Runs an unchanged PyTorch script: in this process alone, tritensor answers `import torch` and `import torchvision`. What is missing is listed at the end."""
+"""Runs an unchanged PyTorch script: in this process alone, tritensor answers `import torch` and `torchvision`. What is missing is listed at the end."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import dtypes, nn
+from tritensor import nn
 from tritensor.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.transforms import functional as F
@@ -47,7 +47,7 @@ class ToPILImage:
 class ConvertImageDtype(nn.Module):
     """A tensor in another type, full brightness staying full: functional.convert_image_dtype."""
 
-    def __init__(self, dtype: Any = dtypes.float32) -> None:
+    def __init__(self, dtype: Any) -> None:
         super().__init__()
         self.dtype = dtype
 

@@ -24,7 +24,7 @@ class Resize(nn.Module):
         self, size: Any, interpolation: Any = InterpolationMode.BILINEAR, max_size: int | None = None, antialias: bool | None = True
     ) -> None:
         super().__init__()
-        if not isinstance(size, int | Sequence):
+        if not isinstance(size, int | Sequence) or isinstance(size, str):
             raise TypeError(f"Resize: size is a {type(size).__name__}; give (height, width), or the length of the shorter edge")
         if isinstance(size, Sequence) and len(size) not in (1, 2):
             raise ArgumentError(f"Resize: size {tuple(size)}; give (height, width), or the length of the shorter edge")

@@ -35,8 +35,8 @@ def posterize(img: Any, bits: int) -> Any:
     is_pils = is_pil(img, "posterize")
     if not 0 <= bits <= 8:
         raise ArgumentError(f"posterize: bits {bits}; give 0 to 8")
-    if is_pils:
-        return pillow("ImageOps").posterize(img, bits)
+    if is_pils:  # Pillow knows no 0 bits
+        return pillow("ImageOps").posterize(img, bits) if bits else img.point([0] * (256 * len(img.getbands())))
     _need_bytes(img, "posterize")
     check_channels(img, "posterize", 3)
     return img & (256 - 2 ** (8 - bits))
