@@ -97,6 +97,11 @@ def test_normalize() -> None:
     assert tt.equal(x, before)
     assert np.array_equal(T.Normalize(tt.tensor(mean), tt.tensor(std))(x).numpy(), want)
     assert np.array_equal(F.normalize(x.to("cuda"), mean, std).cpu().numpy(), want)
+    with tt.inference_mode():
+        F.normalize(x, [0.5], [0.25])
+    grown = x.clone().requires_grad_()
+    F.normalize(grown, [0.5], [0.25]).sum().backward()
+    assert bool((grown.grad == 4).all())
     assert F.normalize(x, mean, std, inplace=True) is x
     assert np.array_equal(x.numpy(), want)
 

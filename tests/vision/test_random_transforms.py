@@ -50,6 +50,10 @@ def test_a_seed_repeats_a_run(transform: Any) -> None:
 
 def test_draws_keep_their_ranges_and_shares() -> None:
     tt.manual_seed(0)
+    first = [draws.uniform(0, 1) for _ in range(3)]
+    tt.manual_seed(0)
+    assert first == [tt.rand(1).item() for _ in range(3)]
+    tt.manual_seed(0)
     numbers = [draws.uniform(-2, 3) for _ in range(2000)]
     assert -2 <= min(numbers) < -1.9
     assert 2.9 < max(numbers) <= 3

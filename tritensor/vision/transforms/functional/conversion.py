@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,13 +140,29 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
     if tensor.ndim < 3:
         raise ShapeError(f"normalize: tensor {tuple(tensor.shape)} has {tensor.ndim} dimensions; give (..., channels, height, width)")
     centre, width = (_by_channel(v, tensor) for v in (mean, std))
-    if (width == 0).any():
+    if not width.divides:
         raise ArgumentError(f"normalize: std {std} is 0 in {tensor.dtype.name}, and would be divided by")
     if inplace:
-        return tensor.sub_(centre).div_(width)
-    return (tensor - centre).div_(width)
+        return tensor.sub_(centre.values).div_(width.values)
+    return (tensor - centre.values) / width.values
 
 
-def _by_channel(values: Any, like: Tensor) -> Tensor:
-    t = as_tensor(values, dtype=like.dtype, device=like.device)
-    return t.reshape(-1, 1, 1) if t.ndim == 1 else t
+class _Channels(NamedTuple):
+    """A number for each channel, as a tensor (channels, 1, 1), and whether none of them is 0."""
+
+    values: Tensor
+    divides: bool
+
+
+def _by_channel(values: Any, like: Tensor) -> _Channels:
+    if isinstance(values, tuple | list) and all(type(v) is float for v in values):
+        return _of_numbers(tuple(values), like.dtype, like.device)
+    return _made(values, like.dtype, like.device)
+
+
+def _made(values: Any, dtype: Any, device: Any) -> _Channels:
+    t = as_tensor(values, dtype=dtype, device=device)
+    return _Channels(t.reshape(-1, 1, 1) if t.ndim == 1 else t, not bool((t == 0).any()))
+
+
+_of_numbers = functools.lru_cache(64)(_made)  # the same few numbers for every sample of a data set

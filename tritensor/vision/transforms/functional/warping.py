@@ -179,15 +179,15 @@ def _sampled(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name
         raise ArgumentError(f"{name}: interpolation {mode.value} of a tensor; give nearest or bilinear")
     colour = None if fill is None else [float(f) for f in (fill if isinstance(fill, tuple | list) else (fill,))]
     values = as_batch(img).to(grid.dtype)
-    channels = values.shape[1]
+    count, channels, height, width = values.shape
     if colour is not None and len(colour) not in (1, channels):
         raise ArgumentError(f"{name}: fill {tuple(colour)} has {len(colour)} numbers and the image {channels} channels")
-    grid = grid.expand(values.shape[0], *grid.shape[1:])
+    planes = values.reshape(1, count * channels, height, width)  # all at the same places, which are worked out once
     if colour is not None:  # a channel of ones tells how much of a pixel comes from the image
-        values = cat([values, ones(values.shape[0], 1, *values.shape[2:], dtype=values.dtype, device=values.device)], 1)
-    out = F.grid_sample(values, grid, mode=mode.value, padding_mode="zeros", align_corners=False)
+        planes = cat([planes, ones(1, 1, height, width, dtype=planes.dtype, device=planes.device)], 1)
+    out = F.grid_sample(planes, grid, mode=mode.value, padding_mode="zeros", align_corners=False)
+    inside, out = out[:, -1:], out[:, : count * channels].reshape(count, channels, *out.shape[2:])
     if colour is not None:
-        inside, out = out[:, -1:], out[:, :-1]
         around = as_tensor(colour, dtype=out.dtype, device=out.device).reshape(1, -1, 1, 1)
         out = where(inside < 0.5, around, out) if mode is InterpolationMode.NEAREST else out * inside + (1.0 - inside) * around
     return as_before(out, img)
