@@ -16,8 +16,8 @@ import pytest
 from tests.hub.faulty_server import Served, Server
 from tritensor.errors import DownloadError
 from tritensor.hub import connection
-from tritensor.hub.checksums import Checksum, checksum
 from tritensor.hub.download import TRIES, download
+from tritensor.io.checksums import Checksum, checksum
 
 CONTENT = bytes(range(256)) * 4096  # 1 MB
 SHA = Checksum("sha256", hashlib.sha256(CONTENT).hexdigest())

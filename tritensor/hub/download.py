@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from tritensor.errors import DownloadError
-from tritensor.hub.checksums import Checksum, hasher, is_whole
 from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
+from tritensor.io.checksums import Checksum, hasher, is_whole
 from tritensor.utils.progress import Bar
 
 PAUSE = 0.5  # seconds before the second try; each pause is twice the one before

@@ -11,12 +11,12 @@ from typing import Any
 
 from tritensor.errors import ArgumentError, CheckpointError
 from tritensor.hub.building import all_models, built, maker
-from tritensor.hub.checksums import checksum, digest_of
 from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir
 from tritensor.hub.repository import CONFIG, Files, Pins, files_of, read_json
 from tritensor.hub.weights import state_dict_of
 from tritensor.io.checkpoint import load as load_checkpoint
+from tritensor.io.checksums import checksum, digest_of
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a weight file's name: resnet18-f37072fd.pth
 Path = str | os.PathLike[str]

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tritensor.errors import ArgumentError, CheckpointError, DownloadError, MissingFileError
-from tritensor.hub.checksums import Checksum, checksum, digest_of
 from tritensor.hub.connection import open_url, reason
 from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir
 from tritensor.io.atomic import replacing
+from tritensor.io.checksums import Checksum, checksum, digest_of
 
 CONFIG, WEIGHTS, INDEX, LOCK = "config.json", "model.safetensors", "model.safetensors.index.json", "lock.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import CheckpointError
-from tritensor.hub.archives import extract
-from tritensor.hub.checksums import Checksum, digest_of, is_whole
+from tritensor.io.archives import extract
+from tritensor.io.checksums import Checksum, digest_of, is_whole
 from tritensor.vision.datasets.batch_pickle import read_batch
 from tritensor.vision.datasets.files import Published, fetch, missing
 from tritensor.vision.datasets.vision_dataset import VisionDataset

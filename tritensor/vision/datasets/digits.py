@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import CheckpointError, MissingFileError
-from tritensor.hub.archives import unpacked
+from tritensor.io.archives import unpacked
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.vision_dataset import VisionDataset
 from tritensor.vision.pillow import image_of

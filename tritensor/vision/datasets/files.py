@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from tritensor.errors import MissingFileError
-from tritensor.hub.checksums import Checksum
-from tritensor.hub.download import download
+from tritensor.io.checksums import Checksum
 
 
 class Published(NamedTuple):
@@ -27,6 +26,8 @@ def mirrors_of(own: Iterable[str]) -> tuple[str, ...]:
 
 def fetch(file: Published, folder: str, what: str, progress: bool = True) -> str:
     """The path of a published file in `folder`, downloaded and checked where it is not there. Raises DownloadError."""
+    from tritensor.hub.download import download  # what speaks to networks takes a while to load, and most runs find their files
+
     path = os.path.join(folder, file.name)
     urls = [mirror + file.name for mirror in mirrors_of(file.mirrors)]
     download(urls, path, wanted=Checksum("md5", file.md5), progress=progress, what=what)

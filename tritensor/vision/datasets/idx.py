@@ -12,7 +12,7 @@ import os
 import numpy as np
 
 from tritensor.errors import CheckpointError
-from tritensor.hub.archives import unpacked
+from tritensor.io.archives import unpacked
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _LONGEST = 1 << 31  # bytes; the largest file of the family, EMNIST's byclass, has 548 MB

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import ArgumentError, CheckpointError
-from tritensor.hub.archives import extract
+from tritensor.io.archives import extract
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.files import Published, fetch, first_there, missing
 from tritensor.vision.datasets.idx import read_idx
@@ -135,7 +135,7 @@ class FashionMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "bef4ecab320f06d8554ea6380940ec79"),
         ("t10k-labels-idx1-ubyte.gz", "bb300cfdad3c16e7a12a480ee83cd310"),
     )
-    classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]  # noqa: RUF012  (torchvision's is a list)
+    classes = ["T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"]  # noqa: RUF012
 
 
 class KMNIST(MNIST):
@@ -148,7 +148,7 @@ class KMNIST(MNIST):
         ("t10k-images-idx3-ubyte.gz", "5c965bf0a639b31b8f53240b1b52f4d7"),
         ("t10k-labels-idx1-ubyte.gz", "7320c461ea6c1c855c0b718fb2a4b134"),
     )
-    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]  # noqa: RUF012  (torchvision's is a list)
+    classes = ["o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"]  # noqa: RUF012
 
 
 class EMNIST(MNIST):
