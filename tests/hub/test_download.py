@@ -6,6 +6,8 @@ import errno
 import hashlib
 import os
 import shutil
+import socket
+import ssl
 import threading
 import urllib.error
 from pathlib import Path
@@ -174,6 +176,28 @@ def test_redirects_are_followed_but_not_out_of_https(server: Server, tmp_path: P
     asked = SimpleNamespace(full_url="https://a/f")
     with pytest.raises(urllib.error.URLError, match="leads from https to http://a/g"):
         connection.Redirects().redirect_request(asked, None, 302, "", {}, "http://a/g")
+
+
+def test_certificates_that_are_not_valid_are_told_and_not_tried_again() -> None:
+    failed = ssl.SSLCertVerificationError(1, "no")
+    failed.verify_message = "self-signed certificate"
+    wrapped = urllib.error.URLError(failed)
+    assert connection.reason(wrapped) == "its certificate is not valid (self-signed certificate)"
+    assert not connection.is_passing(wrapped)
+    assert connection.is_passing(urllib.error.URLError(TimeoutError()))
+    assert connection.reason(TimeoutError()) == "no byte in 30 seconds"
+    assert connection.reason(ConnectionResetError()) == "ConnectionResetError"
+
+
+def test_a_server_that_falls_silent(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "TIMEOUT", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
+        silent_url = f"http://127.0.0.1:{silent.getsockname()[1]}/f"
+        server.files["/f"] = Served(CONTENT)
+        monkeypatch.setattr("tritensor.hub.download.TRIES", 2)
+        download([silent_url, server.url + "/f"], tmp_path / "f", wanted=SHA, progress=False)
+        with pytest.raises(DownloadError, match=r"no byte in 0\.2 seconds"):
+            download(silent_url, tmp_path / "g", wanted=SHA, progress=False)
 
 
 def test_offline_says_so(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

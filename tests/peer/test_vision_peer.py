@@ -207,7 +207,7 @@ def test_they_print_the_same(make: Callable[[Any], Any]) -> None:
 
 
 def test_policies_and_magnitudes_are_equal() -> None:
-    from tritensor.vision.transforms.auto_augment import _space, _usual
+    from tritensor.vision.transforms.autoaugment import _space, _usual
 
     def compare(ours: Any, theirs: Any) -> None:
         for name, (magnitudes, signed) in theirs.items():

@@ -126,6 +126,30 @@ def test_download(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         datasets.MNIST(tmp_path, download=True)
 
 
+def test_torchvisions_paths(server: Server, tmp_path: Path) -> None:
+    from tritensor.vision.datasets import utils
+    from tritensor.vision.datasets.fakedata import FakeData
+    from tritensor.vision.datasets.vision import VisionDataset
+    from tritensor.vision.models.resnet import BasicBlock, resnet18
+    from tritensor.vision.transforms.autoaugment import RandAugment
+    from tritensor.vision.transforms.transforms import Compose
+
+    assert (FakeData, VisionDataset, RandAugment, Compose) == (datasets.FakeData, datasets.VisionDataset, T.RandAugment, T.Compose)
+    assert isinstance(resnet18(num_classes=2).layer1[0], BasicBlock)
+    with zipfile.ZipFile(tmp_path / "made.zip", "w") as made:
+        made.writestr("in/a.txt", b"words")
+    content = (tmp_path / "made.zip").read_bytes()
+    server.files["/x.zip"] = Served(content)
+    utils.download_and_extract_archive(server.url + "/x.zip", tmp_path / "d", md5=md5(content))
+    assert (tmp_path / "d" / "in" / "a.txt").read_bytes() == b"words"
+    assert utils.check_integrity(tmp_path / "d" / "x.zip", md5(content))
+    assert utils.check_md5(tmp_path / "d" / "x.zip", utils.calculate_md5(tmp_path / "made.zip"))
+    assert not utils.check_integrity(tmp_path / "d" / "x.zip", "0" * 32)
+    assert not utils.check_integrity(tmp_path / "nowhere")
+    assert utils.extract_archive(tmp_path / "d" / "x.zip", remove_finished=True) == str(tmp_path / "d")
+    assert not (tmp_path / "d" / "x.zip").exists()
+
+
 def test_kin() -> None:
     for kind in (datasets.FashionMNIST, datasets.KMNIST):
         assert len(kind.classes) == 10

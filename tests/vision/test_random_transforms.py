@@ -142,7 +142,7 @@ def test_policies_are_the_papers() -> None:
 
 
 def test_magnitudes() -> None:
-    from tritensor.vision.transforms.auto_augment import _COLOURS, _WARPS, _apply, _space, _usual
+    from tritensor.vision.transforms.autoaugment import _COLOURS, _WARPS, _apply, _space, _usual
 
     space = _usual(31, 40, 331)
     assert math.isclose(space["ShearX"][0][-1], 0.3, rel_tol=1e-6)  # type: ignore[index]

@@ -154,7 +154,7 @@ class _Repository:
         if ":" in name and _ID.fullmatch(name.partition(":")[0]):
             raise ArgumentError(
                 f"hub: {name!r} names a branch of a GitHub repository, as torch.hub does, whose hubconf.py would be run; nothing of a repository is run "
-                "here: give a folder, or 'owner/name' with revision="
+                "here: give a folder, or 'owner/name' with revision=; for a network without weights, call tritensor.models.resnet18() or its kin"
             )
         if not _ID.fullmatch(name) or ".." in name:
             raise ArgumentError(f"hub: {name!r} is no folder that is there, and no repository; give 'owner/name'")
@@ -238,7 +238,7 @@ class _Repository:
                 return [WEIGHTS]
             if self._headers(INDEX) is None:
                 others = [n for n in ("pytorch_model.bin", "pytorch_model.bin.index.json", "hubconf.py") if self._headers(n) is not None]
-                found = f"; there are {_instead(others)}" if others else ""
+                found = f"; there are {_instead(others)}" if others else "; of GitHub's repositories, which are code, none is read"
                 raise MissingFileError(f"hub: {self.name} at {self.revision}: neither {WEIGHTS} nor {INDEX} is at {endpoint()}{found}")
         self._get(INDEX, checksum(known.get(INDEX)))
         return [INDEX, *shards_of(os.path.join(self.folder, INDEX))]

@@ -13,7 +13,7 @@ from tritensor.io.archives import extract
 from tritensor.io.checksums import Checksum, digest_of, is_whole
 from tritensor.vision.datasets.batch_pickle import read_batch
 from tritensor.vision.datasets.files import Published, fetch, missing
-from tritensor.vision.datasets.vision_dataset import VisionDataset
+from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import image_of
 
 _PIXELS = 3 * 32 * 32

@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.errors import CheckpointError, MissingFileError
 from tritensor.io.archives import unpacked
 from tritensor.tensor.core import Tensor
-from tritensor.vision.datasets.vision_dataset import VisionDataset
+from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import image_of
 
 TRAINING = 1437  # four fifths; the writers of the last ones are others

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.errors import ArgumentError, MissingFileError
-from tritensor.vision.datasets.vision_dataset import VisionDataset
+from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import pillow
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")

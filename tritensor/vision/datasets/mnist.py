@@ -14,7 +14,7 @@ from tritensor.io.archives import extract
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.files import Published, fetch, first_there, missing
 from tritensor.vision.datasets.idx import read_idx
-from tritensor.vision.datasets.vision_dataset import VisionDataset
+from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import image_of
 
 

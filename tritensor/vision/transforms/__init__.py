@@ -1,10 +1,10 @@
 """Transforms of images, with torchvision's names: of PIL images by Pillow, of tensors (..., channels, height, width) by our ops, on any device."""
 
 from tritensor.vision.transforms import functional as functional
-from tritensor.vision.transforms.auto_augment import AugMix as AugMix
-from tritensor.vision.transforms.auto_augment import AutoAugment as AutoAugment
-from tritensor.vision.transforms.auto_augment import RandAugment as RandAugment
-from tritensor.vision.transforms.auto_augment import TrivialAugmentWide as TrivialAugmentWide
+from tritensor.vision.transforms.autoaugment import AugMix as AugMix
+from tritensor.vision.transforms.autoaugment import AutoAugment as AutoAugment
+from tritensor.vision.transforms.autoaugment import RandAugment as RandAugment
+from tritensor.vision.transforms.autoaugment import TrivialAugmentWide as TrivialAugmentWide
 from tritensor.vision.transforms.color import ColorJitter as ColorJitter
 from tritensor.vision.transforms.color import GaussianBlur as GaussianBlur
 from tritensor.vision.transforms.color import Grayscale as Grayscale

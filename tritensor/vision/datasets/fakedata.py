@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.errors import OutOfRangeError
 from tritensor.random import Generator
 from tritensor.tensor.functions.creation.random import randint, randn
-from tritensor.vision.datasets.vision_dataset import VisionDataset
+from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.transforms.functional import to_pil_image
 
 
