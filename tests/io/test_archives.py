@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import random
 import shutil
 import tarfile
 import zipfile
@@ -89,6 +90,23 @@ def test_damage_is_told(tmp_path: Path, end: str) -> None:
         with pytest.raises(CheckpointError, match=f"{path}: .*(is|the archive is) damaged"):
             extract(path, tmp_path / "out")
     assert not [p for p in (tmp_path / "out").rglob("*") if p.is_file()] if (tmp_path / "out").exists() else True
+
+
+@pytest.mark.parametrize("end", ["zip", "tar", "tar.gz"])
+def test_mutated_archives_are_unpacked_or_refused(tmp_path: Path, end: str) -> None:
+    pick, good = random.Random(end), archive(tmp_path / f"x.{end}", {"a/b": b"b" * 50, "c": b"c" * 9}).read_bytes()[:3000]
+    made = tmp_path / f"y.{end}"
+    for i in range(200):
+        content = bytearray(good)
+        for _ in range(pick.randint(1, 5)):
+            content[pick.randrange(len(content))] = pick.choice([0, 255, pick.randrange(256)])
+        made.write_bytes(content)
+        try:
+            extract(made, tmp_path / "in" / str(i))
+        except CheckpointError as error:
+            assert str(made) in str(error)
+    assert set(os.listdir(tmp_path)) <= {f"x.{end}", f"y.{end}", "in"}
+    assert not list((tmp_path / "in").rglob("*.part"))
 
 
 def test_other_names_and_full_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,7 @@ import torchvision.transforms as T
 import torchvision.transforms.functional as F
 from torchvision import datasets, models
 from torchvision.transforms import InterpolationMode, v2
+import torchvision.transforms.v2.functional as F2
 from torchvision.utils import make_grid
 torch.manual_seed(0)
 data = datasets.FakeData(4, (3, 8, 8), transform=T.Compose([T.RandomCrop(6), T.ToTensor(), T.Normalize((0.5,), (0.5,))]))
@@ -154,8 +155,8 @@ def test_torchvision_is_answered_too_and_an_installed_one_is_never_loaded(folder
     ]
     assert done.stderr.splitlines() == [
         "tritensor.run: 1 name of torch that tritensor has not:",
-        "  vision.py:11: torchvision.ops",
-        "  vision.py:13: torchvision.ops",
+        "  vision.py:12: torchvision.ops",
+        "  vision.py:14: torchvision.ops",
     ]
     alone = ran("-c", "import torchvision", cwd=folder)  # and outside of the door it is the other one
     assert "the other torchvision was loaded" in alone.stderr

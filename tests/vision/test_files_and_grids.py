@@ -135,7 +135,7 @@ def test_boxes() -> None:
 
 def test_networks_by_torchvisions_path() -> None:
     assert vision.models.resnet18(weights=None, num_classes=7).fc.out_features == 7
-    assert vision.models.get_model("vgg11", num_classes=2).classifier[6].out_features == 2
+    assert vision.models.get_model("resnet18", num_classes=2).fc.out_features == 2
     assert "resnet50" in vision.models.list_models()
     with pytest.raises(NotImplementedError, match=r"models.resnet18: pretrained=True: no weights come with tritensor"):
         vision.models.resnet18(pretrained=True)

@@ -11,13 +11,13 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, NamedTuple
 
 from tritensor.errors import ArgumentError, CheckpointError
 
 Path = str | os.PathLike[str]
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, gzip.BadGzipFile, NotImplementedError)
+_TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 
 
 class _Member(NamedTuple):
@@ -42,20 +42,28 @@ def extract(path: Path, folder: Path, only: Callable[[str], bool] | None = None)
         OSError: as open() raises; no room on the disk.
     """
     path, folder = os.fspath(path), os.path.realpath(folder)
+    if not path.endswith((".zip", *_TARS)):
+        raise ArgumentError(f"extract: {path} ends like no archive; give a .zip, .tar, .tar.gz, .tgz, .tar.bz2 or .tar.xz")
+    with contextlib.ExitStack() as held:
+        file = held.enter_context(open(path, "rb"))
+        with _damage(path):
+            if path.endswith(".zip"):
+                members = _of_zip(held.enter_context(zipfile.ZipFile(file)), path)
+            else:
+                members = _of_tar(held.enter_context(tarfile.open(fileobj=file)), path)
+        return _write_all(members, path, folder, only)
+
+
+@contextlib.contextmanager
+def _damage(path: str) -> Iterator[None]:
+    """Reading inside the block: whatever it raises is told as damage of the archive."""
     try:
-        if path.endswith(".zip"):
-            with zipfile.ZipFile(path) as archive:
-                return _write_all(_of_zip(archive, path), path, folder, only)
-        if path.endswith((".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")):
-            with tarfile.open(path) as tar:
-                return _write_all(_of_tar(tar, path), path, folder, only)
-    except _DAMAGE as error:
-        raise CheckpointError(f"extract: {path}: the archive is damaged ({error}); remove it and download it again") from None
-    except OSError as error:
-        if error.errno is None:  # of a decompressor
-            raise CheckpointError(f"extract: {path}: the archive is damaged ({error}); remove it and download it again") from None
+        yield
+    except CheckpointError:
         raise
-    raise ArgumentError(f"extract: {path} ends like no archive; give a .zip, .tar, .tar.gz, .tgz, .tar.bz2 or .tar.xz")
+    except Exception as error:  # damaged bytes make zipfile, tarfile and the decompressors fail in any way
+        told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise CheckpointError(f"extract: {path}: the archive is damaged ({told}); remove it and download it again") from None
 
 
 def _of_zip(archive: zipfile.ZipFile, path: str) -> list[_Member]:
@@ -93,10 +101,7 @@ def _write_all(members: list[_Member], path: str, folder: str, only: Callable[[s
             os.makedirs(place, exist_ok=True)
             continue
         os.makedirs(os.path.dirname(place), exist_ok=True)
-        source = member.open()
-        assert source is not None  # it is a regular file
-        with source:
-            _write(source, place, member.size, path)
+        _write(member, place, path)
         written.append(place)
     return written
 
@@ -121,23 +126,37 @@ def _room(folder: str, needed: int) -> None:
         raise OSError(errno.ENOSPC, f"extract: {needed:,} bytes are to be written and {free:,} are free", folder)
 
 
-def _write(source: IO[bytes], place: str, size: int, path: str) -> None:
-    beside, left = place + ".part", size
+def _write(member: _Member, place: str, path: str) -> None:
+    """Write a member's bytes beside its place, and rename what is whole."""
+    beside, left = place + ".part", member.size or 0
     try:
         with open(beside, "wb") as file:
-            while chunk := source.read(min(1 << 20, left + 1)):
+            for chunk in _chunks(member, path):
                 left -= len(chunk)
                 if left < 0:
                     break
                 file.write(chunk)
         if left:
-            told = f"{os.path.basename(place)} should have {size:,} bytes; the archive is damaged: download it again"
+            told = f"{os.path.basename(place)} should have {member.size:,} bytes; the archive is damaged: download it again"
             raise CheckpointError(f"extract: {path}: {told}")
         os.replace(beside, place)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
         raise
+
+
+def _chunks(member: _Member, path: str) -> Iterator[bytes]:
+    with _damage(path):
+        source = member.open()
+        assert source is not None  # it is a regular file
+    with source:
+        while True:
+            with _damage(path):
+                chunk = source.read(1 << 20)
+            if not chunk:
+                return
+            yield chunk
 
 
 def unpacked(path: Path, most: int) -> bytes:
@@ -147,7 +166,7 @@ def unpacked(path: Path, most: int) -> bytes:
         source: Iterable[bytes] | IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
         try:
             content = source.read(most + 1)  # type: ignore[union-attr]
-        except (*_DAMAGE, OSError) as error:
+        except (zlib.error, EOFError, OSError) as error:
             raise CheckpointError(f"{path}: the file is damaged ({error}); remove it and download it again") from None
     if len(content) > most:
         raise CheckpointError(

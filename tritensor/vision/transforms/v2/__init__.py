@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from tritensor import dtypes, nn
 from tritensor.tensor.core import Tensor
 from tritensor.vision import transforms
-from tritensor.vision.transforms import functional as functional
-from tritensor.vision.transforms.functional import convert_image_dtype, pil_to_tensor
-from tritensor.vision.transforms.functional.images import is_pil
+from tritensor.vision.transforms.v2 import functional as functional
 
 
 class Identity(nn.Module):
@@ -22,23 +18,21 @@ class Identity(nn.Module):
 
 
 class ToImage(nn.Module):
-    """A PIL image, or an array (h, w) or (h, w, channels), as a tensor (channels, h, w) of its own values; a tensor as it is."""
+    """An image or an array as a tensor of its own values: functional.to_image."""
 
     def forward(self, img: Any) -> Tensor:
-        if isinstance(img, np.ndarray):
-            return Tensor.wrap(np.ascontiguousarray(img[None] if img.ndim == 2 else img.transpose(2, 0, 1)))
-        return pil_to_tensor(img) if is_pil(img, "ToImage") else img
+        return functional.to_image(img)
 
 
 class ToDtype(nn.Module):
-    """A tensor in another type; `scale` keeps full brightness full, else values are converted as they are."""
+    """A tensor in another type: functional.to_dtype."""
 
     def __init__(self, dtype: Any = dtypes.float32, scale: bool = False) -> None:
         super().__init__()
         self.dtype, self.scale = dtype, scale
 
     def forward(self, img: Tensor) -> Tensor:
-        return convert_image_dtype(img, self.dtype) if self.scale else img.to(self.dtype)
+        return functional.to_dtype(img, self.dtype, self.scale)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(scale={self.scale})"
