@@ -68,7 +68,7 @@ class RegistrationError(TypeError):
 
 
 class PluginError(ImportError):
-    """An installed package whose ops could not be registered, because it raises when it is imported."""
+    """An installed package whose ops or models cannot be had, because it raises when it is imported."""
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):

@@ -200,7 +200,10 @@ def test_configs(folder: Path) -> None:
         ({"model_type": "bert"}, r"config.json says {'model_type': 'bert'}, which is not known here; give model="),
         ({"activation_function": "relu"}, "activation_function is 'relu'; models.GPT2 has 'gelu_new'"),
         ({"n_inner": 7}, "n_inner is 7"),
+        ({"n_head": 2.0}, "n_head is 2.0; give a number above 0"),
         ({"n_layer": "two"}, "n_layer is 'two'; give a number above 0"),
+        ({"n_layer": 10**12}, r"describes a GPT-2 of 8[0-9,]+ parameters, and the weights hold [0-9,]+; they are of two models"),
+        ({"vocab_size": 12}, "describes a GPT-2 of 1,[0-9]+ parameters"),
         ({"n_layer": 1}, "its weights are not those of GPT2"),
     ]:
         (folder / "config.json").write_text(json.dumps({**SMALL, **change}))

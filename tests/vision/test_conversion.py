@@ -63,6 +63,9 @@ def test_pictures_of_floats_are_cut_off() -> None:
     assert np.array_equal(np.asarray(F.to_pil_image(tt.tensor([[0.0, 0.999, 1.0]]))), [[0, 254, 255]])
     assert F.to_pil_image(tt.rand(3, 4, 5).to(tt.bfloat16)).size == (5, 4)
     assert F.to_pil_image(BYTES, "YCbCr").tobytes() == BYTES.tobytes()
+    deep = tt.tensor([[1, 300, 32767]], dtype=tt.int16)
+    assert F.to_pil_image(deep).mode == "I;16"
+    assert np.asarray(F.to_pil_image(deep)).tolist() == deep.tolist()
     assert repr(T.ToPILImage("L")) == "ToPILImage(mode=L)"
 
 
@@ -140,6 +143,7 @@ def test_second_version() -> None:
         (lambda: F.to_pil_image(tt.ones(5, 2, 2)), ValueError, "has 5 channels; an image has 1 to 4"),
         (lambda: F.to_pil_image(tt.ones(3, 2, 2), "L"), ValueError, "mode 'L' for uint8 with 3 channels; it can be 'RGB'"),
         (lambda: F.to_pil_image(tt.ones(3, 2, 2, dtype=tt.int64)), TypeError, "pic is int64 with 3 channels, which Pillow has no mode for"),
+        (lambda: F.to_pil_image(tt.ones(3, 2, 2, dtype=tt.int16), "RGB"), TypeError, "pic is int16 with 3 channels"),
         (lambda: F.convert_image_dtype("x"), TypeError, "image is a str"),
         (lambda: F.normalize(MODES["L"], 0, 1), TypeError, "tensor is a Image; ToTensor makes one"),
         (lambda: F.normalize(tt.ones(1, 2, 2, dtype=tt.uint8), 0, 1), TypeError, "tensor is uint8; convert_image_dtype makes floats"),

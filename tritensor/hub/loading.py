@@ -63,12 +63,11 @@ def load(
         maker(model)  # a name that is not known is told before anything is downloaded
     files = _files(repo_or_dir, source, revision, file, sha256, force_reload, verbose)
     config = read_json(os.path.join(files.folder, CONFIG)) if files.config else None
-    net = built(model, config, args, kwargs)
+    state = state_dict_of(files)
+    net = built(model, config, args, kwargs, sum(t.numel() for t in state.values()))
     try:
-        net.load_state_dict(state_dict_of(files))
+        net.load_state_dict(state)
     except RuntimeError as error:
-        if isinstance(error, CheckpointError) and "hub:" in str(error):
-            raise
         raise CheckpointError(f"hub.load: {os.fspath(repo_or_dir)}: its weights are not those of {type(net).__name__}: {error}") from None
     return net
 

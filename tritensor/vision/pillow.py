@@ -26,7 +26,8 @@ def is_pil_image(x: Any) -> bool:
 
 
 def image_of(array: Any, mode: str | None = None) -> Any:
-    """An image on a numpy array's values: `mode` is L for (h, w) uint8, RGB for (h, w, 3), and so on; None takes what the array says."""
+    """An image on a numpy array's values: `mode` is L for (h, w) uint8, RGB for (h, w, 3), and so on, whose bytes it must have; None takes what the array says."""
     image = pillow()
-    made = image.fromarray(array)
-    return made if mode is None or made.mode == mode else image.frombuffer(mode, made.size, made.tobytes(), "raw", mode, 0, 1)
+    if mode is None:
+        return image.fromarray(array)
+    return image.frombuffer(mode, array.shape[1::-1], array.tobytes(), "raw", mode, 0, 1)

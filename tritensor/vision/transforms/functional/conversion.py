@@ -84,13 +84,13 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     if channels not in (1, 2, 3, 4):
         raise ShapeError(f"to_pil_image: pic {tuple(pic.shape)} has {channels} channels; an image has 1 to 4")
     if values.dtype.kind not in "biu" and mode != "F":  # floats, and those that numpy has not itself, such as bfloat16
-        values = (values.astype(np.float32 if values.dtype.itemsize < 4 else values.dtype) * 255).astype(np.uint8)
+        values = (values.astype(np.float32 if values.dtype.kind != "f" else values.dtype) * 255).astype(np.uint8)
     kind = values.dtype.name
     if channels == 1:
         modes: tuple[str, ...] = (_GREY[kind],) if kind in _GREY else ()
         values = values[:, :, 0]
     else:
-        modes = _MODES[channels] if kind == "uint8" or mode is not None else ()
+        modes = _MODES[channels] if kind == "uint8" else ()
     if not modes:
         raise DTypeError(
             f"to_pil_image: pic is {kind} with {channels} channels, which Pillow has no mode for; give uint8, or floats of 0 to 1"
