@@ -24,6 +24,7 @@ class Served:
     headers: dict[str, str] = field(default_factory=dict)
     redirect: str = ""
     starts_at: int | None = None  # answer a range with another one
+    held: threading.Event | None = None  # what the first answer waits for in its middle
 
 
 class Server:
@@ -97,7 +98,12 @@ def serving() -> Iterator[Server]:
                 self.send_header("ETag", served.etag)
             self.send_headers(served)
             self.end_headers()
-            if body:
+            if body and served.held is not None:
+                self.wfile.write(content[begin : len(content) // 2])
+                self.wfile.flush()
+                held, served.held = served.held, None
+                held.wait(30)
+            elif body:
                 drop = served.drops.pop(0) if served.drops else None
                 self.wfile.write(content[begin:] if drop is None else content[begin : begin + drop])
             self.close_connection = True

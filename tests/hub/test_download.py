@@ -6,9 +6,13 @@ import errno
 import hashlib
 import os
 import shutil
+import signal
 import socket
 import ssl
+import subprocess
+import sys
 import threading
+import time
 import urllib.error
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +25,7 @@ from tritensor.hub import connection
 from tritensor.hub.download import TRIES, download
 from tritensor.io.checksums import Checksum, checksum
 
+ROOT = Path(__file__).resolve().parents[2]
 CONTENT = bytes(range(256)) * 4096  # 1 MB
 SHA = Checksum("sha256", hashlib.sha256(CONTENT).hexdigest())
 MD5 = Checksum("md5", hashlib.md5(CONTENT).hexdigest())
@@ -173,9 +178,33 @@ def test_redirects_are_followed_but_not_out_of_https(server: Server, tmp_path: P
     answer, headers = connection.open_url(server.url + "/f", {}, "HEAD")
     answer.close()
     assert headers["x-linked-etag"] == "e"
-    asked = SimpleNamespace(full_url="https://a/f")
+    elsewhere = server.url.replace("127.0.0.1", "localhost") + "/nowhere"  # a store that answers GET alone
+    server.files["/h"] = Served(redirect=elsewhere, headers={"X-Linked-Etag": "kept"})
+    answer, headers = connection.open_url(server.url + "/h", {}, "HEAD")
+    answer.close()
+    assert headers["x-linked-etag"] == "kept"
+    assert [m for m, path, _ in server.asked if path == "/g"] == ["GET", "HEAD"]
+    assert "/nowhere" not in [path for _, path, _ in server.asked]
+    asked = SimpleNamespace(full_url="https://a/f", get_method=lambda: "GET")
     with pytest.raises(urllib.error.URLError, match="leads from https to http://a/g"):
         connection.Redirects().redirect_request(asked, None, 302, "", {}, "http://a/g")
+
+
+def test_a_process_that_is_killed_in_the_middle(server: Server, tmp_path: Path) -> None:
+    served = server.files["/f"] = Served(CONTENT, held=threading.Event())
+    held, part = served.held, tmp_path / "f.part"
+    assert held is not None
+    call = f"download({server.url + '/f'!r}, {str(tmp_path / 'f')!r}, wanted=Checksum('sha256', {SHA.digits!r}), progress=False)"
+    code = f"from tritensor.hub.download import download; from tritensor.io.checksums import Checksum; {call}"
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT)
+    for _ in range(1500):
+        if part.exists() and part.stat().st_size >= len(CONTENT) // 2:
+            break
+        time.sleep(0.02)
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+    held.set()
+    assert got(server, tmp_path / "f") == ["", f"bytes={len(CONTENT) // 2}-"]
 
 
 def test_certificates_that_are_not_valid_are_told_and_not_tried_again() -> None:

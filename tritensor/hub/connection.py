@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 import urllib.error
+import urllib.parse
 import urllib.request
 from typing import Any
 
@@ -25,7 +26,11 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         self.headers.update({k.lower(): v for k, v in headers.items()})
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise urllib.error.URLError(f"it leads from https to {newurl}, which anyone on the way could change")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        if req.get_method() != "HEAD":
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+        if urllib.parse.urlsplit(newurl).netloc != urllib.parse.urlsplit(req.full_url).netloc:
+            return None  # what stores files may answer GET alone; what was asked is known
+        return urllib.request.Request(newurl, headers=dict(req.headers), method="HEAD")
 
 
 def open_url(url: str, headers: dict[str, str], method: str = "GET", timeout: float | None = None) -> tuple[Any, dict[str, str]]:
@@ -38,7 +43,13 @@ def open_url(url: str, headers: dict[str, str], method: str = "GET", timeout: fl
     redirects = Redirects()
     opener = urllib.request.build_opener(redirects, urllib.request.HTTPSHandler(context=ssl.create_default_context()))
     asked = urllib.request.Request(url, headers={"User-Agent": "tritensor", "Accept-Encoding": "identity", **headers}, method=method)
-    answer = opener.open(asked, timeout=TIMEOUT if timeout is None else timeout)
+    answer: Any
+    try:
+        answer = opener.open(asked, timeout=TIMEOUT if timeout is None else timeout)
+    except urllib.error.HTTPError as error:
+        if method != "HEAD" or not 300 <= error.code < 400:
+            raise
+        answer = error  # a file that stands elsewhere
     return answer, {**redirects.headers, **{k.lower(): v for k, v in answer.headers.items()}}
 
 
