@@ -247,6 +247,26 @@ def test_files_and_checksums_of_data_sets(name: str) -> None:
         assert list(ours.classes) == list(theirs.classes)
 
 
+@pytest.mark.parametrize("name", ["MixUp", "CutMix"])
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.75, 1.0])
+def test_mixed_batches_are_equal(name: str, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchvision.transforms import v2 as theirs
+
+    from tritensor.vision.transforms import draws, v2
+    from tritensor.vision.transforms.v2 import mixing
+
+    ours_at, theirs_at = iter([3, 7]), iter([3, 7])
+    monkeypatch.setattr(mixing, "sample_dirichlet", lambda a: tt.tensor([share, 1 - share]))
+    monkeypatch.setattr(draws, "integer", lambda low, high: next(ours_at))
+    other = getattr(theirs, name)(num_classes=5)
+    monkeypatch.setattr(other._dist, "sample", lambda shape: torch.tensor([share]))
+    monkeypatch.setattr(torch, "randint", lambda high, size: torch.tensor([next(theirs_at)]))
+    x, y = RNG.random((4, 3, 9, 8)).astype(np.float32), np.arange(4)
+    ours = getattr(v2, name)(num_classes=5)(tt.from_numpy(x), tt.from_numpy(y))
+    for a, b in zip(ours, other(torch.from_numpy(x), torch.from_numpy(y)), strict=True):
+        assert np.allclose(a.numpy(), b.numpy(), atol=1e-6)
+
+
 def test_grids_are_equal() -> None:
     from torchvision import utils
 

@@ -129,7 +129,7 @@ def test_second_version() -> None:
     assert v2.RandomCrop is T.RandomCrop
     assert "Normalize" in dir(v2)
     with pytest.raises(AttributeError, match="of the second version those are here that the first has"):
-        v2.MixUp  # noqa: B018
+        v2.ClampBoundingBoxes  # noqa: B018
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from PIL import Image
 
 import tritensor as tt
 from tritensor.vision import transforms as T
-from tritensor.vision.transforms import draws
+from tritensor.vision.transforms import draws, v2
 from tritensor.vision.transforms import functional as F
 
 RAW = np.random.default_rng(4).integers(20, 230, (3, 40, 50), dtype=np.uint8)
@@ -130,6 +130,32 @@ def test_erasing() -> None:
     assert not tt.equal(mine, floats)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_batches_and_labels_are_mixed(device: str) -> None:
+    images, labels = tt.arange(4.0, device=device).reshape(4, 1, 1, 1).expand(4, 2, 8, 10), tt.arange(4, device=device)
+    tt.manual_seed(3)
+    for _ in range(5):
+        mixed, probabilities = v2.MixUp(num_classes=4)(images, labels)
+        share = probabilities.diagonal()
+        assert np.allclose(mixed[:, 0, 0, 0].cpu().numpy(), (share * labels + (1 - share) * labels.roll(1, 0)).cpu().numpy(), atol=1e-6)
+        assert np.allclose(probabilities.sum(1).cpu().numpy(), 1)
+        cut, probabilities = v2.CutMix(alpha=2.0, num_classes=4)((images, labels))
+        own = (cut[:, 0] == labels.reshape(4, 1, 1)).float().mean(dim=(1, 2))
+        assert np.allclose(own.cpu().numpy(), probabilities.diagonal().cpu().numpy(), atol=1e-6)
+        assert set(cut[1].unique().tolist()) <= {0.0, 1.0}
+    given = one_hot(labels)
+    tt.manual_seed(3)
+    first = v2.MixUp()(images, given)
+    tt.manual_seed(3)
+    again = v2.MixUp(num_classes=4)(images, labels)
+    assert tt.equal(first[1], again[1])
+    assert v2.MixUp(num_classes=4)((images * 50).to(tt.uint8), labels)[0].dtype is tt.uint8
+
+
+def one_hot(labels: tt.Tensor) -> tt.Tensor:
+    return tt.nn.functional.one_hot(labels, 4)
+
+
 def test_policies_are_the_papers() -> None:
     for policy in T.AutoAugmentPolicy:
         pairs = T.AutoAugment(policy).policies
@@ -202,6 +228,10 @@ def test_batches_on_the_device() -> None:
         (lambda: T.RandomTransforms([])(1), NotImplementedError, "RandomChoice and RandomOrder have"),
         (lambda: T.AutoAugment("imagenet"), ValueError, "policy 'imagenet'; give a member of AutoAugmentPolicy"),
         (lambda: T.AugMix(11), ValueError, "severity 11; give 1 to 10"),
+        (lambda: v2.MixUp()(tt.ones(2, 1, 4, 4), tt.arange(2)), ValueError, r"labels \(2,\) are numbers of classes; give num_classes"),
+        (lambda: v2.CutMix(num_classes=3)(tt.ones(2, 1, 4, 4), tt.ones(2, 4)), ValueError, r"have 4 classes, and num_classes is 3"),
+        (lambda: v2.CutMix(num_classes=3)(tt.ones(1, 4, 4), tt.arange(1)), ValueError, r"images \(1, 4, 4\) and labels \(1,\); give \(n, channels"),
+        (lambda: v2.MixUp(num_classes=3)(tt.ones(1, 1, 4, 4)), TypeError, "give two tensors"),
         (lambda: T.ElasticTransform((1, 2, 3)), ValueError, "alpha .* has 3 numbers"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Names of torchvision.transforms.v2 whose meaning is that of the first version: of one image, with the transforms of this package."""
+"""Names of torchvision.transforms.v2 whose meaning is that of the first version, of one image; and MixUp and CutMix, of a batch and its labels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from tritensor import dtypes, nn
 from tritensor.tensor.core import Tensor
 from tritensor.vision import transforms
 from tritensor.vision.transforms.v2 import functional as functional
+from tritensor.vision.transforms.v2.mixing import CutMix as CutMix
+from tritensor.vision.transforms.v2.mixing import MixUp as MixUp
 
 
 class Identity(nn.Module):
@@ -46,4 +48,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({"Identity", "ToDtype", "ToImage", "functional", *(n for n in dir(transforms) if n[:1].isupper())})
+    return sorted({"CutMix", "Identity", "MixUp", "ToDtype", "ToImage", "functional", *(n for n in dir(transforms) if n[:1].isupper())})
