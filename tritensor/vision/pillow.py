@@ -26,7 +26,7 @@ def is_pil_image(x: Any) -> bool:
 
 
 def image_of(array: Any, mode: str | None = None) -> Any:
-    """An image on a numpy array's values: `mode` is L for (h, w) uint8, RGB for (h, w, 3), and so on, whose bytes it must have; None takes what the array says."""
+    """An image on a numpy array's values: `mode`, whose bytes it must have, is L for (h, w) uint8, RGB for (h, w, 3); None takes what the array says."""
     image = pillow()
     if mode is None:
         return image.fromarray(array)
