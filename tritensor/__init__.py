@@ -129,7 +129,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "tuning", "viz"):
+    if name in ("amp", "array_api", "debug", "distributed", "func", "hub", "models", "signal", "training", "tuning", "vision", "viz"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
@@ -219,6 +219,7 @@ _LAZY = (
     "distributed",
     "distributions",
     "func",
+    "hub",
     "jit",
     "models",
     "multiprocessing",
@@ -228,6 +229,7 @@ _LAZY = (
     "tuning",
     "types",
     "version",
+    "vision",
     "viz",
     "vmap",
 )

@@ -137,6 +137,7 @@ backends: Any
 compile: Any
 compiler: Any
 distributed: Any
+hub: Any
 jit: Any
 models: Any
 multiprocessing: Any
@@ -144,6 +145,7 @@ signal: Any
 tuning: Any
 types: Any
 version: Any
+vision: Any
 viz: Any
 from tritensor.kernels.parts.elementwise import elementwise as elementwise
 from tritensor.cuda.launch import launch as launch

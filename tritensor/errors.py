@@ -68,7 +68,7 @@ class RegistrationError(TypeError):
 
 
 class PluginError(ImportError):
-    """An installed package whose ops could not be registered, because it raises when it is imported."""
+    """An installed package whose ops or models cannot be had, because it raises when it is imported."""
 
 
 class LinAlgError(np.linalg.LinAlgError, RuntimeError):
@@ -85,6 +85,10 @@ class CaptureError(RuntimeError):
 
 class MissingFileError(FileNotFoundError, RuntimeError):
     """A file that is to be read and is not there."""
+
+
+class DownloadError(OSError, RuntimeError):
+    """A file that no address gave whole and unchanged; the message names each address with its reason, and where to put the file by hand."""
 
 
 class OutOfMemoryError(MemoryError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 
 import tritensor as tt
 from tritensor.table.choice import chosen
@@ -32,4 +33,19 @@ except tt.RegistrationError as error:
     refusal = str(error)
 assert "gates.py:" in refusal, refusal
 assert "package 'outside-ops', by its entry point" in refusal, refusal
+# Its model, by name and by a folder with weights; one entry point that leads nowhere takes nothing else away.
+assert {"gated_net", "broken_net", "resnet18"} <= set(tt.hub.list())
+assert "outside_ops.gated_net" not in sys.modules
+net = tt.models.gated_net(3)
+with tempfile.TemporaryDirectory() as folder:
+    tt.io.save_file(net.state_dict(), f"{folder}/model.safetensors")
+    with open(f"{folder}/config.json", "w") as config:
+        config.write('{"width": 3}')
+    x = tt.rand(4, 3)
+    tt.testing.assert_close(tt.hub.load(folder, "gated_net")(x), net(x))
+try:
+    tt.models.broken_net()
+except ImportError as error:
+    refusal = str(error)
+assert "the plug-in 'outside-ops' (tritensor.models: broken_net = outside_ops.no_such_file:Net) raises" in refusal, refusal
 print("an outside package's ops are whole in", tt.__file__)

@@ -6,6 +6,7 @@ import importlib
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -216,11 +217,14 @@ def test_what_models_ask_while_they_run() -> None:
         at("distributed.distributed_c10d", "_get_default_group")()
 
 
-def test_files_are_not_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_said_of_files_without_a_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import tritensor.utils.model_zoo as model_zoo
 
-    with pytest.raises(NotImplementedError, match=r"fetch https://a/r18.pth yourself and give tritensor.load\('r18.pth'\)"):
-        model_zoo.load_url("https://a/r18.pth")
+    monkeypatch.setenv("TRITENSOR_OFFLINE", "1")
+    with pytest.raises(
+        RuntimeError, match=r"r18.pth could not be had: https://a/r18.pth: TRITENSOR_OFFLINE is set.*put the file at .*r18.pth by hand"
+    ):
+        model_zoo.load_url("https://a/r18.pth", model_dir=str(tmp_path))
     monkeypatch.setenv("TORCH_HOME", "/cache")
     assert tt.hub.get_dir() == "/cache/hub"
 

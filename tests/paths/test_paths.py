@@ -148,7 +148,7 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
         ("tt.distributed.fsdp.FullyShardedDataParallel(0)", NotImplementedError, "FullyShardedDataParallel: not in tritensor: tritensor communicates among"),
         ("tt.distributed.checkpoint.save({})", NotImplementedError, "one process yet; save the state_dict"),
         ("tt.distributed.get_rank()", ValueError, "no process group has been initialised"),
-        ("tt.hub.load('a', 'b')", NotImplementedError, "hub.load: not in tritensor: nothing is downloaded"),
+        ("tt.hub.load('a', 'b')", ValueError, "hub: no model 'b' in tritensor.models"),
         ("tt.jit.save(0)", NotImplementedError, "jit.save: not in tritensor"),
     ],
 )  # fmt: skip
@@ -433,18 +433,18 @@ def test_names_that_scripts_import_and_rarely_call() -> None:
     from tritensor.utils.cpp_extension import CUDA_HOME, BuildExtension, load  # noqa: F401
     from tritensor.utils.model_zoo import load_url
 
+    assert load_url is tt.hub.load_state_dict_from_url
     assert CUDA_HOME is None
     with pytest.raises(NotImplementedError, match="use the program's plain form"):
         load("op", ["op.cu"])
-    with pytest.raises(NotImplementedError, match="nothing is downloaded"):
-        load_url("https://example.org/x.pth")
 
 
 def test_the_folder_of_what_was_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.paths.modules.underscored import downloads
+    from tritensor.hub import folders
 
+    monkeypatch.delenv("TRITENSOR_HOME", raising=False)
     monkeypatch.setenv("TORCH_HOME", "/kept")
-    monkeypatch.setattr(downloads, "_dir", None)
+    monkeypatch.setitem(folders._chosen, "folder", None)
     assert (tt.hub._get_torch_home(), tt.hub.get_dir()) == ("/kept", "/kept/hub")
     tt.hub.set_dir("/elsewhere")
     assert tt.hub.get_dir() == "/elsewhere"

@@ -125,6 +125,43 @@ def test_the_command_line(folder: Path) -> None:
     assert f"can't open file '{folder / 'nowhere.py'}': [Errno 2] No such file or directory" in lost.stderr
 
 
+VISION = """import torch, torchvision
+import torchvision.transforms as T
+import torchvision.transforms.functional as F
+from torchvision import datasets, models
+from torchvision.transforms import InterpolationMode, v2
+import torchvision.transforms.v2.functional as F2
+from torchvision.utils import make_grid
+torch.manual_seed(0)
+data = datasets.FakeData(4, (3, 8, 8), transform=T.Compose([T.RandomCrop(6), T.ToTensor(), T.Normalize((0.5,), (0.5,))]))
+x, y = next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
+print(torchvision.__version__, make_grid(x).shape, models.resnet18(weights=None, num_classes=3).fc.out_features, F.hflip(x).shape, v2.Resize(4)(x).shape)
+print(hasattr(torchvision, "ops"), torch.hub.list()[0])
+try:
+    from torchvision.ops import nms
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_torchvision_is_answered_too_and_an_installed_one_is_never_loaded(folder: Path) -> None:
+    (folder / "torchvision.py").write_text("raise SystemExit('the other torchvision was loaded')\n")
+    (folder / "vision.py").write_text(VISION)
+    done = ran("-m", "tritensor.run", "vision.py", cwd=folder)
+    assert done.stdout.splitlines() == [
+        "0.28.0+tritensor torch.Size([3, 10, 34]) 3 torch.Size([4, 3, 6, 6]) torch.Size([4, 3, 4, 4])",
+        "False alexnet",
+        "No module named 'torchvision.ops': not in tritensor",
+    ]
+    assert done.stderr.splitlines() == [
+        "tritensor.run: 1 name of torch that tritensor has not:",
+        "  vision.py:12: torchvision.ops",
+        "  vision.py:14: torchvision.ops",
+    ]
+    alone = ran("-c", "import torchvision", cwd=folder)  # and outside of the door it is the other one
+    assert "the other torchvision was loaded" in alone.stderr
+
+
 def test_within_the_door_imports_are_answered_and_after_it_they_are_as_before() -> None:
     before = sys.modules.get("torch")
     with run_script.opened() as missing:

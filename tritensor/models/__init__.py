@@ -1,5 +1,7 @@
 """Networks that everyone builds, made of public layers only; parameter names and counts are those of the published weights."""
 
+from typing import Any
+
 from tritensor.models.alexnet import AlexNet as AlexNet
 from tritensor.models.alexnet import alexnet as alexnet
 from tritensor.models.gpt2 import GPT2 as GPT2
@@ -24,3 +26,14 @@ from tritensor.models.vgg import vgg16 as vgg16
 from tritensor.models.vgg import vgg16_bn as vgg16_bn
 from tritensor.models.vgg import vgg19 as vgg19
 from tritensor.models.vgg import vgg19_bn as vgg19_bn
+
+
+def __getattr__(name: str) -> Any:
+    """A model of an installed package, by an entry point of the group "tritensor.models"; see models/installed.py."""
+    if not name.startswith("_"):
+        from tritensor.models.installed import installed
+
+        made = installed(name)
+        if made is not None:
+            return made
+    raise AttributeError(f"module 'tritensor.models' has no attribute {name!r}, and no installed package has a model of that name")

@@ -44,6 +44,7 @@ SHARED = [
     "distributed",
     "distributions",
     "func",
+    "hub",
 ]
 
 

@@ -30,7 +30,6 @@ _ADDED: dict[str, dict[str, str]] = {
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
     "fx": {"internals": "wrap"},
-    "hub": {"internals": "HASH_REGEX urlparse", "underscored.downloads": "get_dir set_dir _get_torch_home"},
     "nn.functional": {
         "networks.hidden":
             "_Reduction _canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype _pair "

@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 def place(path: str, name: str, frame: types.FrameType | None) -> Place:
     """Where a frame stands that asks for a name."""
-    full = ".".join(part for part in ("torch", path, name) if part)
+    full = ".".join(part for part in ("" if path.partition(".")[0] == "torchvision" else "torch", path, name) if part)
     return Place("?", 0, full, True) if frame is None else Place(frame.f_code.co_filename, frame.f_lineno, full, True)
 
 

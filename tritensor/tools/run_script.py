@@ -1,4 +1,4 @@
-"""Runs an unchanged PyTorch script: in this process alone, `import torch` is answered by tritensor. What is missing is listed at the end."""
+"""Runs an unchanged PyTorch script: in this process alone, tritensor answers `import torch` and `torchvision`. What is missing is listed at the end."""
 
 from __future__ import annotations
 
@@ -20,31 +20,47 @@ USAGE = """usage: python -m tritensor.run script.py [arguments]
        python -m tritensor.run -m module [arguments]
 
 Runs a script, or a module, whose imports say torch: tritensor answers them. PyTorch need not be installed, and is not loaded where it is.
+torchvision is answered by tritensor.vision.
 What the script asks of torch and tritensor has not is listed on stderr at the end, with file and line."""
 SUFFIX = "+tritensor"
+# What stands for a package, and the version that it says.
+STANDS_FOR = {"torch": ("tritensor", "2.13.0"), "torchvision": ("tritensor.vision", "0.28.0")}
 
 
 class Torch(types.ModuleType):
-    """What `import torch` gives: tritensor under the name and with a version that scripts know how to compare."""
+    """What `import torch` gives: tritensor under the name and with a version that scripts know how to compare; of `import torchvision`, its vision."""
 
     def __init__(self, ours: types.ModuleType, name: str) -> None:
         super().__init__(name, ours.__doc__)
-        self.__dict__.update(_ours=ours, __version__=f"2.13.0{SUFFIX}", __file__=ours.__file__, __path__=[])
+        version = STANDS_FOR[name.partition(".")[0]][1]
+        self.__dict__.update(_ours=ours, __version__=version + SUFFIX, __file__=ours.__file__, __path__=[])
 
     def __getattr__(self, name: str) -> Any:
-        if name == "version":
+        if name == "version" and self.__name__ == "torch":
             return importlib.import_module("torch.version")
-        return getattr(self.__dict__["_ours"], name)
+        try:
+            return getattr(self.__dict__["_ours"], name)
+        except AttributeError:
+            if self.__name__ == "torchvision" and not name.startswith("__"):
+                _tell(self.__name__, name)
+                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}: not in tritensor.vision") from None
+            raise
 
     def __dir__(self) -> list[str]:
         return dir(self._ours)
 
 
+def _tell(path: str, name: str) -> None:
+    """Note a name that is missing, and who asked for it."""
+    for listen in absent.listeners:
+        listen(path, name, absent.asking())
+
+
 class Door:
-    """Finds `torch` and everything below it in tritensor; stands before all other finders, so that an installed PyTorch is never found."""
+    """Finds `torch`, `torchvision` and everything below in tritensor; stands before all other finders, so that an installed one is never found."""
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] != "torch":
+        if fullname.partition(".")[0] not in STANDS_FOR:
             return None
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
 
@@ -53,18 +69,17 @@ class Door:
 
     def exec_module(self, module: types.ModuleType) -> None:
         name = module.__name__
-        ours = "tritensor" + name.removeprefix("torch")
+        root, _, below = name.partition(".")
+        ours = ".".join(filter(None, (STANDS_FOR[root][0], below)))
         try:
             real = importlib.import_module(ours)
         except ModuleNotFoundError as error:
             if error.name is None or not (ours + ".").startswith(error.name + "."):
                 raise
-            below = name.removeprefix("torch").lstrip(".")
-            above, _, last = below.rpartition(".")
-            for listen in absent.listeners:
-                listen(above, last, absent.asking())
+            above, _, last = (below if root == "torch" else name).rpartition(".")
+            _tell(above, last)
             raise ModuleNotFoundError(f"No module named {name!r}: not in tritensor", name=name) from None
-        sys.modules[name] = Torch(real, name) if name in ("torch", "torch.version") else real
+        sys.modules[name] = Torch(real, name) if name in ("torch", "torch.version", "torchvision") else real
 
 
 def main(argv: list[str]) -> int:
@@ -94,7 +109,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
     def note(path: str, name: str, frame: types.FrameType | None) -> None:
         asked.append(missing_names.place(path, name, frame))
 
-    before = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] == "torch"}
+    before = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] in STANDS_FOR}
     door: Any = Door()
     sys.meta_path.insert(0, door)
     absent.listeners.append(note)
@@ -104,7 +119,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
     finally:
         absent.listeners.remove(note)
         sys.meta_path.remove(door)
-        for n in [n for n in sys.modules if n.partition(".")[0] == "torch"]:
+        for n in [n for n in sys.modules if n.partition(".")[0] in STANDS_FOR]:
             del sys.modules[n]
         sys.modules.update(before)
 

@@ -1,12 +1,10 @@
-"""torch._C: of PyTorch's compiled half, the names that published programs reach for; torch.fx.wrap; what torch.hub shows of file names."""
+"""torch._C: of PyTorch's compiled half, the names that published programs reach for; torch.fx.wrap."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import IO, Any
-from urllib.parse import urlparse as urlparse
 
 from tritensor.cuda import current_stream
 from tritensor.device import device as device
@@ -18,9 +16,6 @@ from tritensor.io.objects import get_safe_globals as get_safe_globals
 from tritensor.io.objects import safe_globals as safe_globals
 from tritensor.random import Generator as Generator
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
-
-HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # torch.hub: the hash in a weight file's name, resnet18-f37072fd.pth
-
 
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
 FILE_LIKE = str | os.PathLike[str] | IO[bytes]  # torch.serialization: what hints call the arguments of save and load

@@ -1,0 +1,253 @@
+"""Downloads that go on where they broke off, are checked, and appear under their name only when they are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import http.client
+import os
+import re
+import shutil
+import time
+import urllib.error
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from tritensor.errors import DownloadError
+from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
+from tritensor.io.checksums import Checksum, hasher, is_whole
+from tritensor.utils.progress import Bar
+
+PAUSE = 0.5  # seconds before the second try; each pause is twice the one before
+TRIES = 5  # one after another that bring nothing new
+_MOST_TRIES = 100  # of one address, however little each brings
+_CHUNK = 1 << 18
+_STEP = 1 << 20  # the bar counts MB
+
+
+class _Unusable(Exception):
+    """An answer that is no good, and will be none the next time."""
+
+
+class _Torn(Exception):
+    """An answer that broke off."""
+
+
+def download(
+    urls: str | Sequence[str],
+    path: str | os.PathLike[str],
+    *,
+    wanted: Checksum | None = None,
+    progress: bool = True,
+    what: str = "",
+    anew: bool = False,
+) -> None:
+    """Get a file from the first of `urls` that gives it whole, to `path`; nothing is done where it is there already.
+
+    Bytes go to `path` + ".part", which a later call goes on with where a checksum tells that the whole is right; then the file gets its name.
+    Connections that break are taken up again (HTTP's Range, or from the beginning where the server knows none), with pauses that grow.
+    Two processes that want one file wait for each other. Proxies are those of the environment (https_proxy), certificates are checked.
+
+    Args:
+        urls: addresses of the same file, asked in this order.
+        wanted: the checksum of the whole file; another file is thrown away, and the next address asked.
+        progress: a bar, or lines, on stderr.
+        what: whose file it is, for errors: "MNIST".
+        anew: get it even where it is there, unless a checksum tells that it is the same.
+
+    Raises:
+        DownloadError: no address gave it; the message has each with its reason, and where to put the file by hand.
+        OSError: it cannot be written: a full disk, a folder without write right.
+    """
+    path, urls = os.fspath(path), [urls] if isinstance(urls, str) else list(urls)
+    anew = anew and wanted is None
+    if not anew and is_whole(path, wanted):
+        return
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with _alone(path + ".part") as file:
+        if not anew and is_whole(path, wanted):  # another process has brought it while this one waited
+            os.unlink(path + ".part")
+            return
+        part, failed = _Part(file, path + ".part", wanted), []
+        for url in urls:
+            try:
+                _from_one(url, part, progress)
+                part.check()
+            except (_Unusable, _Torn, OSError, http.client.HTTPException) as error:
+                if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+                    raise OSError(
+                        error.errno,
+                        f"download: {error.strerror} after {part.size:,} bytes; what is there is kept for the next try",
+                        part.name,
+                    ) from None
+                failed.append(f"{url}: {reason(error)}")
+                continue
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(part.name, path)
+            return
+        if not part.size or wanted is None:
+            os.unlink(part.name)
+    raise DownloadError(_told(path, wanted, what, failed))
+
+
+def _told(path: str, wanted: Checksum | None, what: str, failed: list[str]) -> str:
+    known = f" ({wanted})" if wanted else ""
+    name = os.path.basename(path) + (f" of {what}" if what else "")
+    return f"download: {name} could not be had: {'; '.join(failed)}. Try again later, or put the file{known} at {os.path.abspath(path)} by hand"
+
+
+@contextlib.contextmanager
+def _alone(name: str) -> Iterator[BinaryIO]:
+    """The file of this name, open for reading and writing, that no other process writes."""
+    while True:
+        with os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if _has_name(file, name):  # else whoever held it has given it its own name, or removed it
+                yield file
+                return
+
+
+def _has_name(file: BinaryIO, name: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(name))
+    except FileNotFoundError:
+        return False
+
+
+class _Part:
+    """What is there of a file so far, with the hash of it."""
+
+    def __init__(self, file: BinaryIO, name: str, wanted: Checksum | None) -> None:
+        self.file, self.name, self.wanted, self.size = file, name, wanted, 0
+        self.validator = ""  # what names this very version of the file, from the answer that began it
+        self._kind = wanted.kind if wanted else "sha256"
+        self._hash: Any = hasher(self._kind)
+        if wanted is None:
+            self.restart()
+            return
+        while chunk := file.read(_CHUNK):  # of an earlier call
+            self._hash.update(chunk)
+            self.size += len(chunk)
+
+    def restart(self) -> None:
+        """Begin again."""
+        self.file.seek(0)
+        self.file.truncate()
+        self.size, self.validator = 0, ""
+        self._hash = hasher(self._kind)
+
+    def append(self, chunk: bytes) -> None:
+        self.file.write(chunk)
+        self.size += len(chunk)
+        self._hash.update(chunk)
+
+    def is_right(self) -> bool:
+        """Whether this is the file that is meant, as far as that is known."""
+        return self.wanted is None or self.wanted.matches(self._hash.hexdigest())
+
+    def check(self) -> None:
+        """Throw away what is not the file that is meant, and raise."""
+        if self.wanted is None or self.is_right():
+            return
+        size, digest = self.size, self._hash.hexdigest()
+        self.restart()
+        raise _Unusable(f"it gives another file ({size:,} bytes, {self.wanted.kind} {digest})")
+
+
+def _from_one(url: str, part: _Part, progress: bool) -> None:
+    """Bring the part to its end from one address, over as many connections as it takes."""
+    failures, best, bar = 0, part.size, _Counter(os.path.basename(part.name).removesuffix(".part"), progress)
+    foreign, part.validator = part.size > 0, ""  # the beginning came from elsewhere, and may be of another file
+    try:
+        for tried in range(1, _MOST_TRIES + 1):
+            try:
+                _one_answer(url, part, bar)
+                if foreign and not part.is_right():
+                    foreign = False
+                    part.restart()
+                    continue
+                return
+            except (_Torn, OSError, http.client.HTTPException) as error:
+                if not (isinstance(error, _Torn) or is_passing(error)):
+                    raise
+                if part.wanted and part.is_right():  # whatever the server says of its length
+                    return
+                failures = 0 if part.size > best else failures + 1
+                best = max(best, part.size)
+                if failures >= TRIES or tried == _MOST_TRIES:
+                    raise
+                time.sleep(max(PAUSE * 2**failures, wait_asked(error)))
+    finally:
+        bar.close()
+
+
+def _one_answer(url: str, part: _Part, bar: _Counter) -> None:
+    """Ask for what is missing, and write what comes. Raises _Torn where it ends too early."""
+    asked = {}
+    if part.size and (part.wanted or part.validator):
+        asked = {"Range": f"bytes={part.size}-", **({"If-Range": part.validator} if part.validator else {})}
+    else:
+        part.restart()
+    try:
+        answer, headers = open_url(url, asked)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == 416 and asked:  # as long as the whole file, or longer
+            if not (part.wanted and part.is_right()):
+                part.restart()
+            raise _Torn("416 for a range behind what was there") from None
+        raise
+    with answer:
+        length = _length(answer, headers, part)
+        tag = headers.get("etag", "")
+        part.validator = tag if tag and not tag.startswith("W/") else headers.get("last-modified", "")
+        if length is not None and shutil.disk_usage(os.path.dirname(part.name) or ".").free < length - part.size:
+            raise OSError(errno.ENOSPC, f"No space left on device: {length - part.size:,} more bytes are needed")
+        bar.begin(part.size, length)
+        while chunk := answer.read(_CHUNK):
+            part.append(chunk)
+            bar.at(part.size)
+    if length is not None and part.size < length:
+        raise _Torn(f"the connection ended after {part.size:,} of {length:,} bytes")
+    if length is None and not part.is_right():
+        raise _Torn(f"the connection ended after {part.size:,} bytes, which are not the file; it did not say how many there are")
+
+
+def _length(answer: Any, headers: dict[str, str], part: _Part) -> int | None:
+    """How long the whole file is, None where the server does not say; the part stands where this answer goes on."""
+    if getattr(answer, "status", 200) == 206:
+        span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", headers.get("content-range", "").strip())
+        if not span or int(span[1]) != part.size:
+            part.restart()
+            raise _Torn(f"asked to go on, it answered with {headers.get('content-range')!r}; from the beginning")
+        return int(span[3]) if span[3] != "*" else int(span[2]) + 1
+    if part.size:
+        part.restart()
+    given = headers.get("content-length", "")
+    return int(given) if given.isdigit() else None
+
+
+class _Counter:
+    """A bar that counts MB."""
+
+    def __init__(self, name: str, shown: bool) -> None:
+        self._name, self._shown, self._done = name, shown, 0
+        self._bar: Bar | None = None
+
+    def begin(self, size: int, length: int | None) -> None:
+        if self._shown and self._bar is None and (length is None or length >= _STEP):
+            self._done = size // _STEP
+            self._bar = Bar(self._name, "MB", None if length is None else length // _STEP, self._done)
+
+    def at(self, size: int) -> None:
+        if self._bar is not None:
+            while self._done < size // _STEP:
+                self._done += 1
+                self._bar.step()
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()

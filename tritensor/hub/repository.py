@@ -1,0 +1,254 @@
+"""The files of a model: in a folder, or of a repository, downloaded once and held to what they were by a lock.
+
+A repository is addressed as Hugging Face does: `{endpoint}/{owner}/{name}/resolve/{revision}/{file}`; any web server with such paths will do.
+What is taken is config.json, and weights in safetensors: model.safetensors, or model.safetensors.index.json with the files that it names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tritensor.errors import ArgumentError, CheckpointError, DownloadError, MissingFileError
+from tritensor.hub.connection import open_url, reason
+from tritensor.hub.download import download
+from tritensor.hub.folders import get_dir
+from tritensor.io.atomic import replacing
+from tritensor.io.checksums import Checksum, checksum, digest_of
+
+CONFIG, WEIGHTS, INDEX, LOCK = "config.json", "model.safetensors", "model.safetensors.index.json", "lock.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_REVISION = re.compile(r"\w[\w./-]*")
+_LONGEST_JSON = 1 << 26  # bytes
+Pins = Mapping[str, str] | str | None
+
+
+class Files(NamedTuple):
+    """A model's files: the folder, config.json or None, and the names of the files with its weights."""
+
+    folder: str
+    config: str | None
+    weights: list[str]
+
+
+def endpoint() -> str:
+    """Where repositories are: $TRITENSOR_HUB_ENDPOINT, else $HF_ENDPOINT, else https://huggingface.co."""
+    given = os.environ.get("TRITENSOR_HUB_ENDPOINT") or os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    return given.rstrip("/")
+
+
+def files_of(
+    repo_or_dir: str | os.PathLike[str], *, source: str | None = None, revision: str = "main", file: str | None = None, sha256: Pins = None,
+    force_reload: bool = False, progress: bool = True,
+) -> Files:  # fmt: skip
+    """The files of a folder, or of a repository. Raises what hub.load says."""
+    name = os.fspath(repo_or_dir)
+    if source not in (None, "local", "huggingface"):
+        raise ArgumentError(
+            f"hub: source {source!r}; give 'local' or 'huggingface'. A GitHub repository is loaded by running its hubconf.py, and nothing of a "
+            "repository is run here: install the model's package, and give its weights as safetensors"
+        )
+    if file is not None:
+        _need_safetensors(file, name)
+    if source == "local" or (source is None and os.path.isdir(name)):
+        return _of_folder(os.path.expanduser(name), file, sha256)
+    return _Repository(name, revision, file, progress).files(sha256, force_reload)
+
+
+def _need_safetensors(file: str, where: str) -> None:
+    if not file.endswith(".safetensors"):
+        kind = "may be a pickle, whose reading runs what it says" if file.endswith(_PICKLES) else "is another format"
+        raise ArgumentError(f"hub: {where}: {file} {kind}; weights are taken from .safetensors files alone")
+    if file.startswith("/") or "\\" in file or ".." in file.split("/"):
+        raise CheckpointError(f"hub: {where}: {file!r} leads out of the repository; nothing was read")
+
+
+def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
+    if not os.path.isdir(folder):
+        raise MissingFileError(f"hub: there is no folder {folder}")
+    there = sorted(os.listdir(folder))
+    single = [n for n in there if n.endswith(".safetensors")]
+    if file is not None:
+        weights = [file]
+    elif WEIGHTS in there:
+        weights = [WEIGHTS]
+    elif INDEX in there:
+        weights = [INDEX, *shards_of(os.path.join(folder, INDEX))]
+    elif len(single) == 1:
+        weights = single
+    else:
+        found = f"{len(single)} .safetensors files, of which file= chooses one" if single else _instead(there)
+        raise MissingFileError(f"hub: {folder}: no {WEIGHTS}, no {INDEX}; there are {found}")
+    config = CONFIG if CONFIG in there else None
+    wanted = _wanted(sha256, [*([config] if config else []), *weights], folder)
+    for name, sum in wanted.items():
+        if not os.path.isfile(path := os.path.join(folder, name)):
+            raise MissingFileError(f"hub: {path} is not there")
+        if sum is not None and not sum.matches(found := digest_of(path)):
+            raise CheckpointError(f"hub: {path} has sha256 {found}, and is pinned to {sum.digits}; it is another file")
+    return Files(folder, config, weights)
+
+
+def _instead(there: list[str]) -> str:
+    """What stands where weights should."""
+    pickles = [n for n in there if n.endswith(_PICKLES)]
+    if pickles:
+        return f"{', '.join(pickles)}, which may be pickles, whose reading runs what they say; where you trust them, tritensor.load(file) and io.save_file"
+    if "hubconf.py" in there:
+        return "hubconf.py, which is code, and is not run; install the model's package and save its state_dict with io.save_file"
+    return ", ".join(there[:8]) or "no files"
+
+
+def shards_of(path: str) -> list[str]:
+    """The names of the files that an index tells of, in order. Raises CheckpointError for an index that is damaged, or leads elsewhere."""
+    listed = read_json(path).get("weight_map")
+    if not isinstance(listed, dict) or not listed or not all(isinstance(v, str) for v in listed.values()):
+        raise CheckpointError(f"hub: {path}: has no weight_map from names to files; it is damaged or foreign")
+    found = sorted(set(listed.values()))
+    for name in found:
+        _need_safetensors(name, path)
+    return found
+
+
+def read_json(path: str) -> dict[str, Any]:
+    """A JSON object of a file. Raises CheckpointError for anything else."""
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_LONGEST_JSON + 1)
+        if len(content) > _LONGEST_JSON:
+            raise ValueError(f"it has more than {_LONGEST_JSON:,} bytes")
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"hub: {path} is no JSON ({error}); it is damaged or foreign") from None
+    if not isinstance(found, dict):
+        raise CheckpointError(f"hub: {path} holds a JSON {type(found).__name__}, not an object")
+    return found
+
+
+def _wanted(sha256: Pins, names: list[str], where: str) -> dict[str, Checksum | None]:
+    """The checksum of each file that the caller gives. A mapping names every file; a string is that of the one file of weights."""
+    if sha256 is None:
+        return dict.fromkeys(names)
+    if isinstance(sha256, str):
+        weights = [n for n in names if n.endswith(".safetensors")]
+        if len(weights) != 1:
+            raise ArgumentError(f"hub: {where}: sha256 is one string for {len(weights)} files; give {{file: sha256}} of {', '.join(names)}")
+        return {n: checksum(sha256) if n in weights else None for n in names}
+    left_out = [n for n in names if n not in sha256]
+    if left_out:
+        raise ArgumentError(f"hub: {where}: sha256 does not name {', '.join(left_out)}, which would be read; hub.pins gives all of them")
+    return {n: checksum(sha256[n]) for n in names}
+
+
+class _Repository:
+    """A repository at a revision, and the folder that its files are kept in."""
+
+    def __init__(self, name: str, revision: str, file: str | None, progress: bool) -> None:
+        if ":" in name and _ID.fullmatch(name.partition(":")[0]):
+            raise ArgumentError(
+                f"hub: {name!r} names a branch of a GitHub repository, as torch.hub does, whose hubconf.py would be run; nothing of a repository is run "
+                "here: give a folder, or 'owner/name' with revision=; for a network without weights, call tritensor.models.resnet18() or its kin"
+            )
+        if not _ID.fullmatch(name) or ".." in name:
+            raise ArgumentError(f"hub: {name!r} is no folder that is there, and no repository; give 'owner/name'")
+        if not _REVISION.fullmatch(revision) or ".." in revision:
+            raise ArgumentError(f"hub: revision {revision!r}; give a branch, a tag or a commit")
+        self.name, self.revision, self.file, self.progress = name, revision, file, progress
+        self.folder = os.path.join(get_dir(), "repositories", name.replace("/", "--"), revision.replace("/", "--"))
+        self.commit = ""
+
+    def files(self, sha256: Pins, force_reload: bool) -> Files:
+        """What is kept, if it is what it was, else what the server has; noted in the lock with its checksums."""
+        lock = {} if force_reload else self._lock()
+        known: dict[str, str] = lock.get("files", {})
+        self.commit = lock.get("commit", "")
+        config = self._config(known, sha256)
+        weights = self._weights({**known, **(sha256 if isinstance(sha256, Mapping) and INDEX in sha256 else {})})
+        wanted = _wanted(sha256, [*([config] if config else []), *weights], self.name)
+        sums = {name: self._get(name, given or checksum(known.get(name))) for name, given in wanted.items()}
+        if {**known, **sums} != known:
+            self._note({**known, **sums})
+        return Files(self.folder, config, weights)
+
+    def _lock(self) -> dict[str, Any]:
+        path = os.path.join(self.folder, LOCK)
+        if not os.path.isfile(path):
+            return {}
+        found = read_json(path)
+        files = found.get("files")
+        if not isinstance(files, dict) or not all(isinstance(v, str) for v in files.values()):
+            raise CheckpointError(f"hub: {path} is damaged; remove it, or give force_reload=True, to ask the server anew")
+        return found
+
+    def _note(self, files: dict[str, str]) -> None:
+        path = os.path.join(self.folder, LOCK)
+        with replacing(path) as file:
+            file.write(
+                json.dumps({"repository": self.name, "revision": self.revision, "commit": self.commit, "files": files}, indent=1).encode()
+            )
+        if self.progress:
+            print(
+                f"hub: {self.name} at {self.commit or self.revision}: {len(files)} files, held to their sha256 by {path}", file=sys.stderr
+            )
+
+    def _url(self, name: str) -> str:
+        return f"{endpoint()}/{self.name}/resolve/{urllib.parse.quote(self.commit or self.revision)}/{urllib.parse.quote(name)}"
+
+    def _headers(self, name: str) -> dict[str, str] | None:
+        """What the server says of a file, None where it has none. The commit that it names holds for all further files."""
+        url = self._url(name)
+        try:
+            answer, headers = open_url(url, {}, "HEAD")
+            answer.close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == 404:
+                return None
+            closed = " (a repository that is not public, or not there)" if error.code in (401, 403) else ""
+            raise DownloadError(f"hub: {self.name}: {url}: {reason(error)}{closed}") from None
+        except OSError as error:
+            there = f"a folder with {CONFIG} and {WEIGHTS} loads without a network"
+            raise DownloadError(f"hub: {self.name}: {url}: {reason(error)}; {there}: hub.load(folder)") from None
+        said = headers.get("x-repo-commit", "")
+        if not self.commit and re.fullmatch(r"[0-9a-f]{40}", said):
+            self.commit = said
+        return headers
+
+    def _config(self, known: dict[str, str], sha256: Pins) -> str | None:
+        if CONFIG in known:
+            return CONFIG
+        if known and not isinstance(sha256, Mapping):  # the lock says that there is none
+            return None
+        return CONFIG if self._headers(CONFIG) is not None else None
+
+    def _weights(self, known: dict[str, str]) -> list[str]:
+        if self.file is not None:
+            return [self.file]
+        if WEIGHTS in known:
+            return [WEIGHTS]
+        if INDEX not in known:
+            if self._headers(WEIGHTS) is not None:
+                return [WEIGHTS]
+            if self._headers(INDEX) is None:
+                others = [n for n in ("pytorch_model.bin", "pytorch_model.bin.index.json", "hubconf.py") if self._headers(n) is not None]
+                found = f"; there are {_instead(others)}" if others else "; of GitHub's repositories, which are code, none is read"
+                raise MissingFileError(f"hub: {self.name} at {self.revision}: neither {WEIGHTS} nor {INDEX} is at {endpoint()}{found}")
+        self._get(INDEX, checksum(known.get(INDEX)))
+        return [INDEX, *shards_of(os.path.join(self.folder, INDEX))]
+
+    def _get(self, name: str, wanted: Checksum | None) -> str:
+        """Download a file where it is not there as it should be; returns its sha256."""
+        path = os.path.join(self.folder, *name.split("/"))
+        if wanted is None:  # a server may say it of large files
+            said = (self._headers(name) or {}).get("x-linked-etag", "").strip('"')
+            wanted = Checksum("sha256", said) if re.fullmatch(r"[0-9a-f]{64}", said) else None
+        what = f"the repository {self.name}"
+        download(self._url(name), path, wanted=wanted, progress=self.progress, what=what, anew=True)
+        return digest_of(path) if wanted is None else wanted.digits

@@ -1,0 +1,98 @@
+"""Reads CIFAR's "python" batches, which are pickles, without running anything: lists, dicts, strings, numbers and byte arrays, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import CheckpointError
+
+_MOST = 1 << 29  # bytes of a file; the largest, CIFAR-100's train, has 155 MB
+
+
+class _ArrayType:
+    """Stands for numpy's dtype in the file: its word alone."""
+
+    def __init__(self, word: Any = "", *_: Any) -> None:
+        self.word = word
+
+    def __setstate__(self, state: Any) -> None:
+        """The rest of numpy's state says nothing that `u1` does not say."""
+
+
+class _Array:
+    """Stands for numpy's array in the file: what its state says, checked when it is asked for."""
+
+    def __init__(self, *_: Any) -> None:
+        self.state: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+    def values(self) -> np.ndarray:
+        """The array of bytes. Raises ValueError where the state is of none."""
+        _, shape, kind, by_columns, raw = self.state
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+        if not (
+            sizes
+            and isinstance(kind, _ArrayType)
+            and kind.word in ("u1", "|u1")
+            and isinstance(raw, bytes)
+            and math.prod(shape) == len(raw)
+        ):
+            raise ValueError(f"an array of type {getattr(kind, 'word', kind)!r} and shape {shape!r}")
+        return np.frombuffer(raw, np.uint8).reshape(shape, order="F" if by_columns else "C")
+
+
+def _same(text: str, *_: Any) -> bytes:
+    """Bytes that a newer Python has written for an older one."""
+    return text.encode("latin1")
+
+
+# What numpy's arrays are made of in a pickle, each name with what stands for it here.
+_KNOWN: dict[tuple[str, str], Any] = {("_codecs", "encode"): _same}
+for _room in ("numpy.core.multiarray", "numpy._core.multiarray"):
+    _KNOWN[_room, "_reconstruct"] = _Array
+for _room in ("numpy", "numpy.core", "numpy._core"):
+    _KNOWN[_room, "ndarray"], _KNOWN[_room, "dtype"] = _Array, _ArrayType
+# Ways to objects that these files do not use, and one that allocates what it is told.
+_REFUSED = (
+    pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID, pickle.BINPERSID,
+    pickle.BYTEARRAY8, pickle.NEXT_BUFFER, pickle.READONLY_BUFFER,
+)  # fmt: skip
+
+
+class _Reader(pickle._Unpickler):
+    """Python's own reader in Python, whose memory is bounded by the file; classes are those of _KNOWN."""
+
+    dispatch = {code: read for code, read in pickle._Unpickler.dispatch.items() if bytes([code]) not in _REFUSED}  # noqa: RUF012
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _KNOWN:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of CIFAR does; nothing of it was run")
+        return _KNOWN[module, name]
+
+
+def read_batch(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The dict of a batch or of its meta file: strings, lists, numbers, and arrays of bytes.
+
+    Raises CheckpointError, which names the file and what is wrong with it, for anything else.
+    """
+    with open(path, "rb") as file:
+        content = file.read(_MOST + 1)
+    try:
+        if len(content) > _MOST:
+            raise ValueError(f"it has more than {_MOST:,} bytes")
+        found = _Reader(io.BytesIO(content), encoding="latin1").load()
+        if not isinstance(found, dict):
+            raise ValueError(f"it holds a {type(found).__name__}, not a dict")
+        return {str(k): v.values() if isinstance(v, _Array) else v for k, v in found.items()}
+    except Exception as error:  # a damaged pickle fails in any way
+        what = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError | pickle.UnpicklingError) else str(error)
+        raise CheckpointError(f"{os.fspath(path)}: is no batch of CIFAR ({what}); remove it and download it again") from None

@@ -1,0 +1,51 @@
+"""Networks under torchvision's path: those of tritensor.models that torchvision has, called as torchvision's are, without weights."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tritensor import models
+from tritensor.models import VGG as VGG
+from tritensor.models import AlexNet as AlexNet
+from tritensor.models import ResNet as ResNet
+
+_NAMES = (
+    "alexnet", "resnet18", "resnet34", "resnet50", "resnet101", "resnet152",
+    "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16", "vgg16_bn", "vgg19", "vgg19_bn",
+)  # fmt: skip
+
+
+def _of(name: str) -> Callable[..., Any]:
+    build = getattr(models, name)
+
+    @functools.wraps(build)
+    def made(*, weights: Any = None, progress: bool = True, pretrained: bool = False, **kwargs: Any) -> Any:
+        if weights is not None or pretrained:
+            given = f"weights={weights!r}" if weights is not None else "pretrained=True"
+            raise NotImplementedError(
+                f"models.{name}: {given}: no weights come with tritensor; build it without, and give load_state_dict a state dict of yours, "
+                "or hub.load_state_dict_from_url(url) of an address that has one"
+            )
+        return build(**kwargs)
+
+    return made
+
+
+alexnet = _of("alexnet")
+resnet18, resnet34, resnet50, resnet101, resnet152 = (_of(f"resnet{n}") for n in (18, 34, 50, 101, 152))
+vgg11, vgg13, vgg16, vgg19 = (_of(f"vgg{n}") for n in (11, 13, 16, 19))
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_of(f"vgg{n}_bn") for n in (11, 13, 16, 19))
+
+
+def list_models() -> list[str]:
+    """The names that get_model takes."""
+    return sorted(_NAMES)
+
+
+def get_model(name: str, **config: Any) -> Any:
+    """A new network by its name. Raises ValueError for one that is not here."""
+    if name not in _NAMES:
+        raise ValueError(f"get_model: no {name!r} here; there are {', '.join(list_models())}")
+    return globals()[name](**config)

@@ -1,0 +1,33 @@
+"""Pillow, the optional package that images are read, written and changed with."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+
+def pillow(module: str = "Image", asked: str = "vision") -> Any:
+    """A module of Pillow's, such as ImageOps. Raises ModuleNotFoundError, and says how to install it, where Pillow is not there."""
+    try:
+        return importlib.import_module(f"PIL.{module}")
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("PIL", f"PIL.{module}"):
+            raise
+        raise ModuleNotFoundError(
+            f"{asked}: needs Pillow, which is not installed: pip install tritensor[vision]", name=missing.name
+        ) from None
+
+
+def is_pil_image(x: Any) -> bool:
+    """Whether x is an image of Pillow's. Pillow is not imported for that: where it is not loaded, nothing is one."""
+    image = sys.modules.get("PIL.Image")
+    return image is not None and isinstance(x, image.Image)
+
+
+def image_of(array: Any, mode: str | None = None) -> Any:
+    """An image on a numpy array's values: `mode`, whose bytes it must have, is L for (h, w) uint8, RGB for (h, w, 3); None takes what the array says."""
+    image = pillow()
+    if mode is None:
+        return image.fromarray(array)
+    return image.frombuffer(mode, array.shape[1::-1], array.tobytes(), "raw", mode, 0, 1)

@@ -1,0 +1,204 @@
+"""Random colours, levels and sharpness, grey images, blur."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor import nn
+from tritensor.errors import ArgumentError
+from tritensor.vision.transforms import draws
+from tritensor.vision.transforms import functional as F
+from tritensor.vision.transforms.arguments import pair
+
+
+class ColorJitter(nn.Module):
+    """Brightness, contrast, saturation and hue changed at random, in a random order.
+
+    Args:
+        brightness, contrast, saturation: factors, (least, most), or a number b for (max(0, 1 - b), 1 + b).
+        hue: (least, most) within -0.5 to 0.5, or a number h for (-h, h).
+
+    Raises ValueError for ranges beyond these.
+    """
+
+    def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0) -> None:
+        super().__init__()
+        self.brightness, self.contrast = _factors("brightness", brightness), _factors("contrast", contrast)
+        self.saturation, self.hue = _factors("saturation", saturation), _factors("hue", hue, 0, (-0.5, 0.5))
+
+    @staticmethod
+    def get_params(
+        brightness: Any, contrast: Any, saturation: Any, hue: Any
+    ) -> tuple[list[int], float | None, float | None, float | None, float | None]:
+        """(the order of the four, then the factor of each, None where it has no range)."""
+        order = draws.permutation(4)
+        b, c, s, h = (None if r is None else draws.uniform(r[0], r[1]) for r in (brightness, contrast, saturation, hue))
+        return order, b, c, s, h
+
+    def forward(self, img: Any) -> Any:
+        order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
+        adjust = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
+        for i in order:
+            if (factor := factors[i]) is not None:
+                img = adjust[i](img, factor)
+        return img
+
+    def __repr__(self) -> str:
+        said = f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}, hue={self.hue}"
+        return f"{type(self).__name__}({said})"
+
+
+def _factors(what: str, given: Any, center: float = 1, bound: tuple[float, float] = (0, float("inf"))) -> tuple[float, float] | None:
+    """A range; None where it says that nothing changes."""
+    if isinstance(given, int | float):
+        if given < 0:
+            raise ArgumentError(f"ColorJitter: {what} {given} is below 0")
+        low, high = center - float(given), center + float(given)
+        low = max(low, 0.0) if center == 1 else low
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        low, high = float(given[0]), float(given[1])
+    else:
+        raise TypeError(f"ColorJitter: {what} {given!r}; give a number, or (least, most)")
+    if not bound[0] <= low <= high <= bound[1]:
+        raise ArgumentError(f"ColorJitter: {what} reaches from {low} to {high}; it must rise, within {bound[0]} to {bound[1]}")
+    return None if low == high == center else (low, high)
+
+
+class Grayscale(nn.Module):
+    """An image in grey: functional.rgb_to_grayscale."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        super().__init__()
+        self.num_output_channels = num_output_channels
+
+    def forward(self, img: Any) -> Any:
+        return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
+
+
+class _Sometimes(nn.Module):
+    """A change that is made with probability p: a subclass says which."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def _change(self, img: Any) -> Any:
+        raise NotImplementedError
+
+    def forward(self, img: Any) -> Any:
+        return self._change(img) if draws.chance(self.p) else img
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(p={self.p})"
+
+
+class RandomGrayscale(_Sometimes):
+    """An image in grey with probability p, in as many channels as before."""
+
+    def __init__(self, p: float = 0.1) -> None:
+        super().__init__(p)
+
+    def _change(self, img: Any) -> Any:
+        return F.rgb_to_grayscale(img, num_output_channels=F.get_dimensions(img)[0])
+
+
+class RandomInvert(_Sometimes):
+    """functional.invert with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
+    def _change(self, img: Any) -> Any:
+        return F.invert(img)
+
+
+class RandomPosterize(_Sometimes):
+    """functional.posterize with probability p."""
+
+    def __init__(self, bits: int, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.bits = bits
+
+    def _change(self, img: Any) -> Any:
+        return F.posterize(img, self.bits)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bits={self.bits},p={self.p})"
+
+
+class RandomSolarize(_Sometimes):
+    """functional.solarize with probability p."""
+
+    def __init__(self, threshold: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.threshold = threshold
+
+    def _change(self, img: Any) -> Any:
+        return F.solarize(img, self.threshold)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(threshold={self.threshold},p={self.p})"
+
+
+class RandomAdjustSharpness(_Sometimes):
+    """functional.adjust_sharpness with probability p."""
+
+    def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
+        super().__init__(p)
+        self.sharpness_factor = sharpness_factor
+
+    def _change(self, img: Any) -> Any:
+        return F.adjust_sharpness(img, self.sharpness_factor)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"
+
+
+class RandomAutocontrast(_Sometimes):
+    """functional.autocontrast with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
+    def _change(self, img: Any) -> Any:
+        return F.autocontrast(img)
+
+
+class RandomEqualize(_Sometimes):
+    """functional.equalize with probability p."""
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__(p)
+
+    def _change(self, img: Any) -> Any:
+        return F.equalize(img)
+
+
+class GaussianBlur(nn.Module):
+    """An image under a Gaussian whose deviation is drawn from `sigma`, (least, most) or one number: functional.gaussian_blur."""
+
+    def __init__(self, kernel_size: Any, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
+        super().__init__()
+        self.kernel_size = pair("GaussianBlur", kernel_size)
+        if any(k <= 0 or k % 2 == 0 for k in self.kernel_size):
+            raise ArgumentError(f"GaussianBlur: kernel_size {self.kernel_size}; give odd numbers above 0")
+        low, high = (sigma, sigma) if isinstance(sigma, int | float) else sigma if len(sigma) == 2 else (0.0, 0.0)
+        if not 0.0 < low <= high:
+            raise ArgumentError(f"GaussianBlur: sigma {sigma}; give a number above 0, or (least, most)")
+        self.sigma = (low, high)
+
+    @staticmethod
+    def get_params(sigma_min: float, sigma_max: float) -> float:
+        """The deviation."""
+        return draws.uniform(sigma_min, sigma_max)
+
+    def forward(self, img: Any) -> Any:
+        sigma = self.get_params(self.sigma[0], self.sigma[1])
+        return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"

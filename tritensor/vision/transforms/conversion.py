@@ -1,0 +1,108 @@
+"""Between images and tensors, between types of values, to mean 0 and deviation 1, and a linear map of all pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor import nn
+from tritensor.errors import ArgumentError, DeviceError, ShapeError
+from tritensor.tensor.core import Tensor
+from tritensor.vision.transforms import functional as F
+
+
+class ToTensor:
+    """A PIL image or an array (h, w, channels) as a tensor (channels, h, w) of floats from 0 to 1: functional.to_tensor."""
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.to_tensor(pic)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class PILToTensor:
+    """A PIL image as a tensor (channels, h, w) of its own type and values: functional.pil_to_tensor."""
+
+    def __call__(self, pic: Any) -> Tensor:
+        return F.pil_to_tensor(pic)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class ToPILImage:
+    """A tensor (channels, h, w) or an array (h, w, channels) as a PIL image: functional.to_pil_image."""
+
+    def __init__(self, mode: str | None = None) -> None:
+        self.mode = mode
+
+    def __call__(self, pic: Any) -> Any:
+        return F.to_pil_image(pic, self.mode)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({'' if self.mode is None else f'mode={self.mode}'})"
+
+
+class ConvertImageDtype(nn.Module):
+    """A tensor in another type, full brightness staying full: functional.convert_image_dtype."""
+
+    def __init__(self, dtype: Any) -> None:
+        super().__init__()
+        self.dtype = dtype
+
+    def forward(self, image: Tensor) -> Tensor:
+        return F.convert_image_dtype(image, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Normalize(nn.Module):
+    """(tensor - mean) / std, channel by channel: functional.normalize."""
+
+    def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
+        super().__init__()
+        self.mean, self.std, self.inplace = mean, std, inplace
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        return F.normalize(tensor, self.mean, self.std, self.inplace)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(mean={self.mean}, std={self.std})"
+
+
+class LinearTransformation(nn.Module):
+    """(pixels - mean_vector) @ transformation_matrix of a flattened image (..., channels, h, w), as whitening wants it.
+
+    Raises ValueError for a matrix (n, n) and a vector (n,) that do not fit, TypeError for types or devices that differ.
+    """
+
+    def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
+        super().__init__()
+        m, v = transformation_matrix, mean_vector
+        if m.ndim != 2 or m.shape[0] != m.shape[1] or tuple(v.shape) != (m.shape[0],):
+            raise ShapeError(
+                f"LinearTransformation: transformation_matrix {tuple(m.shape)}, mean_vector {tuple(v.shape)}; give (n, n) and (n,)"
+            )
+        if m.device != v.device or m.dtype != v.dtype:
+            raise ArgumentError(
+                f"LinearTransformation: transformation_matrix is {m.dtype} on {m.device}, mean_vector {v.dtype} on {v.device}"
+            )
+        self.transformation_matrix, self.mean_vector = m, v
+
+    def forward(self, tensor: Tensor) -> Tensor:
+        n = tensor.shape[-3] * tensor.shape[-2] * tensor.shape[-1]
+        if n != self.mean_vector.shape[0]:
+            raise ShapeError(
+                f"LinearTransformation: {tuple(tensor.shape)} has {n} values an image and the matrix takes {self.mean_vector.shape[0]}"
+            )
+        if tensor.device.type != self.mean_vector.device.type:
+            raise DeviceError(f"LinearTransformation: the image is on {tensor.device}, the matrix on {self.mean_vector.device}")
+        flat = tensor.reshape(-1, n) - self.mean_vector
+        return (flat @ self.transformation_matrix.to(flat.dtype)).reshape(tensor.shape)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(transformation_matrix={self.transformation_matrix.tolist()}, mean_vector={self.mean_vector.tolist()})"
+        )

@@ -1,0 +1,239 @@
+"""Parts of an image and other sizes of it: the middle, anywhere, the corners, with a border."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor import nn
+from tritensor.errors import ArgumentError
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.creation.constructors import tensor
+from tritensor.tensor.functions.creation.random import randn
+from tritensor.vision.transforms import draws
+from tritensor.vision.transforms import functional as F
+from tritensor.vision.transforms.arguments import pair, ranges
+from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
+
+
+class Resize(nn.Module):
+    """An image of another size: functional.resize."""
+
+    def __init__(
+        self, size: Any, interpolation: Any = InterpolationMode.BILINEAR, max_size: int | None = None, antialias: bool | None = True
+    ) -> None:
+        super().__init__()
+        if not isinstance(size, int | Sequence) or isinstance(size, str):
+            raise TypeError(f"Resize: size is a {type(size).__name__}; give (height, width), or the length of the shorter edge")
+        if isinstance(size, Sequence) and len(size) not in (1, 2):
+            raise ArgumentError(f"Resize: size {tuple(size)}; give (height, width), or the length of the shorter edge")
+        self.size, self.max_size, self.antialias = size, max_size, antialias
+        self.interpolation = as_mode("Resize", interpolation)
+
+    def forward(self, img: Any) -> Any:
+        return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
+
+    def __repr__(self) -> str:
+        said = f"size={self.size}, interpolation={self.interpolation.value}, max_size={self.max_size}, antialias={self.antialias}"
+        return f"{type(self).__name__}({said})"
+
+
+class CenterCrop(nn.Module):
+    """The middle of an image: functional.center_crop."""
+
+    def __init__(self, size: Any) -> None:
+        super().__init__()
+        self.size = pair("CenterCrop", size)
+
+    def forward(self, img: Any) -> Any:
+        return F.center_crop(img, self.size)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size})"
+
+
+class Pad(nn.Module):
+    """An image with a border: functional.pad."""
+
+    def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
+        super().__init__()
+        if not isinstance(padding, int | float | tuple | list):
+            raise TypeError(f"Pad: padding is a {type(padding).__name__}; give a number, or a sequence of 1, 2 or 4")
+        if not isinstance(fill, int | float | tuple | list):
+            raise TypeError(f"Pad: fill is a {type(fill).__name__}; give a number, or one for each channel")
+        if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
+            raise ArgumentError(f"Pad: padding_mode {padding_mode!r}; give 'constant', 'edge', 'reflect' or 'symmetric'")
+        if isinstance(padding, Sequence) and len(padding) not in (1, 2, 4):
+            raise ArgumentError(f"Pad: padding {tuple(padding)} has {len(padding)} numbers; give 1, 2 or 4")
+        self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
+
+    def forward(self, img: Any) -> Any:
+        return F.pad(img, self.padding, self.fill, self.padding_mode)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
+
+
+class RandomCrop(nn.Module):
+    """A part of `size` from anywhere in an image, after a border where `padding` says so, or `pad_if_needed` and the image is smaller.
+
+    Raises ValueError for an image that is smaller.
+    """
+
+    def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0, padding_mode: str = "constant") -> None:
+        super().__init__()
+        self.size = pair("RandomCrop", size)
+        self.padding, self.pad_if_needed, self.fill, self.padding_mode = padding, pad_if_needed, fill, padding_mode
+
+    @staticmethod
+    def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a part, each place as likely as another."""
+        _, h, w = F.get_dimensions(img)
+        th, tw = output_size
+        if h < th or w < tw:
+            raise ArgumentError(f"RandomCrop: size {(th, tw)} is larger than the image, {(h, w)}; pad_if_needed=True adds a border")
+        if (h, w) == (th, tw):
+            return 0, 0, h, w
+        return draws.integer(0, h - th + 1), draws.integer(0, w - tw + 1), th, tw
+
+    def forward(self, img: Any) -> Any:
+        if self.padding is not None:
+            img = F.pad(img, self.padding, self.fill, self.padding_mode)
+        _, height, width = F.get_dimensions(img)
+        if self.pad_if_needed and width < self.size[1]:
+            img = F.pad(img, [self.size[1] - width, 0], self.fill, self.padding_mode)
+        if self.pad_if_needed and height < self.size[0]:
+            img = F.pad(img, [0, self.size[0] - height], self.fill, self.padding_mode)
+        return F.crop(img, *self.get_params(img, self.size))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, padding={self.padding})"
+
+
+class RandomResizedCrop(nn.Module):
+    """A part of random area (a share in `scale`) and proportions (width / height in `ratio`), resized to `size` (Szegedy et al. 2015)."""
+
+    def __init__(
+        self,
+        size: Any,
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = InterpolationMode.BILINEAR,
+        antialias: bool | None = True,
+    ) -> None:
+        super().__init__()
+        self.size = pair("RandomResizedCrop", size)
+        ranges("RandomResizedCrop", scale, ratio)
+        self.scale, self.ratio, self.antialias = scale, ratio, antialias
+        self.interpolation = as_mode("RandomResizedCrop", interpolation)
+
+    @staticmethod
+    def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+        """(top, left, height, width) of a part; after ten that do not fit, the middle in the nearest proportions."""
+        _, height, width = F.get_dimensions(img)
+        low, high = math.log(ratio[0]), math.log(ratio[1])
+        for _ in range(10):
+            area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
+            w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            if 0 < w <= width and 0 < h <= height:
+                return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w
+        h, w = height, width
+        if width / height < min(ratio):
+            h = round(width / min(ratio))
+        elif width / height > max(ratio):
+            w = round(height * max(ratio))
+        return (height - h) // 2, (width - w) // 2, h, w
+
+    def forward(self, img: Any) -> Any:
+        return F.resized_crop(img, *self.get_params(img, self.scale, self.ratio), self.size, self.interpolation, antialias=self.antialias)
+
+    def __repr__(self) -> str:
+        scale, ratio = (tuple(round(v, 4) for v in r) for r in (self.scale, self.ratio))
+        said = f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
+        return f"{type(self).__name__}({said})"
+
+
+class FiveCrop(nn.Module):
+    """The four corners and the middle, as a tuple: functional.five_crop."""
+
+    def __init__(self, size: Any) -> None:
+        super().__init__()
+        self.size = pair("FiveCrop", size)
+
+    def forward(self, img: Any) -> tuple[Any, ...]:
+        return F.five_crop(img, self.size)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size})"
+
+
+class TenCrop(nn.Module):
+    """The four corners and the middle, of the image and of the flipped image, as a tuple: functional.ten_crop."""
+
+    def __init__(self, size: Any, vertical_flip: bool = False) -> None:
+        super().__init__()
+        self.size = pair("TenCrop", size)
+        self.vertical_flip = vertical_flip
+
+    def forward(self, img: Any) -> tuple[Any, ...]:
+        return F.ten_crop(img, self.size, self.vertical_flip)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(size={self.size}, vertical_flip={self.vertical_flip})"
+
+
+class RandomErasing(nn.Module):
+    """With probability p a rectangle of a tensor (..., channels, h, w) is overwritten (Zhong et al. 2017).
+
+    Args:
+        p: how likely.
+        scale: the share of the area, (least, most).
+        ratio: height / width, (least, most).
+        value: what is written: a number, one for each channel, or "random" for normal noise.
+        inplace: write into the tensor itself.
+
+    Raises ValueError for shares and probabilities beyond 0 to 1, and another number of values than channels.
+    """
+
+    def __init__(
+        self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3), value: Any = 0, inplace: bool = False
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if not isinstance(value, int | float | str | tuple | list):
+            raise TypeError(f"RandomErasing: value is a {type(value).__name__}; give a number, one for each channel, or 'random'")
+        if isinstance(value, str) and value != "random":
+            raise ArgumentError(f"RandomErasing: value {value!r}; give a number, one for each channel, or 'random'")
+        ranges("RandomErasing", scale, ratio)
+        if scale[0] < 0 or scale[1] > 1 or not 0 <= p <= 1:
+            raise ArgumentError(f"RandomErasing: scale {tuple(scale)} and p {p}; both are shares, from 0 to 1")
+        self.p, self.scale, self.ratio, self.value, self.inplace = p, scale, ratio, value, inplace
+
+    @staticmethod
+    def get_params(
+        img: Tensor, scale: Sequence[float], ratio: Sequence[float], value: list[float] | None = None
+    ) -> tuple[int, int, int, int, Tensor]:
+        """(top, left, height, width, what to write); the image itself after ten rectangles that do not fit. None as `value` is noise."""
+        channels, height, width = (int(n) for n in img.shape[-3:])
+        low, high = math.log(ratio[0]), math.log(ratio[1])
+        for _ in range(10):
+            area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
+            h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
+            if h < height and w < width:
+                v = randn(channels, h, w, device=img.device) if value is None else tensor(value, device=img.device)[:, None, None]
+                return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w, v
+        return 0, 0, height, width, img
+
+    def forward(self, img: Tensor) -> Tensor:
+        if not draws.chance(self.p):
+            return img
+        value = (
+            None if self.value == "random" else [float(v) for v in (self.value if isinstance(self.value, tuple | list) else (self.value,))]
+        )
+        if value is not None and len(value) not in (1, img.shape[-3]):
+            raise ArgumentError(f"RandomErasing: value {self.value} has {len(value)} numbers and the image {img.shape[-3]} channels")
+        return F.erase(img, *self.get_params(img, self.scale, self.ratio, value), self.inplace)
+
+    def __repr__(self) -> str:
+        said = f"p={self.p}, scale={self.scale}, ratio={self.ratio}, value={self.value}, inplace={self.inplace}"
+        return f"{type(self).__name__}({said})"

@@ -1,0 +1,73 @@
+"""What an image is: Pillow's, or a tensor (..., channels, height, width); its sizes, and the values that its type reaches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor import dtypes
+from tritensor.errors import ShapeError
+from tritensor.tensor.core import Tensor
+from tritensor.vision.pillow import is_pil_image
+
+_MOST = {"uint8": 255, "int8": 127, "int16": 32767, "uint16": 65535, "int32": 2147483647, "int64": 9223372036854775807}
+
+
+def is_pil(img: Any, name: str) -> bool:
+    """Whether an image is Pillow's; False for a tensor. Raises TypeError for anything else, ShapeError for a tensor without height and width."""
+    if isinstance(img, Tensor):
+        if img.ndim < 2:
+            raise ShapeError(f"{name}: a tensor of shape {tuple(img.shape)} is no image; give (..., channels, height, width)")
+        return False
+    if is_pil_image(img):
+        return True
+    raise TypeError(f"{name}: img is a {type(img).__name__}; give a PIL image or a tensor (..., channels, height, width)")
+
+
+def get_dimensions(img: Any) -> list[int]:
+    """[channels, height, width] of a PIL image or a tensor (..., channels, height, width); a tensor (height, width) has one channel."""
+    if is_pil(img, "get_dimensions"):
+        return [len(img.getbands()), img.height, img.width]
+    return [1 if img.ndim == 2 else int(img.shape[-3]), int(img.shape[-2]), int(img.shape[-1])]
+
+
+def get_image_size(img: Any) -> list[int]:
+    """[width, height] of a PIL image or a tensor."""
+    return get_dimensions(img)[:0:-1]
+
+
+def get_image_num_channels(img: Any) -> int:
+    """How many channels a PIL image or a tensor has."""
+    return get_dimensions(img)[0]
+
+
+def most(dtype: Any) -> int:
+    """The value of full brightness: the largest of an integer type, 1 of a floating one."""
+    return _MOST.get(dtype.name, 1)
+
+
+def check_channels(img: Tensor, name: str, least_dims: int = 2, permitted: tuple[int, ...] = (1, 3)) -> None:
+    """Raises ShapeError for too few dimensions, TypeError for a number of channels that has no colours."""
+    if img.ndim < least_dims:
+        raise ShapeError(f"{name}: img {tuple(img.shape)} has {img.ndim} dimensions; give (..., channels, height, width)")
+    channels = get_dimensions(img)[0]
+    if channels not in permitted:
+        raise TypeError(f"{name}: img {tuple(img.shape)} has {channels} channels; it takes {' or '.join(map(str, permitted))}")
+
+
+def working(img: Tensor) -> Tensor:
+    """The values in a type that is computed in: floating ones as they are, integers as float32."""
+    return img if img.is_floating_point() else img.to(dtypes.float32)
+
+
+def as_batch(img: Tensor) -> Tensor:
+    """(n, channels, height, width): what layers take."""
+    return img.reshape(-1, *img.shape[-3:]) if img.ndim >= 3 else img.reshape(1, 1, *img.shape)
+
+
+def as_before(batch: Tensor, img: Tensor) -> Tensor:
+    """A batch that was made of `img`, with img's leading dimensions and its type; integers are rounded."""
+    shape = (*img.shape[:-3], batch.shape[1]) if img.ndim >= 3 else ()
+    out = batch.reshape(*shape, *batch.shape[-2:])
+    if out.dtype == img.dtype:
+        return out
+    return (out if img.is_floating_point() else out.round()).to(img.dtype)
