@@ -116,7 +116,7 @@ def test_grids_boxes_figures_and_films(tmp_path: Path) -> None:
     assert (grid[4:, 10:] == 0).all()
     assert (grid[:4] == 127).all()
     boxes = decoded(found["boxes", 0])
-    assert boxes[3, 5].tolist() == [255, 0, 0]
+    assert boxes[3, 5].tolist() == boxes[2, 2].tolist() == boxes[14, 12].tolist() == [255, 0, 0]
     assert boxes[8, 8].tolist() == [0, 0, 0]
     assert Image.open(io.BytesIO(found["named", 0].image.encoded_image_string)).size == (60, 40)
     assert decoded(found["figure", 0]).shape == (50, 100, 3)
@@ -188,7 +188,7 @@ def test_points_for_the_projector(tmp_path: Path) -> None:
     assert np.allclose(np.loadtxt(tmp_path / first.tensor_path), points)
     assert (tmp_path / first.metadata_path).read_text().splitlines()[:2] == ["name\tnumber", "a b\t1"]
     with Image.open(tmp_path / first.sprite.image_path) as sprite:
-        assert sprite.size == (18, 12)
+        assert sprite.size == (18, 18)
     assert list(first.sprite.single_image_dim) == [6, 4]
     assert not (tmp_path / "00000" / "bad").exists()
 

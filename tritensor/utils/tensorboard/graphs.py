@@ -9,6 +9,7 @@ from tritensor.autograd.modes import enable_grad
 from tritensor.autograd.node import AccumulateGrad, next_sequence
 from tritensor.errors import GradError
 from tritensor.nn.module import Module
+from tritensor.random import get_rng_state, set_rng_state
 from tritensor.tensor.core import Tensor
 from tritensor.utils.pytree import tree_leaves, tree_map_only
 from tritensor.utils.tensorboard.pictures import extra
@@ -28,7 +29,7 @@ _VERSIONS = message(4, integer(1, 22))  # of the producer: the last one that ten
 
 
 def graph_of(model: Any, given: Any, verbose: bool) -> bytes:
-    """The GraphDef of one call of a module, in eval mode; its buffers, modes, hooks and gradients are as before afterwards.
+    """The GraphDef of one call of a module, in eval mode; its modes, hooks, gradients and the random numbers are as before afterwards.
 
     Ops that nothing can be differentiated through, such as argmax, do not appear. Raises TypeError for what is no module, GradError where
     the outputs have no graph.
@@ -66,6 +67,7 @@ class _Calls:
             h for m in self.model.modules() for h in (m.register_forward_pre_hook(self._enter), m.register_forward_hook(self._leave))
         ]
         modes = [(m, m.training) for m in self.model.modules()]
+        drawn = get_rng_state()
         frozen = [p for p in self.model.parameters() if not p.requires_grad and p.is_floating_point()]
         try:
             for p in frozen:
@@ -80,6 +82,7 @@ class _Calls:
                 module.training = mode
             for p in frozen:
                 p.requires_grad_(False)
+            set_rng_state(drawn)
 
     def _enter(self, module: Module, given: Any) -> None:
         self._open.append(self.paths.get(id(module), type(module).__name__))

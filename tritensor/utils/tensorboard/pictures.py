@@ -91,7 +91,7 @@ def with_boxes(tag: str, pixels: np.ndarray, boxes: Any, labels: Any, rescale: f
         raise ShapeError(f"{who}: tag {tag!r}: {len(names)} labels for {len(corners)} boxes; give one for each")
     drawn = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels.copy()
     for box in corners:
-        _frame(drawn, *[round(float(v)) for v in box])
+        _frame(drawn, *np.floor(box).astype(int).tolist())
     if names is None and rescale == 1:
         return pixels, png.encoded(drawn)
     pil = extra("PIL.Image", f"{who} with labels or rescale", "pillow")
@@ -103,12 +103,17 @@ def with_boxes(tag: str, pixels: np.ndarray, boxes: Any, labels: Any, rescale: f
 
 
 def _frame(pixels: np.ndarray, left: int, top: int, right: int, bottom: int) -> None:
+    """Where PyTorch's frames lie, which Pillow draws: columns left..right, rows top - 1..bottom + 1."""
     height, width, channels = pixels.shape
     colour = np.array([*_RED, 255][:channels], np.uint8)
-    for low, high in ((top - 1, top + 1), (bottom - 1, bottom + 1)):
-        pixels[max(low, 0) : max(min(high, height), 0), max(left - 1, 0) : max(min(right + 1, width), 0)] = colour
-    for low, high in ((left - 1, left + 1), (right - 1, right + 1)):
-        pixels[max(top - 1, 0) : max(min(bottom + 1, height), 0), max(low, 0) : max(min(high, width), 0)] = colour
+
+    def fill(x: int, y: int, to_x: int, to_y: int) -> None:
+        pixels[min(max(y, 0), height) : max(to_y, 0), min(max(x, 0), width) : max(to_x, 0)] = colour
+
+    fill(left, top - 1, right + 1, top + 1)
+    fill(left, bottom, right + 1, bottom + 2)
+    fill(left, top - 1, left + 2, bottom + 2)
+    fill(right - 1, top - 1, right + 1, bottom + 2)
 
 
 def _write_names(picture: Any, corners: np.ndarray, names: Any) -> None:

@@ -81,7 +81,7 @@ def _cell(x: Any) -> str:
 
 
 def _sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int, int]]:
-    """(a PNG of all pictures in a square, (width, height) of one)."""
+    """(a PNG of all pictures, as high as it is wide or higher, (width, height) of one)."""
     images = array(_WHO, tag, label_img)
     if images.ndim != 4 or images.shape[1] not in (1, 3) or len(images) != count:
         raise ShapeError(
@@ -92,6 +92,6 @@ def _sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int, int
     columns = int(np.ceil(count**0.5))
     height, width = images.shape[2:]
     sheet = pictures.as_bytes(pictures.grid(images, columns).transpose(1, 2, 0))
-    square = np.zeros((columns * height, columns * width, 3), np.uint8)
+    square = np.zeros((max(sheet.shape[0], columns * width), columns * width, 3), np.uint8)
     square[: sheet.shape[0], : sheet.shape[1]] = sheet
     return png.encoded(square), (width, height)
