@@ -155,7 +155,7 @@ def test_validation_is_a_mean_over_samples_and_changes_nothing() -> None:
         outputs = model[2](model[1](X))
         largest = [outputs[:5].max().item(), outputs[5:].max().item()]
     assert found == pytest.approx({"val_loss": F.mse_loss(outputs, Y).item(), "val_most": (5 * largest[0] + 7 * largest[1]) / 12})
-    with pytest.raises(ValueError, match=r"Trainer\.validate: the loader gave no batch"):
+    with pytest.raises(ValueError, match=r"Trainer\.evaluate: the loader gave no batch"):
         trainer.validate([])
 
 
