@@ -15,6 +15,7 @@ from tritensor.utils.pytree import tree_leaves, tree_map_only
 from tritensor.utils.tensorboard.pictures import extra
 from tritensor.utils.tensorboard.values import kind_of, shape_message
 from tritensor.utils.tensorboard.wire import integer, message, text
+from tritensor.viz.calls import watched
 
 
 def node(name: str, op: str, inputs: list[str], shape: Any = None, said: str = "") -> bytes:
@@ -63,9 +64,6 @@ class _Calls:
 
     def run(self, args: tuple[Any, ...]) -> list[Tensor]:
         """The tensors of the outputs."""
-        handles = [
-            h for m in self.model.modules() for h in (m.register_forward_pre_hook(self._enter), m.register_forward_hook(self._leave))
-        ]
         modes = [(m, m.training) for m in self.model.modules()]
         drawn = get_rng_state()
         frozen = [p for p in self.model.parameters() if not p.requires_grad and p.is_floating_point()]
@@ -73,18 +71,16 @@ class _Calls:
             for p in frozen:
                 p.requires_grad_(True)
             self.model.eval()
-            with enable_grad():
+            with enable_grad(), watched(self.model, self._enter, self._leave):
                 return [t for t in tree_leaves(self.model(*args)) if isinstance(t, Tensor)]
         finally:
-            for handle in handles:
-                handle.remove()
             for module, mode in modes:
                 module.training = mode
             for p in frozen:
                 p.requires_grad_(False)
             set_rng_state(drawn)
 
-    def _enter(self, module: Module, given: Any) -> None:
+    def _enter(self, module: Module, args: Any, kwargs: Any) -> None:
         self._open.append(self.paths.get(id(module), type(module).__name__))
         self.spans.append((next_sequence(), self._open[-1]))
 
