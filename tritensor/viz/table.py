@@ -41,7 +41,8 @@ class Summary:
         self._ran = any(x.output for x in lines)
 
     def _rows(self) -> list[tuple[str, ...]]:
-        rows, outer = [], [""]
+        rows: list[tuple[str, ...]] = []
+        outer = [""]
         for x in self.lines:
             outer[x.depth :] = [x.path]
             above = outer[x.depth - 1] if x.depth else ""
