@@ -45,7 +45,7 @@ def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
     if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
         model = copy.deepcopy(model)
     calls = _Calls(model)
-    with _unchanged(model), no_grad(), watched(model, calls.before, calls.after):
+    with unchanged(model), no_grad(), watched(model, calls.before, calls.after):
         model.train(mode == "train")
         try:
             model(*args, **kwargs)
@@ -56,7 +56,7 @@ def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
 
 
 @contextmanager
-def _unchanged(model: Module) -> Iterator[None]:
+def unchanged(model: Module) -> Iterator[None]:
     """Modes, buffers and the random generator as they were."""
     modes = [(m, m.training) for m in model.modules()]
     buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
