@@ -78,7 +78,7 @@ def test_one_inside_of_another_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -
     screen = on_screen(monkeypatch)
     with Bar("outer", "steps", 2) as outer:
         for _ in range(2):
-            for _ in counted(range(3), "inner", "batches", delay=1e-9):
+            for _ in counted(range(3), "inner", "batches", delay=0.0):
                 pass
             outer.step()
     said = screen.getvalue()
