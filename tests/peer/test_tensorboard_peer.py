@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import matplotlib.figure
 import numpy as np
 import pytest
 import torch
+import torch.utils.tensorboard
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.util import tensor_util
@@ -18,7 +20,7 @@ from torch.utils.tensorboard import SummaryWriter as TorchWriter
 
 import tritensor as tt
 from tests.utils.tensorboard.reading import values
-from tritensor.utils.tensorboard import SummaryWriter
+from tritensor.utils.tensorboard import FileWriter, SummaryWriter
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]  # warnings of tensorboard, of tensorflow's absence
 DATA = np.random.default_rng(0)
@@ -53,6 +55,15 @@ EQUAL: dict[str, Log] = {  # messages that are to be the same
     "line chart": lambda w, t: w.add_custom_scalars_multilinechart(["a", "b"], "c", "d"),
     "margin chart": lambda w, t: w.add_custom_scalars_marginchart(["a", "b", "c"]),
 }
+
+
+@pytest.mark.parametrize(("ours", "torchs"), [(SummaryWriter, TorchWriter), (FileWriter, torch.utils.tensorboard.FileWriter)])
+def test_arguments_are_the_same(ours: type, torchs: type) -> None:
+    for name, method in inspect.getmembers(torchs, inspect.isfunction):
+        if not name.startswith("_") or name == "__init__":
+            mine = inspect.signature(getattr(ours, name)).parameters.values()
+            theirs = inspect.signature(method).parameters.values()
+            assert [(p.name, p.kind, p.default) for p in mine] == [(p.name, p.kind, p.default) for p in theirs], name
 
 
 def both(tmp_path: Path, log: Log, below: str = "") -> tuple[dict[Any, Any], dict[Any, Any]]:
@@ -181,3 +192,18 @@ def test_graphs_have_the_same_modules(tmp_path: Path) -> None:
             w.add_graph(nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 2))), library.ones(2, 4))
     ours, torchs = scopes(tmp_path / "ours"), scopes(tmp_path / "torchs")
     assert ours == torchs == {"Sequential/Linear[0]", "Sequential/Sequential[2]/Linear[0]"}
+
+
+def test_graphs_and_profiles_of_tensorboards_own_are_taken(tmp_path: Path) -> None:
+    from torch.utils.tensorboard._pytorch_graph import graph
+
+    profile = graph(torch.nn.Linear(2, 2), torch.ones(1, 2))
+    for name, writer in (("ours", FileWriter), ("torchs", torch.utils.tensorboard.FileWriter)):
+        w = writer(tmp_path / name)
+        w.add_graph(profile)
+        w.close()
+    ours, torchs = (EventAccumulator(str(tmp_path / name)) for name in ("ours", "torchs"))
+    ours.Reload()
+    torchs.Reload()
+    assert ours.Graph() == torchs.Graph()
+    assert ours.Tags() == torchs.Tags()

@@ -53,7 +53,9 @@ def test_a_program_that_forgets_to_close(tmp_path: Path) -> None:
 
 
 def test_the_thread_writes_after_max_queue_and_after_flush_secs(tmp_path: Path) -> None:
+    patient = SummaryWriter(tmp_path / "patient", flush_secs=1000)
     many = SummaryWriter(tmp_path / "many", max_queue=3, flush_secs=1000)
+    time.sleep(0.2)  # the thread has gone to sleep
     late = SummaryWriter(tmp_path / "late", max_queue=1000, flush_secs=0.2)
     for writer in (many, late):
         for i in range(3):
@@ -62,8 +64,8 @@ def test_the_thread_writes_after_max_queue_and_after_flush_secs(tmp_path: Path) 
     while time.monotonic() < end and any(len(read(*files(tmp_path / d))) < 4 for d in ("many", "late")):
         time.sleep(0.05)
     assert [len(read(*files(tmp_path / d))) for d in ("many", "late")] == [4, 4]
-    many.close()
-    late.close()
+    for writer in (many, late, patient):
+        writer.close()
 
 
 def child_of_a_fork(writer: SummaryWriter) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from tritensor.errors import ArgumentError
 from tritensor.utils.tensorboard.checksum import masked
-from tritensor.utils.tensorboard.wire import double, integer, message, text, varint
+from tritensor.utils.tensorboard.wire import integer, message, text, varint
 
 _MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself
 _GATHER = 0.02  # seconds that the thread waits for more once it is woken: each turn takes the interpreter from the program
@@ -152,6 +152,7 @@ def _watch(sink: Sink) -> None:
 
         Finalize(sink, sink.close, exitpriority=10)
     _sinks.add(sink)
+    _work.set()  # it may sleep for longer than this file may wait
     if _thread is None or not _thread.is_alive():
         _thread = threading.Thread(target=_write_behind, name="tensorboard", daemon=True)
         _thread.start()
@@ -194,6 +195,17 @@ atexit.register(_at_exit)
 os.register_at_fork(after_in_child=_in_child)
 
 
+def _serialized(given: Any) -> bytes:
+    """A message in bytes, or as an object that makes them. Raises TypeError for anything else."""
+    if isinstance(given, bytes):
+        return given
+    make = getattr(given, "SerializeToString", None)
+    if not callable(make):
+        raise TypeError(f"FileWriter: {type(given).__name__} is no message; give a protocol buffer, or its bytes")
+    found: bytes = make()
+    return found
+
+
 class FileWriter:
     """Writes events to a file of its own in a folder.
 
@@ -225,28 +237,37 @@ class FileWriter:
 
     def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
         """Add an Event: tensorboard's message object, or the bytes of one of its fields, such as a summary."""
-        if not isinstance(event, bytes):
-            event.wall_time = time.time() if walltime is None else walltime
-            if step is not None:
-                event.step = int(step)
-            self._sink.add(framed(event.SerializeToString()))
+        if isinstance(event, bytes):
+            self.add_field(event, step, walltime)
             return
-        self.add_field(event, step, walltime)
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self._add(_serialized(event))
 
     def add_field(self, field: bytes, step: Any = None, walltime: float | None = None) -> None:
         """Add an event of one field, in bytes."""
+        self._add(event(field, None if step is None else int(step), walltime))
+
+    def _add(self, body: bytes) -> None:
         if self._sink.closed:
             raise ValueError(f"FileWriter: {self._sink.path} is closed; call reopen(), or make another writer")
-        self._sink.add(framed(event(field, None if step is None else int(step), walltime)))
+        self._sink.add(framed(body))
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add a Summary: tensorboard's message object, or its bytes."""
-        body = summary if isinstance(summary, bytes) else summary.SerializeToString()
-        self.add_field(message(5, body), global_step, walltime)
+        self.add_field(message(5, _serialized(summary)), global_step, walltime)
 
-    def add_graph(self, graph: bytes, walltime: float | None = None) -> None:
-        """Add a GraphDef, in bytes."""
-        self.add_field(message(4, graph), None, walltime)
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef, in bytes or as tensorboard's message object; or with a RunMetadata beside it, in a pair."""
+        graph, profile = graph_profile if isinstance(graph_profile, tuple) else (graph_profile, None)
+        self.add_field(message(4, _serialized(graph)), None, walltime)
+        if profile is not None:
+            self.add_field(message(8, text(1, "step1"), message(2, _serialized(profile))), None, walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef, in bytes or as tensorboard's message object."""
+        self.add_graph(graph, walltime)
 
     def add_start(self, step: int) -> None:
         """Tell that a run begins at a step: what an earlier file of the folder has from there on is hidden."""
@@ -267,6 +288,3 @@ class FileWriter:
             self._sink = Sink(old.folder, old.max_queue, old.flush_secs, old.suffix)
             self._closing = weakref.finalize(self, self._sink.close)
             self._closing.atexit = False
-
-
-__all__ = ["FileWriter", "double", "event", "framed"]
