@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,7 +109,12 @@ def check_loss(loss: Any, at: str) -> None:
 
 
 def checkpoint_of(resume: bool | str | os.PathLike[str], checkpoint: Path | None) -> Path | None:
-    """The checkpoint that `fit(resume=...)` names, None where it is to begin anew: there is none yet, or resume is False."""
+    """The checkpoint that `fit(resume=...)` names, None where it is to begin anew: there is none yet, or resume is False.
+
+    Raises OSError for a folder that checkpoints cannot be written to: now, and not after an epoch.
+    """
+    if checkpoint is not None:
+        _make_folder(checkpoint.parent)
     if not isinstance(resume, bool):
         if not os.path.exists(resume):
             raise MissingFileError(
@@ -122,6 +128,19 @@ def checkpoint_of(resume: bool | str | os.PathLike[str], checkpoint: Path | None
             "Trainer.fit: resume=True, and the trainer has no folder of checkpoints; give Trainer(checkpoint='out'), or a path here"
         )
     return checkpoint if checkpoint.exists() else None  # killed before it had saved anything
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"Trainer.fit: no folder for checkpoints: {error.strerror}; give Trainer(checkpoint=...) another", str(folder)
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(
+            errno.EACCES, "Trainer.fit: checkpoints cannot be written; give Trainer(checkpoint=...) another folder", str(folder)
+        )
 
 
 def states_of(callbacks: Sequence[Callback], saved: Sequence[tuple[str, Any]]) -> list[tuple[Callback, Any]]:

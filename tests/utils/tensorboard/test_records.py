@@ -172,6 +172,32 @@ def test_settings_of_a_run(tmp_path: Path) -> None:
     assert [(e.step, e.value) for e in found.Scalars("acc")] == [(9, 0.5)]
 
 
+def test_summaries_that_programs_make_themselves(tmp_path: Path) -> None:
+    """The names that PyTorch's file of that path has: what the methods write."""
+    from tritensor.utils.tensorboard import summary
+
+    with SummaryWriter(tmp_path / "a") as a, SummaryWriter(tmp_path / "b") as b:
+        made = [*summary.hparams({"lr": 0.1}, {"acc": 1.0}), summary.scalar("s", tt.tensor(2.0)), summary.scalar("n", 2.0, new_style=True),
+                summary.histogram("h", [1.0, 2.0], "auto"), summary.image("i", tt.ones(1, 1, 4, 4)), summary.audio("w", [0.5, 0.1]),
+                summary.text("t", "x"), summary.custom_scalars({"A": {"c": ["Multiline", ["x"]]}})]  # fmt: skip
+        for one in made:
+            assert a.file_writer is not None
+            a.file_writer.add_summary(one, 3)
+        b.add_scalar("s", 2.0, 3)
+        b.add_scalar("n", 2.0, 3, new_style=True)
+        b.add_histogram("h", [1.0, 2.0], 3, bins="auto")
+        b.add_images("i", tt.ones(1, 1, 4, 4), 3)
+        b.add_audio("w", [0.5, 0.1], 3)
+        b.add_text("t", "x", 3)
+    ours, theirs = values(tmp_path / "a"), values(tmp_path / "b")
+    assert {k: v for k, v in ours.items() if not k[0].startswith(("_hparams_", "custom"))} == theirs
+    assert {k[0] for k in ours} - {k[0] for k in theirs} == {
+        "_hparams_/experiment", "_hparams_/session_start_info", "_hparams_/session_end_info", "custom_scalars__config__"
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="rescale=2"):
+        summary.image("i", tt.ones(1, 1, 4, 4), rescale=2)
+
+
 def test_points_for_the_projector(tmp_path: Path) -> None:
     from google.protobuf import text_format
     from tensorboard.plugins.projector.projector_config_pb2 import ProjectorConfig
@@ -253,6 +279,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "vector": (lambda w: w.add_scalar("a/b", tt.ones(3), 1), r"add_scalar: the value of tag 'a/b' is a Tensor \(3,\), not one real number"),
     "word": (lambda w: w.add_scalar("a", "three"), "add_scalar: the value of tag 'a' is str 'three', not one real"),
     "tag": (lambda w: w.add_scalar(3, 1.0), "add_scalar: tag is int 3; give a string"),
+    "step": (lambda w: w.add_scalar("a", 1.0, "x"), "global_step is 'x'; give an integer"),
     "empty": (lambda w: w.add_histogram("h", tt.ones(0)), r"add_histogram: tag 'h' was given a Tensor \(0,\), which has no element"),
     "all NaN": (lambda w: w.add_histogram("h", [math.nan]), "tag 'h' was given .* of which no value is finite"),
     "complex": (lambda w: w.add_histogram("h", np.ones(2, complex)), "tag 'h' .* complex numbers"),

@@ -247,7 +247,11 @@ class FileWriter:
 
     def add_field(self, field: bytes, step: Any = None, walltime: float | None = None) -> None:
         """Add an event of one field, in bytes."""
-        self._add(event(field, None if step is None else int(step), walltime))
+        try:
+            number = None if step is None else int(step)
+        except (TypeError, ValueError):
+            raise TypeError(f"SummaryWriter: global_step is {step!r}; give an integer, or None") from None
+        self._add(event(field, number, walltime))
 
     def _add(self, body: bytes) -> None:
         if self._sink.closed:
