@@ -66,6 +66,13 @@ def test_metrics_of_training_are_of_the_epoch_so_far() -> None:
     assert trainer.history[1]["mean"] == pytest.approx(Y.mean().item(), rel=1e-6, abs=1e-7)
 
 
+def test_metrics_that_are_on_the_host_beside_a_loss_on_a_gpu() -> None:
+    given = {"host": lambda out, y: (out - y).abs().mean().cpu(), "number": lambda out, y: 2}
+    found = trained(pairs(12), "cuda", pairs(5, 7), metrics={**given, "gpu": error}).history[-1]
+    assert found["val_host"] == pytest.approx(found["val_gpu"], rel=1e-6)
+    assert found["val_number"] == 2.0
+
+
 def test_what_is_no_metric() -> None:
     both = Largest()
     for given, said in (

@@ -50,8 +50,13 @@ class Metrics:
 
     def compute(self) -> dict[str, float]:
         """{prefix + name: number} of all batches so far."""
-        names = [name for name, total in self._totals.items() if isinstance(total, Tensor)]
-        read = dict(zip(names, public["stack"]([self._totals[n] for n in names]).tolist(), strict=True)) if names else {}
+        places: dict[Any, list[str]] = {}  # one wait for each device
+        for name, total in self._totals.items():
+            if isinstance(total, Tensor):
+                places.setdefault(total.device, []).append(name)
+        read: dict[str, float] = {}
+        for names in places.values():
+            read |= zip(names, public["stack"]([self._totals[n] for n in names]).tolist(), strict=True)
         found = {name: read.get(name, total) / self.count for name, total in self._totals.items()}
         found |= {name: _number(metric.compute()) for name, metric in self._objects.items()}
         return {self._prefix + name: float(value) for name, value in found.items()}

@@ -74,9 +74,6 @@ class TensorBoard(Callback):
             writer.add_scalar("loss/epoch", known["loss"], known["step"])
         self._noted = len(trainer.history)
 
-    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
-        self._log()
-
     def on_epoch_end(self, trainer: Any) -> None:
         self._log()
         if self.histograms:
