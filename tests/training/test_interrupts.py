@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,32 @@ def test_a_programs_own_handler_stays(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, before)
     assert len(got) == 2
     assert trainer.step == runs.BATCHES
+
+
+def sleeps() -> None:
+    time.sleep(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_is_forked_meanwhile_ends_as_ever(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    """A worker of a loader is told to end by SIGTERM."""
+    ended: list[int | None] = []
+
+    class Forks(Callback):
+        def on_epoch_start(self, trainer: Trainer) -> None:
+            child = multiprocessing.get_context("fork").Process(target=sleeps)
+            child.start()
+            time.sleep(0.1)
+            assert child.pid is not None
+            os.kill(child.pid, number)
+            child.join(30)
+            ended.append(child.exitcode)
+
+    trainer = runs.trainer(None, [Forks()], epochs=1)
+    trainer.fit(*runs.loaders())
+    assert ended == [-signal.SIGTERM if number is signal.SIGTERM else 1], "KeyboardInterrupt ends a child of multiprocessing with 1"
+    assert trainer.step == runs.BATCHES
+    assert "the run ends after this step" not in capfd.readouterr().err
 
 
 def test_training_in_another_thread() -> None:

@@ -24,9 +24,11 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
+        self._process = os.getpid()
         self._set: list[signal.Signals] = []
 
     def __enter__(self) -> Interrupts:
+        self._process = os.getpid()
         if threading.current_thread() is threading.main_thread():
             for number, default in _DEFAULTS.items():
                 if signal.getsignal(number) is default:
@@ -40,6 +42,10 @@ class Interrupts:
         self._set = []
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:  # a process that was forked meanwhile, such as a loader's worker, ends as if nothing were set
+            signal.signal(number, _DEFAULTS[signal.Signals(number)])
+            os.kill(os.getpid(), number)
+            return
         if self.signal is not None:
             self.signal = signal.Signals(number)
             raise self.end("Trainer.fit: stopped in the middle of a step; fit(resume=True) goes on from the last checkpoint")

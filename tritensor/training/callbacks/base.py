@@ -13,7 +13,8 @@ class Callback:
     """Base of callbacks. A subclass gives the hooks that it wants; each gets the trainer, whose attributes say all that is known:
 
     `model`, `optimizer`, `scheduler`, `epoch` (from 0), `step` (optimizer steps done), `batch_index` (batches of this epoch done), `batch`,
-    `outputs`, `loss` (the last ones), `losses` (of every step), `history` (a dict for every validation and epoch). A hook may set
+    `outputs`, `loss` (the last ones), `losses` and `grad_norms` (of the `steps_read` steps that the host has read), `history` (a dict for every
+    validation and epoch), `validated_model` (what validation runs; a hook may put another one there). A hook may set
     `trainer.should_stop = True`: the run ends after the present step.
 
     In the order in which they are called:
