@@ -23,7 +23,8 @@ def test_the_order_of_hooks() -> None:
     trained(pairs(6, 6), epochs=1, accumulate=2, callbacks=[notes()], validation=pairs(12))
     batch = ["on_batch_start", "on_after_forward", "on_after_backward"]
     assert called == [
-        "on_fit_start", "on_epoch_start", *batch, "on_batch_end", *batch, "on_before_optimizer_step", "on_batch_end", "on_validation_end",
+        "on_fit_start", "on_epoch_start", *batch, "on_batch_end", *batch, "on_before_optimizer_step", "on_batch_end", "on_validation_start",
+        "on_validation_end",
         "on_epoch_end", "on_fit_end",
     ]  # fmt: skip
 
@@ -83,9 +84,25 @@ def test_the_end_is_told_after_an_error_as_well() -> None:
         def on_fit_end(self, trainer: Trainer) -> None:
             Fails.ended = True
 
-    with pytest.raises(KeyError, match="mine"):
-        trained(pairs(12), callbacks=[Fails()])
+    class Looks(Callback):
+        seen: BaseException | None = None
+
+        def on_exception(self, trainer: Trainer, error: BaseException) -> None:
+            Looks.seen = error
+
+        def on_fit_end(self, trainer: Trainer) -> None:
+            raise OSError("another")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        trained(pairs(12), callbacks=[Looks(), Fails()])
     assert Fails.ended
+    assert Looks.seen is caught.value
+    assert caught.value.__notes__ == [
+        "in on_batch_start of callback Fails, at step 0, batch 0 of epoch 0",
+        "and then OSError('another') in on_fit_end of callback Looks, at step 0, batch 0 of epoch 0",
+    ]
+    with pytest.raises(OSError, match="another"):
+        trained(pairs(12), callbacks=[Looks()])
 
 
 class Values(Callback):

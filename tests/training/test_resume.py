@@ -20,6 +20,7 @@ from tests.training import runs
 from tritensor import nn, optim
 from tritensor.data import DataLoader, IterableDataset, LengthBucketSampler, RandomSampler, TensorDataset
 from tritensor.training import Callback, Trainer, callbacks
+from tritensor.utils.pytree import tree_map_only
 
 WAYS: dict[str, dict[str, Any]] = {
     "every epoch": {},
@@ -27,7 +28,11 @@ WAYS: dict[str, dict[str, Any]] = {
     "accumulated": {"checkpoint_every": 1, "accumulate": 4, "validate_every": 1},
     "rate by step": {"checkpoint_every": 2, "scheduler_interval": "step", "clip_norm": 0.5},
     "scaled": {"checkpoint_every": 1, "autocast": tt.bfloat16, "scaler": "cpu"},
-}
+    "with everything": {
+        "checkpoint_every": 1, "accumulate": 3, "autocast": tt.bfloat16, "scaler": "cpu", "clip_norm": 0.5, "validate_every": 1,
+        "train_metrics": {"accuracy": lambda out, y: (out.argmax(1) == y).float().mean()},
+    },
+}  # fmt: skip
 
 
 class Killer(Callback):
@@ -60,8 +65,16 @@ def in_child(run: Callable[[], Any]) -> int:
     return child.exitcode
 
 
+def more(name: str, folder: Path | None) -> list[Callback]:
+    """Callbacks that keep a state of their own."""
+    if name != "with everything":
+        return []
+    kept = [] if folder is None else [callbacks.ModelCheckpoint(keep=2), callbacks.TensorBoard(folder / "log")]
+    return [callbacks.WeightAveraging(0.5, start=1), *kept]
+
+
 def goes_on(folder: Path, name: str = "every step", extra: Any = ()) -> Trainer:
-    trainer = runs.trainer(folder, extra, **way(name))
+    trainer = runs.trainer(folder, [*more(name, folder), *extra], **way(name))
     trainer.fit(*runs.loaders(), resume=True)
     return trainer
 
@@ -69,7 +82,7 @@ def goes_on(folder: Path, name: str = "every step", extra: Any = ()) -> Trainer:
 @functools.cache
 def whole(name: str) -> Trainer:
     """A run that nothing stopped."""
-    trainer = runs.trainer(None, **{k: v for k, v in way(name).items() if k != "checkpoint_every"})
+    trainer = runs.trainer(None, more(name, None), **{k: v for k, v in way(name).items() if k != "checkpoint_every"})
     trainer.fit(*runs.loaders())
     return trainer
 
@@ -77,7 +90,16 @@ def whole(name: str) -> Trainer:
 def same(one: Trainer, other: Trainer) -> None:
     assert one.losses == other.losses
     assert one.history == other.history
-    assert [c.state_dict() for c in one.callbacks] == [c.state_dict() for c in other.callbacks]
+    assert one.grad_norms == other.grad_norms
+    kept = [
+        [
+            (type(c).__name__, c.state_dict())
+            for c in t.callbacks
+            if not isinstance(c, callbacks.ModelCheckpoint | callbacks.TensorBoard | Killer)
+        ]
+        for t in (one, other)
+    ]
+    assert tree_map_only(tt.Tensor, tt.Tensor.tolist, kept[0]) == tree_map_only(tt.Tensor, tt.Tensor.tolist, kept[1])
     for name, value in one.model.state_dict().items():
         assert tt.equal(value, other.model.state_dict()[name]), name
 
@@ -93,7 +115,21 @@ def test_killed_again_and_again(name: str, tmp_path: Path) -> None:
         )
         deaths += in_child(lambda h=hook: goes_on(tmp_path, name, [Killer(h, rng.randrange(3))])) == -signal.SIGKILL
     assert deaths
-    same(goes_on(tmp_path, name), expected)
+    found = goes_on(tmp_path, name)
+    same(found, expected)
+    if name == "with everything":
+        logged(tmp_path / "log", found)
+
+
+def logged(folder: Path, trainer: Trainer) -> None:
+    """tensorboard shows one run, whole, whatever happened to it."""
+    from tests.utils.tensorboard.reading import accumulated
+
+    read = accumulated(folder)
+    for tag, series in (("loss/train", trainer.losses), ("grad_norm", trainer.grad_norms)):
+        assert [(e.step, e.value) for e in read.Scalars(tag)] == [(i, np.float32(v)) for i, v in enumerate(series, 1)]
+    shown = {(e.step, e.value) for e in read.Scalars("accuracy/val")}
+    assert shown == {(h["step"], np.float32(h["val_accuracy"])) for h in trainer.history}
 
 
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
@@ -137,7 +173,10 @@ def test_killed_from_outside(seed: int, tmp_path: Path) -> None:
         child.join()
         if child.exitcode == 0:
             break
-    same(goes_on(tmp_path, name), whole(name))
+    found = goes_on(tmp_path, name)
+    same(found, whole(name))
+    if name == "with everything":
+        logged(tmp_path / "log", found)
 
 
 class Stream(IterableDataset[Any]):

@@ -155,7 +155,7 @@ def test_validation_is_a_mean_over_samples_and_changes_nothing() -> None:
         outputs = model[2](model[1](X))
         largest = [outputs[:5].max().item(), outputs[5:].max().item()]
     assert found == pytest.approx({"val_loss": F.mse_loss(outputs, Y).item(), "val_most": (5 * largest[0] + 7 * largest[1]) / 12})
-    with pytest.raises(ValueError, match=r"Trainer\.validate: the loader gave no batch"):
+    with pytest.raises(ValueError, match=r"Trainer\.evaluate: the loader gave no batch"):
         trainer.validate([])
 
 
@@ -304,3 +304,11 @@ def test_callbacks_of_another_kind() -> None:
             Trainer(*linear(), F.mse_loss, epochs=1, callbacks=given)
     with pytest.raises(TypeError, match="Wrong: on_batch_begin is no hook of Callback, nothing would call it; name it on_batch_end"):
         type("Wrong", (Callback,), {"on_batch_begin": lambda self, trainer: None})
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_training(tmp_path: Any) -> None:
+    (tmp_path / "file").write_text("")
+    trainer = Trainer(*linear(), F.mse_loss, epochs=1, checkpoint=tmp_path / "file" / "out", progress=False)
+    with pytest.raises(OSError, match=r"Trainer\.fit: no folder for checkpoints: Not a directory; give"):
+        trainer.fit(pairs(12))
+    assert trainer.step == 0

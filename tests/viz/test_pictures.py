@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.viz import make_dot, summary
+from tritensor.viz import make_dot
 from tritensor.viz.layers import laid_out
 
 
@@ -80,19 +80,3 @@ def test_files(tmp_path) -> None:
         make_dot(tt.ones(2))
     with pytest.raises(TypeError, match="params"):
         make_dot(tt.ones(2, requires_grad=True).exp(), params={"x": 3})
-
-
-def test_summary() -> None:
-    net = nn.Sequential(model(), nn.Flatten())
-    net[0][0].weight.requires_grad_(False)
-    found = summary(net, input_size=(5, 3))
-    assert (found.total_params, found.trainable_params) == (26, 14)
-    assert [(x.kind, x.depth, x.output, x.parameters) for x in found.lines][:3] == [
-        ("Sequential", 0, "[5, 2]", 0), ("Sequential", 1, "[5, 2]", 0), ("Linear", 2, "[5, 4]", 16)
-    ]  # fmt: skip
-    assert "2: Linear" in str(found)
-    assert net.training
-    assert summary(net, input_data=tt.ones(2, 3)).lines[-1].output == "[2, 2]"
-    assert not net[0]._hooks.forward
-    with pytest.raises(ValueError, match="one of the two"):
-        summary(net)

@@ -41,6 +41,8 @@ SHARED = [
     "utils",
     "utils.data",
     "utils.checkpoint",
+    "utils.tensorboard",
+    "utils.tensorboard.summary",
     "distributed",
     "distributions",
     "func",

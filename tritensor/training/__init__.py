@@ -1,9 +1,22 @@
 """Training: the loop of a training script with its callbacks, and the largest batch that a device has room for."""
 
+from typing import Any
+
 from tritensor.training.batch_size import find_batch_size as find_batch_size
 from tritensor.training.callbacks import Callback as Callback
 from tritensor.training.callbacks import EarlyStopping as EarlyStopping
+from tritensor.training.callbacks import ModelCheckpoint as ModelCheckpoint
 from tritensor.training.callbacks import ProgressBar as ProgressBar
+from tritensor.training.callbacks import WeightAveraging as WeightAveraging
 from tritensor.training.trainer import Trainer as Trainer
 
-__all__ = ["Callback", "EarlyStopping", "ProgressBar", "Trainer", "find_batch_size"]
+__all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ProgressBar", "TensorBoard", "Trainer", "WeightAveraging", "find_batch_size"]
+
+
+def __getattr__(name: str) -> Any:
+    """TensorBoard brings its writer along: imported when it is asked for."""
+    if name == "TensorBoard":
+        from tritensor.training.callbacks.tensorboard import TensorBoard
+
+        return TensorBoard
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-import sys
+import math
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -24,6 +24,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.training import generators
 from tritensor.training.batches import kind_of
 from tritensor.training.trainer import Trainer
+from tritensor.utils.progress import Bar
 from tritensor.utils.pytree import tree_map_only
 
 _STEPS = 2  # of a trial: in the second the optimizer's state is there from the beginning
@@ -100,6 +101,7 @@ def find_batch_size(
         memory = _free_memory() // 2
     before = _Before(model, optimizer)
     tried: list[Trial] = []
+    bar = Bar("find_batch_size", "sizes", delay=math.inf)  # a line for each is enough
 
     def fits(size: int) -> bool:
         refused = None
@@ -116,14 +118,15 @@ def find_batch_size(
         if refused is not None:
             tried.append(Trial(size, 0, 0.0, refused))
         if not quiet:
-            print(f"find_batch_size: {tried[-1]}", file=sys.stderr, flush=True)
+            bar.say(f"find_batch_size: {tried[-1]}")
         return not tried[-1].refusal
 
-    if not fits(start if limit is None else min(start, limit)):
-        raise OutOfMemoryError(
-            f"find_batch_size: not even {tried[0]}; give a smaller start, more memory or seconds, or make the model smaller"
-        )
-    return _search(fits, tried[0].batch_size, limit)
+    with bar:
+        if not fits(start if limit is None else min(start, limit)):
+            raise OutOfMemoryError(
+                f"find_batch_size: not even {tried[0]}; give a smaller start, more memory or seconds, or make the model smaller"
+            )
+        return _search(fits, tried[0].batch_size, limit)
 
 
 def _search(fits: Callable[[int], bool], low: int, limit: int | None) -> int:

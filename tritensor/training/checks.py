@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tritensor.errors import ArgumentError, CheckpointError, GradError, ShapeError
+from tritensor.errors import ArgumentError, CheckpointError, GradError, MissingFileError, ShapeError
 from tritensor.io import load
 from tritensor.nn import Module
 from tritensor.optim import Optimizer
 from tritensor.tensor.core import Tensor
 from tritensor.training.batches import kind_of
 from tritensor.training.callbacks import Callback
+from tritensor.training.metrics import counts_itself
 
 _STATE = {"model", "optimizer", "kinds", "callbacks", "generators", "run", "batches", "accumulate", "losses"}  # what every checkpoint has
 
@@ -61,14 +64,34 @@ def check_counts(counts: Mapping[str, Any], bounds: Mapping[str, Any]) -> None:
         raise ArgumentError("Trainer: neither epochs nor steps says where training ends; give one, or both")
 
 
-def check_loader(name: str, loader: Any) -> Any:
+def check_metrics(metrics: Any, train_metrics: Any) -> None:
+    """Refuse metrics that are neither functions nor objects that count themselves, and one object that would count both kinds of batches."""
+    objects = []
+    for argument, given in (("metrics", metrics), ("train_metrics", train_metrics)):
+        if given is not None and not isinstance(given, Mapping):
+            raise TypeError(f"Trainer: {argument} is {kind_of(given)}; give {{name: function or object}}")
+        for name, metric in (given or {}).items():
+            if counts_itself(metric):
+                objects.append(metric)
+            elif not callable(metric):
+                raise TypeError(
+                    f"Trainer: {argument}[{name!r}] is {kind_of(metric)}; give a function (outputs, targets) -> number, or an object "
+                    "with update, compute and reset"
+                )
+    if len({id(m) for m in objects}) < len(objects):
+        raise ArgumentError("Trainer: one object stands in metrics or train_metrics twice, and would count both; give one for each place")
+
+
+def check_loader(name: str, loader: Any, who: str = "fit") -> Any:
     """The loader, where it can be gone through once an epoch."""
+    if who != "fit" and isinstance(loader, Iterator):  # once is enough
+        return loader
     if isinstance(loader, Iterator):
-        raise TypeError(f"Trainer.fit: {name} is {kind_of(loader)}, which is used up after one epoch; give a DataLoader or a list")
+        raise TypeError(f"Trainer.{who}: {name} is {kind_of(loader)}, which is used up after one epoch; give a DataLoader or a list")
     if loader is not None and not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
-        raise TypeError(f"Trainer.fit: {name} is {kind_of(loader)}; give a DataLoader, or anything else that batches can be iterated of")
-    if loader is None and name == "train_loader":
-        raise TypeError("Trainer.fit: train_loader is None; give a DataLoader, or a list of batches")
+        raise TypeError(f"Trainer.{who}: {name} is {kind_of(loader)}; give a DataLoader, or anything else that batches can be iterated of")
+    if loader is None and name != "validation_loader":
+        raise TypeError(f"Trainer.{who}: {name} is None; give a DataLoader, or a list of batches")
     return loader
 
 
@@ -83,6 +106,52 @@ def check_loss(loss: Any, at: str) -> None:
             f"Trainer.fit: {at} the loss does not depend on a parameter that requires a gradient; "
             "leave out detach(), item() and no_grad() on the way to it"
         )
+
+
+def checkpoint_of(resume: bool | str | os.PathLike[str], checkpoint: Path | None) -> Path | None:
+    """The checkpoint that `fit(resume=...)` names, None where it is to begin anew: there is none yet, or resume is False.
+
+    Raises OSError for a folder that checkpoints cannot be written to: now, and not after an epoch.
+    """
+    if checkpoint is not None:
+        _make_folder(checkpoint.parent)
+    if not isinstance(resume, bool):
+        if not os.path.exists(resume):
+            raise MissingFileError(
+                f"Trainer.fit: resume={os.fspath(resume)!r} is no file; give the path of a checkpoint, or True for the folder's"
+            )
+        return Path(resume)
+    if not resume:
+        return None
+    if checkpoint is None:
+        raise ArgumentError(
+            "Trainer.fit: resume=True, and the trainer has no folder of checkpoints; give Trainer(checkpoint='out'), or a path here"
+        )
+    return checkpoint if checkpoint.exists() else None  # killed before it had saved anything
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise type(error)(
+            error.errno, f"Trainer.fit: no folder for checkpoints: {error.strerror}; give Trainer(checkpoint=...) another", str(folder)
+        ) from None
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(
+            errno.EACCES, "Trainer.fit: checkpoints cannot be written; give Trainer(checkpoint=...) another folder", str(folder)
+        )
+
+
+def states_of(callbacks: Sequence[Callback], saved: Sequence[tuple[str, Any]]) -> list[tuple[Callback, Any]]:
+    """Each callback with the state that is saved for one of its class, in their order."""
+    states, found = list(saved), []
+    for callback in callbacks:
+        mine = next((pair for pair in states if pair[0] == type(callback).__name__), None)
+        if mine is not None:
+            states.remove(mine)
+            found.append((callback, mine[1]))
+    return found
 
 
 def read_state(path: Path) -> dict[str, Any]:

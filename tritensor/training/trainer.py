@@ -6,16 +6,15 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tritensor.amp import GradScaler, autocast
+from tritensor.amp import GradScaler
 from tritensor.autograd.modes import no_grad
-from tritensor.dtypes import as_dtype, bfloat16, float16, float64
-from tritensor.errors import ArgumentError, MissingFileError
+from tritensor.dtypes import as_dtype, bfloat16, float16
+from tritensor.errors import ArgumentError
 from tritensor.io import save
 from tritensor.nn import Module
 from tritensor.nn.utils import clip_grad_norm_, clip_grad_value_
@@ -23,23 +22,37 @@ from tritensor.optim import Optimizer
 from tritensor.optim.lr_scheduler import ReduceLROnPlateau
 from tritensor.optim.state import read_rate
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import public
 from tritensor.training import generators
-from tritensor.training.batches import batches, kind_of, length, moves, samples_of
+from tritensor.training.batches import batches, length, samples_of
 from tritensor.training.callbacks import Callback, ProgressBar
-from tritensor.training.checks import check_counts, check_loader, check_loss, check_settings, check_state, read_state
-from tritensor.training.generators import Stream
-from tritensor.utils.pytree import tree_map
+from tritensor.training.callbacks.calling import call, changed, end
+from tritensor.training.checks import (
+    check_counts,
+    check_loader,
+    check_loss,
+    check_metrics,
+    check_settings,
+    check_state,
+    checkpoint_of,
+    read_state,
+    states_of,
+)
+from tritensor.training.evaluation import Evaluation
+from tritensor.training.interrupts import Interrupts, Stopped
+from tritensor.training.metrics import Metrics
 
 _UNREAD = 16  # losses that wait on a GPU before the host reads them
 
 
-class Trainer:
+class Trainer(Evaluation):
     """Trains a model with an optimizer::
 
         trainer = Trainer(model, optimizer, F.cross_entropy, epochs=3, checkpoint="out", callbacks=[EarlyStopping(patience=2)])
         history = trainer.fit(train_loader, test_loader, resume=True)
 
     Killed at any moment and started again with `resume=True`, it goes on from its last checkpoint to the same losses, bit for bit on the CPU.
+    Ctrl-C and SIGTERM end it behind the present step, with a checkpoint.
 
     Args:
         model: a Module, on the device where it is to be trained. Batches are moved there.
@@ -52,13 +65,16 @@ class Trainer:
         monitor: what that looks at: "val_loss" where there is validation, else "loss".
         accumulate: batches that make one step. Losses are weighted by the samples of their batches, so that the gradient of a mean loss is
             that of the one large batch, for the fewer batches at an epoch's end as well.
-        clip_norm, clip_value: the most that the norm of all gradients, or an element of one, may be.
+        clip_norm, clip_value: the most that the norm of all gradients, or an element of one, may be. Norms before clipping are kept in `grad_norms`,
+            one a step; `clip_norm=inf` keeps them and clips nothing.
         autocast: float16 or bfloat16: the type that products run in.
         scaler: a GradScaler; float16 has one where none is given.
-        metrics: {name: (outputs, targets) -> a number}, means over the validation set as "val_<name>". With `step` the targets are the batch.
+        metrics: {name: (outputs, targets) -> a number}, means over the samples of the validation set as "val_<name>"; or objects with
+            update(outputs, targets), compute() and reset(), such as torchmetrics'. With `step` the targets are the batch.
+        train_metrics: the same of the training batches, over the epoch so far, as "<name>".
         validate_every: steps between validations, besides the one after every epoch.
         callbacks: instances of Callback, called in this order.
-        checkpoint: a folder for `last.safetensors`, whose ["model"] is the model's state_dict.
+        checkpoint: a folder for `last.safetensors`, whose ["model"] is the model's state_dict. ModelCheckpoint keeps the best beside it.
         checkpoint_every: steps between checkpoints; None saves after every epoch. The end of a run is saved as well.
         progress: whether to show how far the run is, on stderr.
 
@@ -82,7 +98,8 @@ class Trainer:
         clip_value: float | None = None,
         autocast: Any = None,
         scaler: GradScaler | None = None,
-        metrics: Mapping[str, Callable[[Any, Any], Any]] | None = None,
+        metrics: Mapping[str, Any] | None = None,
+        train_metrics: Mapping[str, Any] | None = None,
         validate_every: int | None = None,
         callbacks: Sequence[Callback] = (),
         checkpoint: str | os.PathLike[str] | None = None,
@@ -90,20 +107,19 @@ class Trainer:
         progress: bool = True,
     ) -> None:
         check_settings(model, optimizer, loss, step, scheduler_interval, callbacks)
-        counts = {
-            "epochs": epochs,
-            "steps": steps,
-            "accumulate": accumulate,
-            "validate_every": validate_every,
-            "checkpoint_every": checkpoint_every,
-        }
-        check_counts(counts, {"clip_norm": clip_norm, "clip_value": clip_value})
+        check_metrics(metrics, train_metrics)
+        counts = {"epochs": epochs, "steps": steps, "accumulate": accumulate}
+        check_counts(
+            {**counts, "validate_every": validate_every, "checkpoint_every": checkpoint_every},
+            {"clip_norm": clip_norm, "clip_value": clip_value},
+        )
         if checkpoint_every is not None and checkpoint is None:
             raise ArgumentError(f"Trainer: checkpoint_every={checkpoint_every}, and no folder to save to; give checkpoint='out'")
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler
         self.device = next(p for group in optimizer.param_groups for p in group["params"]).device
         self.epochs, self.steps, self.accumulate = epochs, steps, accumulate
         self.clip_norm, self.clip_value, self.metrics = clip_norm, clip_value, dict(metrics or {})
+        self._train_metrics = Metrics(train_metrics or {})
         self.scheduler_interval, self.monitor, self.validate_every = scheduler_interval, monitor, validate_every
         self.autocast = None if autocast is None else as_dtype(autocast)
         if self.autocast not in (None, float16, bfloat16):
@@ -112,6 +128,7 @@ class Trainer:
         self.checkpoint = None if checkpoint is None else Path(checkpoint) / "last.safetensors"
         self.checkpoint_every = checkpoint_every
         self.callbacks = [*callbacks, ProgressBar()] if progress else list(callbacks)
+        self.progress = progress
         self._loss, self._step = loss, step
         self._loaders: tuple[Any, Any] = (None, None)
         self._begin_anew()
@@ -120,14 +137,20 @@ class Trainer:
         """What is known of a run before its first step."""
         self.epoch = self.batch_index = self.step = 0
         self.losses: list[float] = []  # of each step
+        self.grad_norms: list[float] = []  # of each step, where norms are clipped
         self.history: list[dict[str, Any]] = []  # what was known after each validation and each epoch
         self.should_stop = False
+        self.validated_model = self.model  # what validation runs: a callback may keep a better one
         self.batch: Any = None
         self.outputs: Any = None
         self.loss: Any = None
         self._seeds = generators.seeds()
         self._epoch_began = 0  # the step that the epoch began with
         self._unread: list[tuple[int, int, float, Tensor]] = []  # (step, batch, share, loss)
+        self._unread_norms: list[Tensor] = []
+        self._wanted: list[tuple[Path, list[Path]]] = []  # checkpoints that callbacks want, and what they take the place of
+        self._interrupts = Interrupts()
+        self._train_metrics.reset()
         self._saved: tuple[int, int] | None = None  # (epoch, batch) of the last checkpoint
 
     # -- the run
@@ -151,12 +174,24 @@ class Trainer:
         self._loaders = check_loader("train_loader", train_loader), check_loader("validation_loader", validation_loader)
         self._begin_anew()
         self._into_training_mode()
-        state = self._found(resume)
-        if state is not None:
+        path = checkpoint_of(resume, self.checkpoint)
+        if path is not None:
+            state = read_state(path)
             self.load_state_dict(state)
-        self._call("on_fit_start")
-        if state is not None:
-            generators.set_state(state["generators"])
+        try:
+            call(self.callbacks, "on_fit_start", self)
+            if path is not None:
+                generators.set_state(state["generators"])
+            with Interrupts() as self._interrupts:
+                self._run()
+        except BaseException as error:
+            end(self.callbacks, self, error)
+        else:
+            end(self.callbacks, self, None)
+        return self.history
+
+    def _run(self) -> None:
+        """All epochs, or up to where a signal asks for an end."""
         try:
             if self.batch_index:  # in the middle of an epoch, or behind the last batch of one
                 self._run_epoch()
@@ -165,9 +200,11 @@ class Trainer:
             self._save()
             if self.batch_index:  # an epoch that is not over has not been validated, and its rest may yet come
                 self._validate_and_note()
-        finally:
-            self._call("on_fit_end")
-        return self.history
+            self._interrupts.check()
+        except Stopped:
+            self._save()
+            saved = "" if self.checkpoint is None else f", saved to {self.checkpoint}; fit(resume=True) goes on from there"
+            raise self._interrupts.end(f"Trainer.fit: stopped behind step {self.step}{saved}") from None
 
     def rehearse(self, batch: Any) -> None:
         """One training step on a batch; counts begin anew."""
@@ -187,19 +224,25 @@ class Trainer:
         """An epoch, or what is left of it."""
         if not self.batch_index:
             self._epoch_began = self.step
-            self._call("on_epoch_start")
+            call(self.callbacks, "on_epoch_start", self)
+        elif self._validation_is_due():  # interrupted while it went on
+            self._validate_and_note()
         coming = batches(self._loaders[0], self._seeds, self.epoch, self.batch_index)
         while not self._finished():
+            self._interrupts.check()
             window = list(itertools.islice(coming, self.accumulate))
             if not window:
                 break
             self._train(window)
-            if self.validate_every is not None and self.step % self.validate_every == 0:
+            if self._validation_is_due():
                 self._validate_and_note()
             if self.checkpoint_every is not None and self.step % self.checkpoint_every == 0:
                 self._save()
         if not list(itertools.islice(coming, 1)):  # the last step of all may have been the epoch's last as well
             self._end_epoch()
+
+    def _validation_is_due(self) -> bool:
+        return self.validate_every is not None and self.step % self.validate_every == 0
 
     def _end_epoch(self) -> None:
         if not self.batch_index:
@@ -209,10 +252,12 @@ class Trainer:
         self._validate_and_note()
         if self.scheduler is not None and self.scheduler_interval == "epoch":
             self._schedule()
-        self._call("on_epoch_end")
+        call(self.callbacks, "on_epoch_end", self)
         self.epoch, self.batch_index = self.epoch + 1, 0
+        self._train_metrics.reset()
         if self.checkpoint_every is None:
             self._save()
+        self._save_wanted()
 
     # -- a step
     def _train(self, window: list[Any]) -> None:
@@ -220,36 +265,39 @@ class Trainer:
         samples = [samples_of(batch) for batch in window]
         self.optimizer.zero_grad()
         for i, batch in enumerate(window):
-            self.batch = self._changed("on_batch_start", self._moved(batch))
-            self._backward(samples[i] / sum(samples))
+            self.batch = changed(self.callbacks, "on_batch_start", self, self._moved(batch))
+            self._backward(samples[i], samples[i] / sum(samples))
             if i == len(window) - 1:
                 self._update()
             self.batch_index += 1
-            self._call("on_batch_end")
+            call(self.callbacks, "on_batch_end", self)
 
-    def _backward(self, share: float) -> None:
-        """Add the gradients of the present batch, of which this is the share in its window."""
+    def _backward(self, samples: int, share: float) -> None:
+        """Add the gradients of the present batch, of so many samples, which are this share of its window's."""
         with self._casting():
-            self.outputs, loss = self._forward(self.batch)
-        self.loss = self._changed("on_after_forward", self.outputs, loss)
+            self.outputs, loss = self._forward(self.model, self.batch)
+        self.loss = changed(self.callbacks, "on_after_forward", self, self.outputs, loss)
         check_loss(self.loss, f"at step {self.step}, batch {self.batch_index} of epoch {self.epoch},")
         self._unread.append((self.step, self.batch_index, share, self.loss.detach()))
+        with no_grad():
+            targets = self.batch[1] if self._step is None else self.batch
+            self._train_metrics.update(self.outputs, targets, samples)
         if self.device.type == "cpu" or len(self._unread) >= _UNREAD:  # to read a GPU's number is to wait for it
             self._read_losses()
         scaled = self.loss if share == 1 else self.loss * share
         (scaled if self.scaler is None else self.scaler.scale(scaled)).backward()
-        self._call("on_after_backward")
+        call(self.callbacks, "on_after_backward", self)
 
     def _update(self) -> None:
         """Move the parameters by their gradients."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        self._call("on_before_optimizer_step")
+        call(self.callbacks, "on_before_optimizer_step", self)
         params = [p for group in self.optimizer.param_groups for p in group["params"]]
         if self.clip_value is not None:
             clip_grad_value_(params, self.clip_value)
         if self.clip_norm is not None:
-            clip_grad_norm_(params, self.clip_norm)
+            self._unread_norms.append(clip_grad_norm_(params, self.clip_norm))
         if self.scaler is not None:  # leaves the step out where a gradient is infinite or NaN
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -259,31 +307,11 @@ class Trainer:
         if self.scheduler is not None and self.scheduler_interval == "step":
             self._schedule()
 
-    def _forward(self, batch: Any) -> tuple[Any, Any]:
-        """(outputs, loss) of a batch."""
-        if self._step is not None:
-            found = self._step(self.model, batch)
-            if isinstance(found, tuple) and len(found) == 2:
-                return found[1], found[0]
-            return None, found
-        if not isinstance(batch, tuple | list) or len(batch) != 2:
-            raise TypeError(
-                f"Trainer.fit: a batch is {kind_of(batch)}, and a loss takes a pair (inputs, targets); "
-                "make pairs in the loader, or give Trainer(step=...), a function (model, batch) -> loss"
-            )
-        inputs, targets = batch
-        if isinstance(inputs, Mapping):
-            outputs = self.model(**inputs)
-        else:
-            outputs = self.model(*inputs) if isinstance(inputs, tuple | list) else self.model(inputs)
-        assert self._loss is not None
-        return outputs, self._loss(outputs, targets)
-
     def _read_losses(self) -> None:
         """Fetch the losses that wait on the device; the first that is no number ends the run."""
         unread, self._unread = self._unread, []
-        for step, batch, share, loss in unread:
-            value = loss.item()
+        norms, self._unread_norms = self._unread_norms, []
+        for (step, batch, share, _), value in zip(unread, _numbers([loss for _, _, _, loss in unread]), strict=True):
             if not math.isfinite(value) and (self.scaler is None or not self.scaler.is_enabled()):
                 raise FloatingPointError(
                     f"Trainer.fit: the loss is {value} at step {step}, batch {batch} of epoch {self.epoch}; "
@@ -292,6 +320,13 @@ class Trainer:
             if step == len(self.losses):
                 self.losses.append(0.0)
             self.losses[step] += share * value
+        self.grad_norms += _numbers(norms)
+
+    @property
+    def steps_read(self) -> int:
+        """How many steps' losses and norms the host has read."""
+        losses = self._unread[0][0] if self._unread else self.step
+        return losses if self.clip_norm is None else min(losses, len(self.grad_norms))
 
     @property
     def last_loss(self) -> float:
@@ -307,43 +342,7 @@ class Trainer:
             known.append(self.epochs * -(-count // self.accumulate))
         return min(known, default=None)
 
-    def _moved(self, batch: Any) -> Any:
-        def move(x: Any) -> Any:
-            if isinstance(x, Tensor):
-                return x.to(self.device, non_blocking=True)  # from pinned memory the host does not wait
-            return x.to(self.device) if moves(x) else x
-
-        return tree_map(move, batch, is_leaf=moves)
-
-    def _casting(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.autocast is None else autocast(self.device.type, self.autocast)
-
     # -- what is looked at between steps
-    def validate(self, loader: Iterable[Any]) -> dict[str, float]:
-        """{"val_loss": ..., "val_<metric>": ...}: means over a loader's samples, in eval mode and without gradients; nothing else changes."""
-        modes = [(m, m.training) for m in self.model.modules()]
-        self.model.eval()
-        totals: dict[str, Any] = {}
-        count = 0
-        try:
-            with no_grad(), Stream(self._seeds).at("validation"):
-                for batch in map(self._moved, loader):
-                    with self._casting():
-                        outputs, loss = self._forward(batch)
-                    targets = batch[1] if self._step is None else batch
-                    found = {"loss": loss, **{name: metric(outputs, targets) for name, metric in self.metrics.items()}}
-                    samples = samples_of(batch)
-                    for name, value in found.items():
-                        mean = value.to(float64).mean() if isinstance(value, Tensor) else float(value)
-                        totals[f"val_{name}"] = totals.get(f"val_{name}", 0.0) + mean * samples
-                    count += samples
-        finally:
-            for module, mode in modes:
-                module.training = mode
-        if not count:
-            raise ArgumentError("Trainer.validate: the loader gave no batch; give one that is not empty, and can be iterated again")
-        return {name: float(total) / count for name, total in totals.items()}
-
     def _validate_and_note(self) -> None:
         """An entry of the history, unless there is one of this step already."""
         self._read_losses()
@@ -352,10 +351,16 @@ class Trainer:
         recent = self.losses[self._epoch_began :]
         rate = float(read_rate(self.optimizer.param_groups[0]))
         known = {"epoch": self.epoch, "step": self.step, "loss": sum(recent) / len(recent), "lr": rate}
-        found = {} if self._loaders[1] is None else self.validate(self._loaders[1])
+        known |= self._train_metrics.compute()
+        found = {}
+        if self._loaders[1] is not None:
+            call(self.callbacks, "on_validation_start", self)
+            found = self.validate(self._loaders[1])
         self.history.append({**known, **found})
         if found:
-            self._call("on_validation_end", found)
+            call(self.callbacks, "on_validation_end", self, found)
+            self.history[-1] |= found  # as callbacks left it
+        self._save_wanted()
 
     def _schedule(self) -> None:
         if not isinstance(self.scheduler, ReduceLROnPlateau):
@@ -366,18 +371,6 @@ class Trainer:
         if monitor not in known:
             raise KeyError(f"Trainer.fit: ReduceLROnPlateau looks at {monitor!r}, and known is {list(known)}; set monitor to one of these")
         self.scheduler.step(known[monitor])
-
-    def _call(self, hook: str, *given: Any) -> None:
-        for callback in self.callbacks:
-            getattr(callback, hook)(self, *given)
-
-    def _changed(self, hook: str, *given: Any) -> Any:
-        """The last of what is given, after every callback has seen it and changed it where it wanted."""
-        *others, value = given
-        for callback in self.callbacks:
-            new = getattr(callback, hook)(self, *others, value)
-            value = value if new is None else new
-        return value
 
     # -- checkpoints
     def state_dict(self) -> dict[str, Any]:
@@ -394,6 +387,8 @@ class Trainer:
             "batches": length(self._loaders[0]),
             "accumulate": self.accumulate,
             "losses": Tensor.wrap(np.array(self.losses, np.float64)),
+            "grad_norms": Tensor.wrap(np.array(self.grad_norms, np.float64)),
+            "train_metrics": self._train_metrics.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -404,15 +399,15 @@ class Trainer:
         self.model.load_state_dict(state["model"])
         for name in kept.keys() - {"optimizer"}:
             kept[name].load_state_dict(state[name])
-        states = list(state["callbacks"])
-        for callback in self.callbacks:
-            mine = next((pair for pair in states if pair[0] == type(callback).__name__), None)
-            if mine is not None:
-                states.remove(mine)
-                callback.load_state_dict(mine[1])
+        for callback, own in states_of(self.callbacks, state["callbacks"]):
+            callback.load_state_dict(own)
         for name, value in state["run"].items():
             setattr(self, name, value)
         self.losses = state["losses"].tolist()
+        norms = state["grad_norms"].tolist() if "grad_norms" in state else []
+        self.grad_norms = [*norms, *[math.nan] * (self.step - len(norms))] if self.clip_norm is not None else []
+        if "train_metrics" in state:
+            self._train_metrics.load_state_dict(state["train_metrics"])
         self.optimizer._steps = self.step  # schedules warn where they are stepped before it
 
     def _parts(self) -> dict[str, Any]:
@@ -421,29 +416,31 @@ class Trainer:
 
     def _save(self) -> None:
         if self.checkpoint is not None and self._saved != (self.epoch, self.batch_index):
-            self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            save(self.state_dict(), self.checkpoint)
+            self.save_checkpoint(self.checkpoint)
             self._saved = (self.epoch, self.batch_index)
 
-    def _found(self, resume: bool | str | os.PathLike[str]) -> dict[str, Any] | None:
-        """The checkpoint to go on from, None where there is none."""
-        if not isinstance(resume, bool):
-            if not os.path.exists(resume):
-                raise MissingFileError(
-                    f"Trainer.fit: resume={os.fspath(resume)!r} is no file; give the path of a checkpoint, or True for the folder's"
-                )
-            path = Path(resume)
-        elif not resume:
-            return None
-        elif self.checkpoint is None:
-            raise ArgumentError(
-                "Trainer.fit: resume=True, and the trainer has no folder of checkpoints; give Trainer(checkpoint='out'), or a path here"
-            )
-        elif not self.checkpoint.exists():  # killed before it had saved anything
-            return None
-        else:
-            path = self.checkpoint
-        return read_state(path)
+    def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
+        """Write a checkpoint of the present state, which `fit(resume=path)` goes on from. Call it between steps."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        save(self.state_dict(), path)
+
+    def save_after_hooks(self, path: Path, instead_of: Sequence[Path] = ()) -> None:
+        """For a hook that wants a checkpoint: write it once all callbacks have had their turn, then remove the files that it replaces."""
+        self._wanted.append((path, list(instead_of)))
+
+    def _save_wanted(self) -> None:
+        wanted, self._wanted = self._wanted, []
+        for path, gone in wanted:
+            self.save_checkpoint(path)
+            for old in gone:
+                old.unlink(missing_ok=True)
+
+
+def _numbers(tensors: Sequence[Tensor]) -> list[float]:
+    """Their values, with one wait for a GPU."""
+    if len(tensors) < 2 or len({t.dtype for t in tensors}) > 1:
+        return [t.item() for t in tensors]
+    return public["stack"]([t.reshape(()) for t in tensors]).tolist()  # type: ignore[no-any-return]
 
 
 # Attributes that are a run's place

@@ -5,11 +5,11 @@ from typing import Any
 from tritensor.utils import data as data
 
 
-def lint(model: Any, *inputs: Any, loss: Any = None) -> Any:
-    """Known slips in a model, with the path of the module and the mend of each: see tritensor/utils/linting.py.
+def lint(model: Any, *inputs: Any, loss: Any = None, optimizer: Any = None) -> Any:
+    """Known slips in a model, with the path of the module and the mend of each: see tritensor/utils/linting.
 
-    With `inputs` the model runs once, and parameters that take no part are told; `loss` is the module that its output goes to.
+    With `inputs` the model runs, and parameters that take no part are told; `loss` is what its output goes to, `optimizer` what trains it.
     """
     from tritensor.utils import linting
 
-    return linting.lint(model, *inputs, loss=loss)
+    return linting.lint(model, *inputs, loss=loss, optimizer=optimizer)

@@ -20,12 +20,12 @@ class Picture:
     """Boxes and edges. `source` is DOT; a notebook shows the SVG; `save("graph.svg")` and `save("graph.dot")` write either.
 
     Attributes:
-        boxes: by number the lines of a label and the kind of a box. edges: (from, to, dashed).
+        boxes: by number the lines of a label and the kind of a box.
     """
 
     def __init__(self) -> None:
         self.boxes: dict[int, tuple[list[str], str]] = {}
-        self.edges: list[tuple[int, int, bool]] = []
+        self._edges: dict[tuple[int, int, bool], None] = {}
 
     def box(self, key: int, label: str, kind: str) -> None:
         """Add a box, `key` being any number that is its own."""
@@ -33,8 +33,12 @@ class Picture:
 
     def edge(self, start: int, end: int, dashed: bool = False) -> None:
         """Add an edge downwards."""
-        if (start, end, dashed) not in self.edges:
-            self.edges.append((start, end, dashed))
+        self._edges[start, end, dashed] = None
+
+    @property
+    def edges(self) -> list[tuple[int, int, bool]]:
+        """(from, to, dashed), in the order in which they were added."""
+        return list(self._edges)
 
     @property
     def source(self) -> str:
@@ -51,7 +55,7 @@ class Picture:
         return "\n".join([*lines, "}"]) + "\n"
 
     def svg(self) -> str:
-        """The graph drawn: a whole SVG document."""
+        """The graph drawn: a whole SVG document. A leaf that is used far apart stands beside each use, dashed from the second time on."""
         keys = list(self.boxes)
         number = {key: i for i, key in enumerate(keys)}
         sizes = {}
@@ -72,6 +76,7 @@ class Picture:
             out.append(f'<path d="{_curve(layout.routes[number[a], number[b]])}" fill="none" stroke="#444"{end}/>')
         for i, key in enumerate(keys):
             out.append(_drawn(*self.boxes[key], layout.at[i], sizes[i]))
+            out += [_drawn(*self.boxes[key], at, sizes[i], again=True) for at in layout.copies.get(i, ())]
         return "\n".join([*out, "</g></svg>"]) + "\n"
 
     def _repr_svg_(self) -> str:
@@ -104,10 +109,10 @@ def _curve(points: list[tuple[float, float]]) -> str:
     return " ".join(parts)
 
 
-def _drawn(label: list[str], kind: str, at: tuple[float, float], size: tuple[float, float]) -> str:
+def _drawn(label: list[str], kind: str, at: tuple[float, float], size: tuple[float, float], again: bool = False) -> str:
     (x, y), (width, height) = at, size
     fill, is_round = KINDS[kind]
-    corner = ' rx="6"' if is_round else ""
+    corner = (' rx="6"' if is_round else "") + (' stroke-dasharray="3 2"' if again else "")
     box = f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height:.1f}"{corner} fill="{fill}" stroke="#444"/>'
     first = y - (len(label) - 1) * LINE / 2 + 4
     lines = [f'<text x="{x:.1f}" y="{first + i * LINE:.1f}" text-anchor="middle">{escape(part)}</text>' for i, part in enumerate(label)]

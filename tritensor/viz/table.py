@@ -1,108 +1,170 @@
-"""summary: the layers of a model with the shapes that pass and the parameters, as a table."""
+"""summary: the layers of a model with the shapes that pass, parameters and multiply-adds, as a table for terminals and notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from html import escape
 from typing import Any
 
-from tritensor.autograd.modes import no_grad
 from tritensor.dtypes import as_dtype
+from tritensor.errors import ArgumentError
 from tritensor.nn.module import Module
+from tritensor.nn.parameter import is_lazy
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
+from tritensor.viz.calls import Line as Line
+from tritensor.viz.calls import looked_at, tensors_in, uncalled_lines
 
-
-@dataclass
-class Line:
-    """A module as it was called: its path, type, depth, the shape that came out, parameters of its own."""
-
-    path: str
-    kind: str
-    depth: int
-    output: str
-    parameters: int
+_COLUMNS = ("Layer", "Input shape", "Output shape", "Parameters", "Mult-adds")
+_MIB = 2**20
 
 
 class Summary:
-    """The lines of the table, and the sums below it. Printing shows all."""
+    """The lines of the table, and the sums below it. Printing shows all; a notebook shows a table.
 
-    def __init__(self, lines: list[Line], total: int, trainable: int, size: int) -> None:
-        self.lines = lines
-        self.total_params, self.trainable_params, self.param_bytes = total, trainable, size
+    Attributes:
+        lines: one for each call of a module, down to `depth`.
+        total_params, trainable_params, param_bytes: of the model; what several modules share counts once.
+        total_mult_adds: of all layers' products.
+        input_bytes, output_bytes: of what went in, and of what layers without inner ones gave: twice that, values and gradients, is about what a
+            training step keeps.
+    """
 
-    def __str__(self) -> str:
-        rows = [("Layer", "Output shape", "Parameters")]
-        rows += [("  " * x.depth + (f"{x.path.rpartition('.')[2]}: " if x.path else "") + x.kind, x.output, f"{x.parameters:,}" if x.parameters else "--")
-                 for x in self.lines]  # fmt: skip
-        widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        shown = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
-        rule = "-" * len(shown[0])
+    def __init__(self, lines: list[Line], model: Module, input_bytes: int, depth: int | None) -> None:
+        params = [p for p in model.parameters() if not is_lazy(p)]
+        self.total_params = sum(p.numel() for p in params)
+        self.trainable_params = sum(p.numel() for p in params if p.requires_grad)
+        self.param_bytes = sum(p.nbytes for p in params)
+        self.total_mult_adds = sum(x.mult_adds for x in lines)
+        self.input_bytes, self.output_bytes = input_bytes, sum(x.bytes_out for x in lines)
+        self.lines = lines if depth is None else _folded(lines, depth)
+        self._ran = any(x.output for x in lines)
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        outer = [""]
+        for x in self.lines:
+            outer[x.depth :] = [x.path]
+            above = outer[x.depth - 1] if x.depth else ""
+            name = x.path[len(above) + 1 :] if above and x.path.startswith(above + ".") else x.path
+            said = f"{x.parameters:,}" if x.parameters else "--"
+            if x.again:
+                said = "(again)" if x.parameters else "--"
+            elif x.parameters and not x.learned:
+                said += " frozen"
+            output = x.output if x.called else "(not called)"
+            rows.append(
+                (
+                    "  " * x.depth + (f"{name}: " if name else "") + x.kind,
+                    x.input,
+                    output,
+                    said,
+                    f"{x.mult_adds:,}" if x.mult_adds else "--",
+                )
+            )
+        return rows
+
+    def _sums(self) -> list[str]:
         sums = [
             f"Parameters: {self.total_params:,}, of which learned: {self.trainable_params:,}",
-            f"Their size: {self.param_bytes / 2**20:.2f} MiB",
+            f"Their size: {self.param_bytes / _MIB:.2f} MiB",
         ]
-        return "\n".join([shown[0], rule, *shown[1:], rule, *sums])
+        if self._ran:
+            kept = 2 * self.output_bytes
+            whole = self.input_bytes + kept + self.param_bytes
+            sums.insert(1, f"Mult-adds: {self.total_mult_adds:,}")
+            sums += [
+                f"Inputs: {self.input_bytes / _MIB:.2f} MiB, layers' outputs and their gradients: {kept / _MIB:.2f} MiB",
+                f"Together: {whole / _MIB:.2f} MiB",
+            ]
+        return sums
+
+    def __str__(self) -> str:
+        shown = [0, 1, 2, 3, 4] if self._ran else [0, 3]
+        rows: list[tuple[str, ...]] = [_COLUMNS, *self._rows()]
+        widths = [max(len(row[i]) for row in rows) for i in range(5)]
+        lines = ["  ".join([f"{row[i]:>{widths[i]}}" if i > 2 else f"{row[i]:<{widths[i]}}" for i in shown]).rstrip() for row in rows]
+        rule = "-" * max(map(len, lines))
+        return "\n".join([lines[0], rule, *lines[1:], rule, *self._sums()])
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        head = "".join([f"<th>{c}</th>" for c in _COLUMNS])
+        body = []
+        for x, row in zip(self.lines, self._rows(), strict=True):
+            first = f'<td style="text-align:left;padding-left:{x.depth * 1.2 + 0.5:g}em">{escape(row[0].strip())}</td>'
+            body.append(f"<tr>{first}{''.join([f'<td>{escape(cell)}</td>' for cell in row[1:]])}</tr>")
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><p>{'<br>'.join(map(escape, self._sums()))}</p>"
 
-def summary(model: Module, input_size: Any = None, input_data: Any = None, dtype: Any = None, device: Any = None) -> Summary:
-    """Run a model once and tell what each of its modules gives.
+
+def _folded(lines: list[Line], depth: int) -> list[Line]:
+    """Lines down to a depth; what lies below is counted in the last one above."""
+    from dataclasses import replace
+
+    found: list[Line] = []
+    for line in lines:
+        if line.depth <= depth:
+            found.append(replace(line))
+            continue
+        last = found[-1]
+        last.mult_adds += line.mult_adds
+        if not line.again:
+            last.parameters += line.parameters
+            last.learned += line.learned
+    return found
+
+
+def summary(
+    model: Module, input_size: Any = None, input_data: Any = None, dtype: Any = None, device: Any = None, depth: int | None = None,
+    dtypes: Any = None, mode: str = "eval", **kwargs: Any,
+) -> Summary:  # fmt: skip
+    """Run a model once and tell what each of its modules gives. The model is afterwards as it was before.
 
     Args:
-        input_size: a shape, with the batch, or several in a list: zeros of them are passed. input_data: a tensor, or several, in its place.
+        input_size: a shape, with the batch, or several in a list, or in a dict by the model's arguments: zeros of them are passed.
+        input_data: a tensor, or several in a list, tuple or dict, in its place. Without both nothing runs: modules and parameters are listed.
+        dtype: of the zeros; `dtypes`, a list, where they differ.
+        device: where the zeros are; None: where the model is.
+        depth: the deepest lines that are shown, 0 for the model alone; what lies below is counted in them.
+        mode: "eval" or "train", the mode in which the model runs.
+        kwargs: further arguments of the call.
 
     Raises:
-        ValueError: where neither or both are given.
+        ValueError: where both are given, or sizes that are none. What the model raises carries a note of how far it came.
     """
-    if (input_size is None) == (input_data is None):
-        raise ValueError("summary: give input_size (a shape, with the batch) or input_data (a tensor), one of the two")
-    args = (
-        _inputs(input_size, dtype, device, model)
-        if input_data is None
-        else tuple(input_data)
-        if isinstance(input_data, list | tuple)
-        else (input_data,)
-    )
-    names = {id(m): name for name, m in model.named_modules()}
-    lines: list[Line] = []
-    open_: list[Line] = []
-
-    def before(module: Module, given: Any) -> None:
-        own = sum(p.numel() for p in module._parameters.values() if p is not None)
-        line = Line(names[id(module)], type(module).__name__, len(open_), "", own)
-        lines.append(line)
-        open_.append(line)
-
-    def after(module: Module, given: Any, result: Any) -> None:
-        open_.pop().output = _shape(result)
-
-    handles = [h for m in model.modules() for h in (m.register_forward_pre_hook(before), m.register_forward_hook(after))]
-    training = model.training
-    try:
-        with no_grad():
-            model.eval()
-            model(*args)
-    finally:
-        model.train(training)
-        for handle in handles:
-            handle.remove()
-    params = list(model.parameters())
-    return Summary(lines, sum(p.numel() for p in params), sum(p.numel() for p in params if p.requires_grad), sum(p.nbytes for p in params))
+    if not isinstance(model, Module):
+        raise TypeError(f"summary: model is {type(model).__name__}; give a tritensor.nn.Module")
+    if input_size is not None and input_data is not None:
+        raise ArgumentError("summary: input_size and input_data are given; give a shape, with the batch, or tensors: one of the two")
+    if mode not in ("eval", "train") or (depth is not None and depth < 0):
+        raise ArgumentError(f"summary: mode={mode!r}, depth={depth!r}; give 'eval' or 'train', and a depth of 0 or more")
+    if input_size is None and input_data is None and not kwargs:
+        return Summary(uncalled_lines(model), model, 0, depth)
+    given = input_data if input_data is not None else () if input_size is None else _inputs(input_size, dtypes or dtype, device, model)
+    if isinstance(given, Mapping):
+        args, kwargs = (), {**given, **kwargs}
+    else:
+        args = tuple(given) if isinstance(given, list | tuple) else (given,)
+    lines, ran = looked_at(model, args, kwargs, mode)
+    return Summary(lines, ran, sum(t.nbytes for t in tensors_in([args, kwargs])), depth)
 
 
-def _inputs(size: Any, dtype: Any, device: Any, model: Module) -> tuple[Any, ...]:
-    first = next(model.parameters(), None)
-    kind = as_dtype(dtype) if dtype is not None else None
+def _inputs(size: Any, dtype: Any, device: Any, model: Module) -> Any:
+    """Zeros of a shape, of several, or of those of a dict."""
+    first = next((p for p in model.parameters() if not is_lazy(p)), None)
     place = device if device is not None else None if first is None else first.device
+    if isinstance(size, Mapping):
+        by_name = dtype if isinstance(dtype, Mapping) else dict.fromkeys(size, dtype)
+        return {name: _zeros(shape, by_name.get(name), place) for name, shape in size.items()}
     shapes = [size] if all(isinstance(n, int) for n in size) else list(size)
-    return tuple([public["zeros"](tuple(s), dtype=kind, device=place) for s in shapes])
+    kinds = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
+    if len(kinds) != len(shapes):
+        raise ArgumentError(f"summary: {len(kinds)} dtypes for {len(shapes)} shapes; give one for each")
+    return tuple([_zeros(s, k, place) for s, k in zip(shapes, kinds, strict=True)])
 
 
-def _shape(result: Any) -> str:
-    if isinstance(result, Tensor):
-        return str(list(result.shape))
-    if isinstance(result, Sequence) and not isinstance(result, str):
-        return ", ".join(_shape(r) for r in result)
-    return type(result).__name__
+def _zeros(shape: Any, dtype: Any, device: Any) -> Tensor:
+    if not isinstance(shape, list | tuple) or not all(isinstance(n, int) for n in shape):
+        raise ArgumentError(f"summary: input_size has {shape!r}; give a shape such as (1, 3, 224, 224), or a list of shapes")
+    return public["zeros"](tuple(shape), dtype=None if dtype is None else as_dtype(dtype), device=device)  # type: ignore[no-any-return]

@@ -1,0 +1,107 @@
+"""Callbacks: what a training loop tells, and what it lets others change; those that watch a metric."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from typing import Any
+
+from tritensor.errors import ArgumentError
+
+
+class Callback:
+    """Base of callbacks. A subclass gives the hooks that it wants; each gets the trainer, whose attributes say all that is known:
+
+    `model`, `optimizer`, `scheduler`, `epoch` (from 0), `step` (optimizer steps done), `batch_index` (batches of this epoch done), `batch`,
+    `outputs`, `loss` (the last ones), `losses` and `grad_norms` (of the `steps_read` steps that the host has read), `history` (a dict for every
+    validation and epoch), `validated_model` (what validation runs; a hook may put another one there). A hook may set
+    `trainer.should_stop = True`: the run ends after the present step.
+
+    In the order in which they are called:
+
+    on_fit_start(trainer): before anything is read; a run that goes on has taken up its state.
+    on_epoch_start(trainer): not again for an epoch that a run goes on in.
+    on_batch_start(trainer, batch): the batch, on the model's device. What it returns, unless None, takes the batch's place.
+    on_after_forward(trainer, outputs, loss): what the model and the loss gave. A returned loss, unless None, takes the loss's place.
+    on_after_backward(trainer): gradients of this batch have been added, under a GradScaler in its scale.
+    on_before_optimizer_step(trainer): gradients are whole and unscaled, not yet clipped; they and the rates may be changed.
+    on_batch_end(trainer): after the step, where this batch completed one.
+    on_validation_start(trainer): before the validation loader is gone through.
+    on_validation_end(trainer, metrics): {"val_loss": ..., "val_<metric>": ...}; numbers that are put in join the history.
+    on_epoch_end(trainer): `trainer.history[-1]` is this epoch's.
+    on_exception(trainer, error): a run ends with an error, or is interrupted (KeyboardInterrupt, SystemExit).
+    on_fit_end(trainer): always, after an error as well, and of every callback, whatever the others raise.
+
+    An error that a hook raises ends the run, with a note that names callback, hook and step.
+
+    `state_dict()` goes into checkpoints, `load_state_dict(state)` takes it from there.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Raises TypeError for a method on_... that no hook is called: it would be waited for in vain."""
+        super().__init_subclass__(**kwargs)
+        for name in vars(cls):
+            if name.startswith("on_") and name not in HOOKS:
+                near = difflib.get_close_matches(name, HOOKS, 3, 0.5)
+                raise TypeError(
+                    f"{cls.__name__}: {name} is no hook of Callback, nothing would call it; name it {' or '.join(near or HOOKS)}"
+                )
+
+    def on_fit_start(self, trainer: Any) -> None: ...
+    def on_epoch_start(self, trainer: Any) -> None: ...
+    def on_batch_start(self, trainer: Any, batch: Any) -> Any: ...
+    def on_after_forward(self, trainer: Any, outputs: Any, loss: Any) -> Any: ...
+    def on_after_backward(self, trainer: Any) -> None: ...
+    def on_before_optimizer_step(self, trainer: Any) -> None: ...
+    def on_batch_end(self, trainer: Any) -> None: ...
+    def on_validation_start(self, trainer: Any) -> None: ...
+    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None: ...
+    def on_epoch_end(self, trainer: Any) -> None: ...
+    def on_exception(self, trainer: Any, error: BaseException) -> None: ...
+    def on_fit_end(self, trainer: Any) -> None: ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps: numbers, strings, tensors and nests of them."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up what state_dict gave."""
+
+
+HOOKS = tuple(name for name in vars(Callback) if name.startswith("on_"))
+
+
+class Watching(Callback):
+    """Base of callbacks that look at a metric: `_look(trainer, value)` is called after each validation, or each epoch where it is the training's.
+
+    Args:
+        monitor: "val_loss", "val_<metric>", "loss" (of training) or what else stands in the history.
+        mode: "min" or "max", which is better.
+    """
+
+    def __init__(self, monitor: str, mode: str) -> None:
+        if mode not in ("min", "max"):
+            raise ArgumentError(f"{type(self).__name__}: mode is {mode!r}; give 'min' where less is better, 'max' where more is")
+        self.monitor, self.mode = monitor, mode
+        self.worst = math.inf if mode == "min" else -math.inf
+
+    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
+        if self.monitor in metrics:
+            self._look(trainer, metrics[self.monitor])
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        known = trainer.history[-1]
+        if self.monitor not in known:
+            there = ", ".join(repr(k) for k, v in known.items() if isinstance(v, float))
+            raise KeyError(
+                f"{type(self).__name__}: the run has no metric {self.monitor!r}, it has {there}; name one, or give fit a validation loader"
+            )
+        if not self.monitor.startswith("val_"):
+            self._look(trainer, known[self.monitor])
+
+    def _look(self, trainer: Any, value: float) -> None:
+        raise NotImplementedError
+
+    def _is_better(self, value: float, than: float, by: float = 0.0) -> bool:
+        """NaN never is."""
+        return value < than - by if self.mode == "min" else value > than + by

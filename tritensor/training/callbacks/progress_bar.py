@@ -1,0 +1,42 @@
+"""The progress bar of a training run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.training.callbacks.base import Callback
+from tritensor.utils.progress import Bar
+
+
+class ProgressBar(Callback):
+    """tqdm's bar on a terminal where tqdm is installed, else a line now and then; and a line for every validation and epoch."""
+
+    _bar: Bar | None = None
+
+    def on_fit_start(self, trainer: Any) -> None:
+        self._bar = Bar("training", "steps", trainer.total_steps, trainer.step)
+        self._said, self._stepped = len(trainer.history), trainer.step
+
+    def on_batch_end(self, trainer: Any) -> None:
+        if trainer.step > self._stepped:  # not every batch completes a step
+            self._stepped = trainer.step
+            epochs = "" if trainer.epochs is None else f"/{trainer.epochs}"
+            assert self._bar is not None
+            self._bar.step(f"epoch {trainer.epoch + 1}{epochs}, loss {trainer.last_loss:.4f}")
+
+    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
+        self._say(trainer)
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        self._say(trainer)
+
+    def _say(self, trainer: Any) -> None:
+        assert self._bar is not None
+        for known in trainer.history[self._said :]:
+            numbers = ", ".join(f"{name} {value:.4f}" for name, value in known.items() if isinstance(value, float) and name != "lr")
+            self._bar.say(f"epoch {known['epoch'] + 1}, step {known['step']}: {numbers}")
+        self._said = len(trainer.history)
+
+    def on_fit_end(self, trainer: Any) -> None:
+        if self._bar is not None:
+            self._bar.close()

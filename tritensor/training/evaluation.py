@@ -1,0 +1,104 @@
+"""A model on batches without training it: its loss and metrics, its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from tritensor.amp import autocast
+from tritensor.autograd.modes import no_grad
+from tritensor.device import device as Device
+from tritensor.dtypes import DType
+from tritensor.errors import ArgumentError
+from tritensor.nn import Module
+from tritensor.tensor.core import Tensor
+from tritensor.training.batches import length, moves, samples_of
+from tritensor.training.calls import called, inputs_of, joined, pair_of
+from tritensor.training.checks import check_loader
+from tritensor.training.generators import Stream
+from tritensor.training.interrupts import Interrupts
+from tritensor.training.metrics import Metrics
+from tritensor.utils.progress import counted
+from tritensor.utils.pytree import tree_map
+
+
+class Evaluation:
+    """The part of a Trainer that looks at batches: it runs a model on them as in training, or for its metrics and outputs alone."""
+
+    device: Device
+    autocast: DType | None
+    metrics: Mapping[str, Any]
+    progress: bool
+    validated_model: Module  # what validation runs: a callback may keep a better one than `model`
+    _loss: Callable[[Any, Any], Tensor] | None
+    _step: Callable[[Module, Any], Any] | None
+    _seeds: dict[str, int]
+    _interrupts: Interrupts
+
+    def evaluate(self, loader: Iterable[Any], prefix: str = "") -> dict[str, float]:
+        """{"loss": ..., "<metric>": ...}: means over a loader's samples, in eval mode and without gradients; nothing else changes."""
+        found = Metrics(self.metrics, prefix)
+        with self._looking() as model:
+            for batch in self._given(loader, "evaluate"):
+                outputs, loss = self._forward(model, batch)
+                found.update(outputs, batch[1] if self._step is None else batch, samples_of(batch), loss=loss)
+        return found.compute()
+
+    def validate(self, loader: Iterable[Any]) -> dict[str, float]:
+        """What `evaluate` gives, as {"val_loss": ..., "val_<metric>": ...}."""
+        return self.evaluate(loader, "val_")
+
+    def predict(self, loader: Iterable[Any], step: Callable[[Module, Any], Any] | None = None) -> Any:
+        """The model's outputs for all batches, joined along their first dimension, on the model's device; in eval mode, without gradients.
+
+        A batch is a pair (inputs, targets), or inputs alone: a tensor, or a dict of the model's arguments. With `step` the outputs are
+        step(model, batch).
+        """
+        with self._looking() as model:
+            return joined([called(model, inputs_of(b)) if step is None else step(model, b) for b in self._given(loader, "predict")])
+
+    @contextmanager
+    def _looking(self) -> Iterator[Module]:
+        """The model in eval mode, nothing recorded, random numbers from a stream apart."""
+        model = self.validated_model
+        modes = [(m, m.training) for m in model.modules()]
+        model.eval()
+        try:
+            with no_grad(), Stream(self._seeds).at("validation"), self._casting():
+                yield model
+        finally:
+            for module, mode in modes:
+                module.training = mode
+
+    def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
+        """The batches of a loader on the model's device; a bar where they take long."""
+        count = 0
+        for count, batch in enumerate(counted(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress), 1):  # noqa: B007
+            self._interrupts.check()
+            yield self._moved(batch)
+        if not count:
+            raise ArgumentError(f"Trainer.{who}: the loader gave no batch; give one that is not empty, and can be iterated again")
+
+    def _forward(self, model: Module, batch: Any) -> tuple[Any, Any]:
+        """(outputs, loss) of a batch."""
+        if self._step is not None:
+            found = self._step(model, batch)
+            if isinstance(found, tuple) and len(found) == 2:
+                return found[1], found[0]
+            return None, found
+        inputs, targets = pair_of(batch)
+        outputs = called(model, inputs)
+        assert self._loss is not None
+        return outputs, self._loss(outputs, targets)
+
+    def _moved(self, batch: Any) -> Any:
+        def move(x: Any) -> Any:
+            if isinstance(x, Tensor):
+                return x.to(self.device, non_blocking=True)  # from pinned memory the host does not wait
+            return x.to(self.device) if moves(x) else x
+
+        return tree_map(move, batch, is_leaf=moves)
+
+    def _casting(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.autocast is None else autocast(self.device.type, self.autocast)

@@ -1,0 +1,78 @@
+"""Metrics over many batches: means of functions weighted by samples, and objects that count for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tritensor.dtypes import float64
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.publishing.publish import public
+
+_OBJECT = ("update", "compute", "reset")
+
+
+def counts_itself(metric: Any) -> bool:
+    """Whether a metric is an object with update(outputs, targets), compute() and reset(), as torchmetrics' are; else it is a function."""
+    return all(callable(getattr(metric, name, None)) for name in _OBJECT)
+
+
+class Metrics:
+    """What a pass over batches gives: `update` after each, `compute` at the end.
+
+    Args:
+        metrics: {name: a function (outputs, targets) -> number, or an object that counts itself}.
+        prefix: stands before the names that `compute` gives.
+    """
+
+    def __init__(self, metrics: Mapping[str, Any], prefix: str = "") -> None:
+        self._prefix = prefix
+        self._objects = {name: m for name, m in metrics.items() if counts_itself(m)}
+        self._functions = {name: m for name, m in metrics.items() if not counts_itself(m)}
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.count = 0  # samples
+        self._totals: dict[str, Any] = {}
+        for metric in self._objects.values():
+            metric.reset()
+
+    def update(self, outputs: Any, targets: Any, samples: int, **means: Any) -> None:
+        """Take a batch in; `means` are numbers that are known already, such as the loss. Nothing waits for a GPU."""
+        found = {**means, **{name: metric(outputs, targets) for name, metric in self._functions.items()}}
+        for name, value in found.items():
+            mean = value.detach().to(float64).mean() if isinstance(value, Tensor) else float(value)
+            self._totals[name] = self._totals.get(name, 0.0) + mean * samples
+        for metric in self._objects.values():
+            metric.update(outputs, targets)
+        self.count += samples
+
+    def compute(self) -> dict[str, float]:
+        """{prefix + name: number} of all batches so far."""
+        places: dict[Any, list[str]] = {}  # one wait for each device
+        for name, total in self._totals.items():
+            if isinstance(total, Tensor):
+                places.setdefault(total.device, []).append(name)
+        read: dict[str, float] = {}
+        for names in places.values():
+            read |= zip(names, public["stack"]([self._totals[n] for n in names]).tolist(), strict=True)
+        found = {name: read.get(name, total) / self.count for name, total in self._totals.items()}
+        found |= {name: _number(metric.compute()) for name, metric in self._objects.items()}
+        return {self._prefix + name: float(value) for name, value in found.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a checkpoint keeps; of objects their own state, where they have one."""
+        objects = {name: m.state_dict() for name, m in self._objects.items() if callable(getattr(m, "state_dict", None))}
+        return {"count": self.count, "totals": dict(self._totals), "objects": objects}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state_dict` was called."""
+        self.count, self._totals = state["count"], dict(state["totals"])
+        for name, own in state["objects"].items():
+            if name in self._objects:
+                self._objects[name].load_state_dict(own)
+
+
+def _number(value: Any) -> float:
+    return float(value.item()) if isinstance(value, Tensor) else float(value)

@@ -1,0 +1,50 @@
+"""lint: known slips in a model, each with the path of the module and how to mend it. Nothing runs unless inputs are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tritensor.nn.module import Module
+from tritensor.utils.linting import holdings, sequences
+from tritensor.utils.linting.report import Report as Report
+from tritensor.utils.linting.report import Slip as Slip
+
+# Asked of every module, by its path.
+_RULES: tuple[Callable[[str, Module], Iterator[Slip]], ...] = (
+    sequences.bias_before_norm, sequences.in_a_row, holdings.not_registered, sequences.settings, holdings.modes,
+)  # fmt: skip
+
+
+def lint(model: Module, *inputs: Any, loss: Any = None, optimizer: Any = None) -> Report:
+    """Look a model over for known slips.
+
+    Args:
+        inputs: what a call of the model takes; with them it runs, forward and backward, and what takes no part is told, with what the flow of tensors
+            shows. The model is afterwards as it was.
+        loss: the loss that its output goes to, a module such as nn.CrossEntropyLoss(), or its function in nn.functional.
+        optimizer: what is to train it: parameters that it lacks are told, and a model in eval mode.
+
+    Raises:
+        TypeError: for what is no module, or no optimizer.
+    """
+    if not isinstance(model, Module):
+        raise TypeError(f"lint: {type(model).__name__} is not a Module; give the model itself")
+    if optimizer is not None and not isinstance(getattr(optimizer, "param_groups", None), list):
+        raise TypeError(f"lint: optimizer is {type(optimizer).__name__}; give one such as optim.AdamW(model.parameters())")
+    found = Report()
+    for path, module in model.named_modules():
+        for rule in _RULES:
+            found += rule(path, module)
+    found += sequences.end(model, loss)
+    for whole in (holdings.shared, holdings.values, holdings.mixed):
+        found += whole(model)
+    if loss is not None or optimizer is not None:  # else it may be one that others learn from
+        found += holdings.frozen(model)
+    if optimizer is not None:
+        found += holdings.in_optimizer(model, optimizer)
+    if inputs:
+        from tritensor.utils.linting.running import on_sample
+
+        found += on_sample(model, inputs, loss)
+    return Report(dict.fromkeys(found))

@@ -1,0 +1,226 @@
+"""Slips in what stands behind one another: neighbours in a Sequential, layers and their norms, the last layer and the loss."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tritensor.nn.container import Sequential
+from tritensor.nn.module import Module
+from tritensor.utils.linting.report import Slip, below, is_kind
+
+
+def _pairs(module: Module) -> Iterator[tuple[str, Module, str, Module]]:
+    """Children that run one after the other: neighbours in a Sequential, and conv1/bn1 of modules that call them so."""
+    children = list(module.named_children())
+    if isinstance(module, Sequential):
+        for (a, first), (b, second) in zip(children, children[1:], strict=False):
+            yield a, first, b, second
+        return
+    named = dict(children)
+    for name, first in children:
+        kind = re.fullmatch(r"(conv|fc|linear|lin)(\d*)", name)
+        for word in ("bn", "norm", "batchnorm", "batch_norm") if kind else ():
+            other = f"{word}{kind[2]}"  # type: ignore[index]
+            if other in named:
+                yield name, first, other, named[other]
+
+
+def bias_before_norm(path: str, module: Module) -> Iterator[Slip]:
+    for a, first, b, second in _pairs(module):
+        norm = is_kind(second, "BatchNorm", "SyncBatchNorm", "LazyBatchNorm", "InstanceNorm")
+        if norm and is_kind(first, "Linear", "Conv", "LazyConv", "LazyLinear") and getattr(first, "bias", None) is not None:
+            yield Slip(
+                "bias-before-norm",
+                below(path, a),
+                f"its bias is taken away again by the mean of {below(path, b)} ({type(second).__name__})",
+                "give bias=False",
+            )
+
+
+# What a loss does itself, or wants done: by its class, and by its function in nn.functional.
+_LOSSES = {
+    "CrossEntropyLoss": (("Softmax", "LogSoftmax", "Sigmoid"), "CrossEntropyLoss takes the logits and does the log-softmax itself"),
+    "BCEWithLogitsLoss": (("Sigmoid", "Softmax", "LogSigmoid"), "BCEWithLogitsLoss takes the logits and does the sigmoid itself"),
+    "NLLLoss": (("Softmax", "Sigmoid"), "NLLLoss takes log-probabilities: LogSoftmax"),
+}
+_FUNCTIONS = {
+    "cross_entropy": "CrossEntropyLoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "nll_loss": "NLLLoss",
+    "binary_cross_entropy": "BCELoss",
+}  # fmt: skip
+
+
+def loss_name(loss: Any) -> str:
+    """The class of a loss, also where its function is given."""
+    for c in type(loss).__mro__:
+        if c.__name__.endswith("Loss"):
+            return c.__name__
+    return _FUNCTIONS.get(getattr(loss, "__name__", ""), "")
+
+
+def before_loss(path: str, last: Any, loss: Any) -> Iterator[Slip]:
+    """A last layer that does not go with the loss."""
+    name, kind = loss_name(loss), type(last).__name__
+    if name in _LOSSES and kind in _LOSSES[name][0]:
+        yield Slip("softmax-before-loss", path, f"{kind} before {name}: {_LOSSES[name][1]}", f"leave {kind} out")
+    if name in ("CrossEntropyLoss", "BCEWithLogitsLoss") and kind in ("ReLU", "ReLU6"):
+        yield Slip("relu-before-loss", path, f"{kind} before {name}: logits below 0 are lost, and their gradients", f"leave {kind} out")
+    if name == "CrossEntropyLoss" and kind == "Linear" and last.out_features == 1:
+        yield Slip(
+            "one-class", path, "CrossEntropyLoss of one class is always 0", "give as many out_features as classes, or use BCEWithLogitsLoss"
+        )
+
+
+def in_a_row(path: str, module: Module) -> Iterator[Slip]:
+    if not isinstance(module, Sequential):
+        return
+    for a, first, b, second in _pairs(module):
+        here, there = below(path, a), below(path, b)
+        yield from before_loss(here, first, second)
+        if is_kind(first, "Dropout") and is_kind(second, "BatchNorm"):
+            yield Slip(
+                "dropout-before-norm",
+                here,
+                f"the variance that {there} learns with dropout is another without it (Li et al. 2018)",
+                "put the dropout behind the norm",
+            )
+        if type(first).__name__ == type(second).__name__ == "Linear" and not _factors(first, second):
+            yield Slip(
+                "no-activation", here, f"nothing stands between it and {there}: two linear maps are one", "put an activation between them"
+            )
+        if type(first) is type(second) and type(first).__name__ in ("ReLU", "ReLU6", "Softmax", "LogSoftmax", "Flatten"):
+            yield Slip(
+                "twice", there, f"{type(second).__name__} right after {here}, another {type(first).__name__}", "leave one of them out"
+            )
+    yield from _widths(path, module)
+    children = list(module.named_children())
+    if children and getattr(children[0][1], "inplace", False) is True:
+        name, first = children[0]
+        yield Slip(
+            "in-place-input",
+            below(path, name),
+            f"{type(first).__name__}(inplace=True) at the beginning writes over what the Sequential is given, which a residual (x + block(x)) reads",
+            "give inplace=False",
+        )
+
+
+def _factors(first: Any, second: Any) -> bool:
+    """Whether two linear maps are the factors of a matrix of low rank, which is done on purpose."""
+    return bool(first.out_features < min(first.in_features, second.out_features))
+
+
+_THROUGH = (
+    "ReLU",
+    "LeakyReLU",
+    "ELU",
+    "SELU",
+    "CELU",
+    "GELU",
+    "SiLU",
+    "Mish",
+    "Tanh",
+    "Sigmoid",
+    "Hard",
+    "Softplus",
+    "Dropout",
+    "Identity",
+    "PReLU",
+    "RReLU",
+)
+_SPATIAL = ("MaxPool", "AvgPool", "Adaptive", "Conv")
+
+
+def _widths(path: str, module: Sequential) -> Iterator[Slip]:
+    """Sizes of neighbours that cannot meet: channels, features, and pictures that go into a Linear layer unflattened."""
+    width: int | None = None  # features or channels that come in
+    source, spatial = "", False
+    for name, layer in module.named_children():
+        here = below(path, name)
+        wanted = _takes(layer)
+        if spatial and type(layer).__name__ == "Linear":
+            yield Slip(
+                "no-flatten", here, f"it is given what {source} made, whose last size is a picture's width", "put nn.Flatten() before it"
+            )
+        elif width is not None and wanted is not None and wanted[1] != width:
+            yield Slip("sizes", here, f"{wanted[0]}={wanted[1]}, and {source} gives {width}", f"give {wanted[0]}={width}")
+        if (gives := _gives(layer)) is not None:
+            width, source, spatial = gives, here, is_kind(layer, "Conv")
+        elif is_kind(layer, "BatchNorm", "InstanceNorm") or type(layer).__name__.startswith(_THROUGH):
+            continue
+        elif spatial and type(layer).__name__.startswith(_SPATIAL):
+            source = here
+        else:
+            width, source, spatial = None, "", False
+
+
+def _takes(layer: Any) -> tuple[str, int] | None:
+    """(the argument's name, the features or channels) that a layer takes; 0 is not known yet."""
+    kind = type(layer).__name__
+    names = (
+        ["in_features"]
+        if kind == "Linear"
+        else ["in_channels"]
+        if kind.startswith("Conv")
+        else ["num_features"]
+        if is_kind(layer, "BatchNorm")
+        else []
+    )
+    found = [(n, getattr(layer, n, 0)) for n in names]
+    return found[0] if found and found[0][1] else None
+
+
+def _gives(layer: Any) -> int | None:
+    kind = type(layer).__name__
+    found = (
+        getattr(layer, "out_features", None)
+        if kind == "Linear"
+        else getattr(layer, "out_channels", None)
+        if kind.startswith("Conv")
+        else None
+    )
+    return found or None
+
+
+def settings(path: str, module: Module) -> Iterator[Slip]:
+    name = type(module).__name__
+    if name in ("Softmax", "LogSoftmax", "Softmin") and getattr(module, "dim", 0) is None:
+        yield Slip(
+            "no-dim", path, f"{name} without dim guesses it from the number of dimensions", "give dim=-1, or the dimension of the classes"
+        )
+    if name in ("Softmax", "LogSoftmax") and getattr(module, "dim", None) == 0:
+        yield Slip("softmax-over-batch", path, f"{name}(dim=0) sums to 1 over the batch, not over the classes", "give dim=-1, or dim=1")
+    if name == "Flatten" and module.start_dim == 0:
+        yield Slip("flatten-batch", path, "Flatten(start_dim=0) joins the samples of a batch", "give start_dim=1, the default")
+    rate = getattr(module, "p", None)
+    if is_kind(module, "Dropout") and isinstance(rate, float) and rate > 0.9:
+        yield Slip(
+            "much-dropout",
+            path,
+            f"p={rate:g} leaves {1 - rate:.0%} of the values: p is the share that goes",
+            f"give p={1 - rate:.2g}, if that was meant",
+        )
+
+
+def _leaves(path: str, module: Module) -> list[tuple[str, Module]]:
+    """The layers of a Sequential, of those in it as well, in order."""
+    if not isinstance(module, Sequential):
+        return [(path, module)]
+    return [leaf for name, child in module.named_children() for leaf in _leaves(below(path, name), child)]
+
+
+def end(model: Module, loss: Any) -> Iterator[Slip]:
+    """What stands last, as far as a Sequential tells."""
+    layers = _leaves("", model)
+    if not layers:
+        return
+    path, last = layers[-1]
+    if loss is not None:
+        yield from before_loss(path, last, loss)
+    if len(layers) > 1 and is_kind(last, "Dropout") and (loss is not None or is_kind(layers[-2][1], "Linear", "Conv")):
+        yield Slip(
+            "dropout-at-the-end",
+            path,
+            f"{type(last).__name__} is the last layer: it zeroes outputs at random",
+            "put it before the last layer",
+        )

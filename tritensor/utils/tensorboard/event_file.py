@@ -1,0 +1,294 @@
+"""Event files: records handed over in microseconds and written by one thread behind, whole on the disk or not at all."""
+
+from __future__ import annotations
+
+import atexit
+import itertools
+import os
+import re
+import socket
+import struct
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tritensor.errors import ArgumentError
+from tritensor.utils.tensorboard.checksum import masked
+from tritensor.utils.tensorboard.wire import integer, message, text, varint
+
+_MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself
+_GATHER = 0.02  # seconds that the thread waits for more once it is woken: each turn takes the interpreter from the program
+_numbers = itertools.count()
+_head, _tail = struct.Struct("<Q").pack, struct.Struct("<I").pack
+_double = struct.Struct("<d").pack
+
+
+@cache
+def _length(n: int) -> bytes:
+    """A record's length with its checksum; most lengths come again."""
+    return _head(n) + _tail(masked(_head(n)))
+
+
+def framed(body: bytes) -> bytes:
+    """A record of a TFRecord file: length, checksum of that, the bytes, checksum of these."""
+    return _length(len(body)) + body + _tail(masked(body))
+
+
+def event(what: bytes, step: int | None = None, walltime: float | None = None) -> bytes:
+    """An Event message around one of its fields."""
+    when = b"\x09" + _double(time.time() if walltime is None else walltime)
+    return when + what if not step else when + b"\x10" + varint(step) + what
+
+
+class Sink:
+    """An open event file and the records that wait for it."""
+
+    def __init__(self, folder: Path, max_queue: int, flush_secs: float, suffix: str) -> None:
+        self.folder, self.max_queue, self.flush_secs, self.suffix = folder, max_queue, flush_secs, suffix
+        self.waiting: deque[bytes] = deque()  # append and popleft are atomic: whoever adds needs no lock
+        self.size = 0  # bytes that wait, about
+        self.asked = False
+        self.error: OSError | None = None
+        self.closed = False
+        self._open()
+
+    def _open(self) -> None:
+        """Begin a file of one's own, behind all that are there: tensorboard reads a folder's files in the order of their names."""
+        self.lock = threading.Lock()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        there = [int(found[1]) for name in os.listdir(self.folder) if (found := re.match(r"events\.out\.tfevents\.(\d{10})\.", name))]
+        second = max(int(time.time()), max(there, default=-1) + 1)
+        name = f"events.out.tfevents.{second:010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{self.suffix}"
+        self.path = self.folder / name
+        self.file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self.end = 0  # bytes of whole records in the file
+        self.left = b""  # taken, and not yet in the file
+        self.pid = os.getpid()
+        self.next = time.monotonic() + self.flush_secs
+        self.waiting.append(framed(event(text(3, "brain.Event:2") + message(10, text(1, "tritensor.utils.tensorboard")))))
+        _watch(self)
+        self.drain()
+
+    def add(self, record: bytes) -> None:
+        """Hand a framed record over."""
+        if self.error is not None:
+            self.complain()
+        if self.pid == 0:
+            self._open()
+        self.waiting.append(record)
+        self.size += len(record)
+        if len(self.waiting) >= self.max_queue and not self.asked:
+            self.asked = True
+            _work.set()
+        if len(self.waiting) > _MOST_RECORDS or self.size > _MOST_BYTES:  # the disk is slower than the program
+            self.flush()
+
+    def drain(self) -> None:
+        """Write what waits. A record is in the file as a whole, or the file ends before it; what could not be written is kept."""
+        with self.lock:
+            if self.closed or self.pid == 0:
+                return
+            self.asked, self.size = False, 0
+            some = [self.left] if self.left else []
+            while self.waiting:
+                some.append(self.waiting.popleft())
+            self.left = b"".join(some)
+            self.next = time.monotonic() + self.flush_secs
+            rest = memoryview(self.left)
+            try:
+                while rest:
+                    rest = rest[os.write(self.file, rest) :]
+            except OSError:
+                os.ftruncate(self.file, self.end)
+                os.lseek(self.file, self.end, os.SEEK_SET)
+                raise
+            self.end += len(self.left)
+            self.left = b""
+
+    def flush(self) -> None:
+        """Write what waits, and raise what the thread met."""
+        try:
+            self.drain()
+        except OSError as error:
+            self.error = error
+        if self.error is not None:
+            self.complain()
+
+    def complain(self) -> None:
+        error, self.error = self.error, None
+        assert error is not None
+        raise OSError(
+            error.errno,
+            f"SummaryWriter: {len(self.left):,} bytes of records could not be written to {self.path}: {error.strerror}; "
+            "they are kept, and the next flush tries again",
+        ) from error
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        if not self.closed and self.pid != 0:
+            try:
+                self.flush()
+            finally:
+                self.closed = True
+                _sinks.discard(self)
+                os.close(self.file)
+
+
+_sinks: set[Sink] = set()
+_work = threading.Event()
+_thread: threading.Thread | None = None
+
+
+def _watch(sink: Sink) -> None:
+    """Let the thread, of which a process has one, look after a file."""
+    global _thread
+    if "multiprocessing.process" in sys.modules and sys.modules["multiprocessing.process"].parent_process() is not None:
+        from multiprocessing.util import Finalize  # a child of multiprocessing ends without atexit
+
+        Finalize(sink, sink.close, exitpriority=10)
+    _sinks.add(sink)
+    _work.set()  # it may sleep for longer than this file may wait
+    if _thread is None or not _thread.is_alive():
+        _thread = threading.Thread(target=_write_behind, name="tensorboard", daemon=True)
+        _thread.start()
+
+
+def _write_behind() -> None:
+    while True:
+        now = time.monotonic()
+        _work.wait(max(0.05, min((s.next - now for s in list(_sinks)), default=60.0)))
+        _work.clear()
+        time.sleep(_GATHER)
+        now = time.monotonic()
+        for sink in list(_sinks):
+            if sink.asked or sink.next <= now:
+                try:
+                    sink.drain()
+                except OSError as error:
+                    sink.error = error  # the next call of the program raises it
+                    sink.asked = False
+
+
+def _at_exit() -> None:
+    for sink in list(_sinks):
+        sink.close()
+
+
+def _in_child() -> None:
+    """After a fork: files and what waits for them are the parent's; whoever writes on begins a file of its own."""
+    global _thread, _work
+    _thread, _work = None, threading.Event()
+    for sink in list(_sinks):
+        os.close(sink.file)
+        sink.waiting.clear()
+        sink.size, sink.pid, sink.error, sink.asked = 0, 0, None, False
+        sink.lock = threading.Lock()
+    _sinks.clear()
+
+
+atexit.register(_at_exit)
+os.register_at_fork(after_in_child=_in_child)
+
+
+def _serialized(given: Any) -> bytes:
+    """A message in bytes, or as an object that makes them. Raises TypeError for anything else."""
+    if isinstance(given, bytes):
+        return given
+    make = getattr(given, "SerializeToString", None)
+    if not callable(make):
+        raise TypeError(f"FileWriter: {type(given).__name__} is no message; give a protocol buffer, or its bytes")
+    found: bytes = make()
+    return found
+
+
+class FileWriter:
+    """Writes events to a file of its own in a folder.
+
+    Args:
+        log_dir: the folder, made where it is not there.
+        max_queue: so many records wake the thread that writes.
+        flush_secs: the longest that a record waits, in seconds.
+        filename_suffix: stands at the end of the file's name.
+
+    Raises OSError where the folder or the file cannot be made; ValueError for arguments that make no sense.
+    """
+
+    def __init__(self, log_dir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "") -> None:
+        folder = os.fspath(log_dir)
+        if re.match(r"\w+://", folder):
+            raise ArgumentError(f"SummaryWriter: log_dir={folder!r} is an address; give a folder of this machine, and copy or mount it")
+        if "/" in filename_suffix:
+            raise ArgumentError(f"SummaryWriter: filename_suffix={filename_suffix!r} has a slash; give the end of a file's name")
+        if not isinstance(max_queue, int) or not flush_secs > 0:
+            raise ArgumentError(f"SummaryWriter: max_queue={max_queue!r}, flush_secs={flush_secs!r}; give an integer and seconds above 0")
+        self._sink = Sink(Path(folder), max_queue, float(flush_secs), filename_suffix)
+        self._log_dir = folder
+        self._closing = weakref.finalize(self, self._sink.close)
+        self._closing.atexit = False  # _at_exit closes all
+
+    def get_logdir(self) -> str:
+        """The folder."""
+        return self._log_dir
+
+    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
+        """Add an Event: tensorboard's message object, or the bytes of one of its fields, such as a summary."""
+        if isinstance(event, bytes):
+            self.add_field(event, step, walltime)
+            return
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self._add(_serialized(event))
+
+    def add_field(self, field: bytes, step: Any = None, walltime: float | None = None) -> None:
+        """Add an event of one field, in bytes."""
+        try:
+            number = None if step is None else int(step)
+        except (TypeError, ValueError):
+            raise TypeError(f"SummaryWriter: global_step is {step!r}; give an integer, or None") from None
+        self._add(event(field, number, walltime))
+
+    def _add(self, body: bytes) -> None:
+        if self._sink.closed:
+            raise ValueError(f"FileWriter: {self._sink.path} is closed; call reopen(), or make another writer")
+        self._sink.add(framed(body))
+
+    def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
+        """Add a Summary: tensorboard's message object, or its bytes."""
+        self.add_field(message(5, _serialized(summary)), global_step, walltime)
+
+    def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef, in bytes or as tensorboard's message object; or with a RunMetadata beside it, in a pair."""
+        graph, profile = graph_profile if isinstance(graph_profile, tuple) else (graph_profile, None)
+        self.add_field(message(4, _serialized(graph)), None, walltime)
+        if profile is not None:
+            self.add_field(message(8, text(1, "step1"), message(2, _serialized(profile))), None, walltime)
+
+    def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
+        """Add a GraphDef, in bytes or as tensorboard's message object."""
+        self.add_graph(graph, walltime)
+
+    def add_start(self, step: int) -> None:
+        """Tell that a run begins at a step: what an earlier file of the folder has from there on is hidden."""
+        self.add_field(message(7, integer(1, 1)), step)
+
+    def flush(self) -> None:
+        """Write everything that waits. Raises OSError where the disk does not take it."""
+        self._sink.flush()
+
+    def close(self) -> None:
+        """Write everything that waits, and close the file."""
+        self._sink.close()
+
+    def reopen(self) -> None:
+        """After `close`: go on in another file of the folder."""
+        if self._sink.closed:
+            old = self._sink
+            self._sink = Sink(old.folder, old.max_queue, old.flush_secs, old.suffix)
+            self._closing = weakref.finalize(self, self._sink.close)
+            self._closing.atexit = False

@@ -1,0 +1,52 @@
+"""torch.utils.tensorboard.summary's functions that programs call themselves: summaries, in bytes, for `writer.file_writer.add_summary`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tritensor.errors import ArgumentError
+from tritensor.utils.tensorboard import distributions, pictures, plugins, png
+from tritensor.utils.tensorboard.values import number
+from tritensor.utils.tensorboard.wire import message, single
+
+
+def hparams(
+    hparam_dict: Mapping[str, Any] | None = None, metric_dict: Mapping[str, Any] | None = None, hparam_domain_discrete: Any = None
+) -> tuple[bytes, bytes, bytes]:
+    """(the experiment, the session's values, its end): what `SummaryWriter.add_hparams` writes to a folder of its own."""
+    return plugins.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+
+
+def scalar(name: str, tensor: Any, collections: Any = None, new_style: bool = False, double_precision: bool = False) -> bytes:
+    """A number; `collections` is accepted."""
+    value = number("summary.scalar", name, tensor)
+    return plugins.modern_scalar(name, value, double_precision) if new_style else plugins.value(name, single(plugins.SIMPLE_VALUE, value))
+
+
+def histogram(name: str, values: Any, bins: Any, max_bins: int | None = None) -> bytes:
+    """How values are distributed."""
+    return plugins.value(name, message(plugins.HISTOGRAM, distributions.histogram(name, values, bins, max_bins)))
+
+
+def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") -> bytes:
+    """An image, or several in a grid."""
+    if rescale != 1:
+        raise ArgumentError(f"summary.image: tag {tag!r}: rescale={rescale!r}; resize the image before, or use add_image_with_boxes")
+    pixels = pictures.image("summary.image", tag, tensor, dataformats)
+    return plugins.value(tag, message(plugins.IMAGE, pictures.image_message(pixels, png.encoded(pixels))))
+
+
+def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> bytes:
+    """Samples from -1 to 1."""
+    return plugins.value(tag, message(plugins.SOUND, plugins.sound(tag, tensor, sample_rate)))
+
+
+def text(tag: str, text: str) -> bytes:
+    """Text in Markdown."""
+    return plugins.text(tag, text)
+
+
+def custom_scalars(layout: Any) -> bytes:
+    """A layout of charts."""
+    return plugins.layout(layout)

@@ -1,0 +1,210 @@
+"""One call of a model looked at: which modules ran, inside which, what went in and came out, how many multiplications that was."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritensor.autograd.modes import no_grad
+from tritensor.nn.module import Module
+from tritensor.nn.parameter import is_lazy
+from tritensor.random import get_rng_state, set_rng_state
+from tritensor.tensor.core import Tensor
+
+
+@dataclass
+class Line:
+    """A module as it was called: its path, type, depth, the shapes that went in and came out, parameters of its own, multiply-adds of its own.
+
+    `again`: the module stands in an earlier line as well. `called`: False for one that has parameters and was not called.
+    """
+
+    path: str
+    kind: str
+    depth: int
+    output: str
+    parameters: int
+    input: str = ""
+    learned: int = 0
+    mult_adds: int = 0
+    again: bool = False
+    called: bool = True
+    bytes_out: int = field(default=0, repr=False)  # of what a module without inner calls gave
+    inner: bool = field(default=False, repr=False)  # whether it called others
+
+
+def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mode: str) -> tuple[list[Line], Module]:
+    """Call a model once; modes, buffers, hooks and random numbers are as before afterwards, also after an error, which says how far the call came.
+
+    A model with lazy parameters is copied first, and stays lazy. Returns the lines and the model that ran.
+    """
+    if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
+        model = copy.deepcopy(model)
+    calls = _Calls(model)
+    with unchanged(model), no_grad(), watched(model, calls.before, calls.after):
+        model.train(mode == "train")
+        try:
+            model(*args, **kwargs)
+        except Exception as error:
+            error.add_note(f"summary: the call came as far as {calls.reached()}")
+            raise
+    return calls.all_lines(), model
+
+
+@contextmanager
+def unchanged(model: Module) -> Iterator[None]:
+    """Modes, buffers and the random generator as they were."""
+    modes = [(m, m.training) for m in model.modules()]
+    buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
+    drawn = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(drawn)
+        for module, was in modes:
+            module.training = was
+        with no_grad():
+            for buffer, version, before in buffers:
+                if buffer._version != version:
+                    buffer.copy_(before)
+
+
+@contextmanager
+def watched(model: Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
+    """Call `before(module, args, kwargs)` and `after(module, args, result)` around the call of every module; no hook is left."""
+    bare = [m for m in model.modules() if m._hooks is None]
+    handles: list[Any] = []
+    try:
+        for m in model.modules():
+            handles += [m.register_forward_pre_hook(before, with_kwargs=True), m.register_forward_hook(after)]
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for m in bare:
+            if m._hooks is not None and not any(getattr(m._hooks, kind) for kind in m._hooks.__slots__):
+                m._hooks = None  # a call without hooks is a shorter one
+
+
+class _Calls:
+    """The lines of a call, in the order in which modules were entered."""
+
+    def __init__(self, model: Module) -> None:
+        self.model = model
+        self.names = {id(m): name for name, m in model.named_modules()}
+        self.lines: list[Line] = []
+        self._open: list[Line] = []
+        self._seen: set[int] = set()
+
+    def before(self, module: Module, args: Any, kwargs: Any) -> None:
+        line = self._line(module, len(self._open))
+        line.input = shape_of([*args, *kwargs.values()])
+        for outer in self._open[-1:]:
+            outer.inner = True
+        self.lines.append(line)
+        self._open.append(line)
+
+    def after(self, module: Module, args: Any, result: Any) -> None:
+        line = self._open.pop()
+        line.output = shape_of(result)
+        line.bytes_out = 0 if line.inner else sum(t.nbytes for t in tensors_in(result))
+        line.mult_adds = multiply_adds(module, args, result)
+
+    def _line(self, module: Module, depth: int, called: bool = True) -> Line:
+        own = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
+        again = id(module) in self._seen
+        self._seen.add(id(module))
+        return Line(
+            self.names.get(id(module), ""), type(module).__name__, depth, "", sum(p.numel() for p in own),
+            learned=sum(p.numel() for p in own if p.requires_grad), again=again, called=called,
+        )  # fmt: skip
+
+    def reached(self) -> str:
+        at = self._open[-1] if self._open else None
+        return "its first module" if at is None else f"{at.path or 'the model'} ({at.kind}), given {at.input}"
+
+    def all_lines(self) -> list[Line]:
+        """With those of modules that have parameters and were not called, behind what they belong to."""
+        for name, module in self.model.named_modules():
+            if id(module) in self._seen or not any(p is not None for p in module._parameters.values()):
+                continue
+            owners = [i for i, x in enumerate(self.lines) if x.called and (not x.path or name.startswith(x.path + "."))]
+            at = max(owners, key=lambda i: (len(self.lines[i].path), -i), default=-1)
+            depth = self.lines[at].depth + 1 if at >= 0 else 0
+            end = next((i for i in range(at + 1, len(self.lines)) if self.lines[i].depth < depth), len(self.lines))
+            self.lines.insert(end, self._line(module, depth, called=False))
+        return self.lines
+
+
+def uncalled_lines(model: Module) -> list[Line]:
+    """A line for each module, by its path, without a call."""
+    calls = _Calls(model)
+    for name, module in model.named_modules(remove_duplicate=False):
+        line = calls._line(module, name.count(".") + 1 if name else 0)
+        line.path = name
+        calls.lines.append(line)
+    return calls.lines
+
+
+def tensors_in(value: Any) -> list[Tensor]:
+    """The tensors of nested data."""
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return [t for v in value for t in tensors_in(v)] if isinstance(value, list | tuple) else []
+
+
+def shape_of(value: Any) -> str:
+    """The shapes of nested data, as text."""
+    if isinstance(value, Tensor):
+        return str(list(value.shape))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}: {shape_of(v)}" for k, v in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(shape_of(v) for v in value)
+    return type(value).__name__
+
+
+def multiply_adds(module: Module, args: Any, result: Any) -> int:
+    """Multiplications with an addition of a layer's products, biases not counted: linear, convolutions, recurrent layers, attention, and a layer
+    of one's own with a matrix `weight`; 0 of others, and of products in a forward that are no layer's."""
+    outs, ins = tensors_in(result), tensors_in(args)
+    if not outs or not ins:
+        return 0
+    kinds = {c.__name__ for c in type(module).__mro__}
+    m: Any = module
+    if "Linear" in kinds:
+        return int(outs[0].numel() * m.in_features)
+    if "Bilinear" in kinds:
+        return int(outs[0].numel() * m.in1_features * m.in2_features)
+    if any(k.startswith("ConvTranspose") for k in kinds):
+        return int(ins[0].numel() * m.out_channels // m.groups * math.prod(m.kernel_size))
+    if kinds & {"Conv1d", "Conv2d", "Conv3d"}:
+        return int(outs[0].numel() * m.in_channels // m.groups * math.prod(m.kernel_size))
+    if kinds & {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"}:
+        width = m.input_size if "Cell" in type(module).__name__ else ins[0].shape[-1]
+        positions = ins[0].numel() // width  # steps of all sequences
+        return int(positions * sum(p.numel() for n, p in module._parameters.items() if p is not None and "weight" in n))
+    if "MultiheadAttention" in kinds:
+        query, key = ins[0], ins[1] if len(ins) > 1 else ins[0]
+        width = m.embed_dim
+        rows, keys = query.numel() // width, key.numel() // key.shape[-1]
+        length = key.shape[1 if m.batch_first else 0] if key.ndim == 3 else key.shape[0]
+        value = ins[2].shape[-1] if len(ins) > 2 else width
+        return int(2 * rows * width * width + keys * width * (key.shape[-1] + value) + 2 * rows * length * width)
+    weight = module._parameters.get("weight")
+    if weight is not None and weight.ndim == 2 and outs[0].ndim and tuple(weight.shape) in _matrices(ins[0], outs[0]):
+        return int(outs[0].numel() * ins[0].shape[-1])
+    return 0
+
+
+def _matrices(x: Tensor, y: Tensor) -> list[tuple[int, int]]:
+    """Shapes of a matrix that leads from the last size of one to that of the other, of the same number of rows."""
+    if not x.ndim or not y.ndim or not x.is_floating_point() or x.shape[:-1] != y.shape[:-1]:
+        return []
+    return [(x.shape[-1], y.shape[-1]), (y.shape[-1], x.shape[-1])]
