@@ -11,10 +11,10 @@ from tritensor.data.dataset import random_split as random_split
 from tritensor.data.distributed import DistributedSampler as DistributedSampler
 from tritensor.data.length_buckets import LengthBucketSampler as LengthBucketSampler
 from tritensor.data.loader import DataLoader as DataLoader
-from tritensor.data.loader import get_worker_info as get_worker_info
 from tritensor.data.sampler import BatchSampler as BatchSampler
 from tritensor.data.sampler import RandomSampler as RandomSampler
 from tritensor.data.sampler import Sampler as Sampler
 from tritensor.data.sampler import SequentialSampler as SequentialSampler
 from tritensor.data.sampler import SubsetRandomSampler as SubsetRandomSampler
 from tritensor.data.sampler import WeightedRandomSampler as WeightedRandomSampler
+from tritensor.data.workers.info import get_worker_info as get_worker_info

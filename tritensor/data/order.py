@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 
 import numpy as np
 
-from tritensor.random import Generator
+from tritensor.random import Generator, default_generator
 from tritensor.tensor.functions.creation.random import rand, randint, randperm
 
 _DRAWN = 1 << 14
+
+
+def drawn_seed(generator: Generator | None) -> int:
+    """A seed of 63 bits, drawn from a generator (the default one where none is given)."""
+    place = (default_generator if generator is None else generator).draw(1)
+    return int.from_bytes(hashlib.blake2b(repr(place).encode(), digest_size=8).digest(), "little") >> 1
 
 
 def permutation(n: int, generator: Generator | None) -> list[int]:
