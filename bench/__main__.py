@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `static`, `gpu`, `compare` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `imports`, `static`, `gpu`, `compare` or `table`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ COMMANDS = {
     "train": ("bench.cpu.train", "training steps"),
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
+    "loader": ("bench.cpu.loader", "DataLoader workers: waiting datasets, large batches, start-up"),
     "imports": ("bench.cpu.imports", "what an import takes"),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),

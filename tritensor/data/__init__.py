@@ -2,9 +2,11 @@
 
 from tritensor.data.collate import default_collate as default_collate
 from tritensor.data.collate import default_convert as default_convert
+from tritensor.data.dataset import ChainDataset as ChainDataset
 from tritensor.data.dataset import ConcatDataset as ConcatDataset
 from tritensor.data.dataset import Dataset as Dataset
 from tritensor.data.dataset import IterableDataset as IterableDataset
+from tritensor.data.dataset import StackDataset as StackDataset
 from tritensor.data.dataset import Subset as Subset
 from tritensor.data.dataset import TensorDataset as TensorDataset
 from tritensor.data.dataset import random_split as random_split

@@ -115,7 +115,7 @@ def _collate_numbers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None 
         return tensor(list(batch), dtype=np.float64 if isinstance(first, float) else None)
     except (TypeError, ValueError) as error:
         i = next((i for i, x in enumerate(batch) if not isinstance(x, int | float | np.generic)), 0)
-        error.samples = (0, i)  # type: ignore[union-attr]
+        vars(error)["samples"] = (0, i)
         raise
 
 

@@ -11,7 +11,7 @@ from tritensor.data.collate import default_collate, default_convert, pinned
 from tritensor.data.dataset import IterableDataset
 from tritensor.data.loader_options import check_batches, check_workers, workers_of
 from tritensor.data.order import drawn_seed
-from tritensor.data.reading import reader, stream, warned
+from tritensor.data.reading import apart, reader, stream, warned
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
 
@@ -131,9 +131,16 @@ class DataLoader:
         if self.num_workers:
             return self._by_workers(base_seed)
         if self._streams:
-            batches = warned(stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
+            batches = self._stream(base_seed)
             return map(pinned, batches) if self._pins else batches
-        return map(self._reader(), self._index_sampler)
+        return map(apart(self._reader(), base_seed), self._index_sampler)
+
+    def _stream(self, base_seed: int) -> Iterator[Any]:
+        """The batches of a stream that is read in this process."""
+        batches = warned(stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
+        following, end = apart(lambda end: next(batches, end), base_seed), object()
+        while (batch := following(end)) is not end:
+            yield batch
 
     def _by_workers(self, base_seed: int, tasks: Iterator[Any] | None = None) -> Any:
         """An iteration by worker processes: those that persist, or new ones. `tasks` are (indices, what is entered meanwhile), those of the sampler

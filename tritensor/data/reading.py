@@ -9,6 +9,7 @@ from typing import Any
 
 from tritensor.data.collate import default_collate
 from tritensor.data.dataset import batch_reader, samples_of
+from tritensor.random import default_generator
 
 Read = Callable[[Any], Any]
 
@@ -32,6 +33,25 @@ def reader(dataset: Any, collate: Callable[[Any], Any], batched: bool, between: 
         return _collated(collate, samples, indices)
 
     return read
+
+
+def apart(read: Read, seed: int) -> Read:
+    """A reader in this process, whose dataset draws from tritensor's generator as worker 0 would, seeded by `seed`; the program's own goes on as if
+    nothing had been drawn. So neither the next epoch's order nor what the model draws depends on where the data is read."""
+    place = seed & 0xFFFFFFFFFFFFFFFF, 0
+
+    def inside(asked: Any) -> Any:
+        nonlocal place
+        g = default_generator
+        outside = g.key, g.offset
+        g.key, g.offset = place
+        try:
+            return read(asked)
+        finally:
+            place = g.key, g.offset
+            g.key, g.offset = outside
+
+    return inside
 
 
 def stream(dataset: Iterable[Any], collate: Callable[[Any], Any], batch_size: int | None, drop_last: bool) -> Iterator[tuple[int, Any]]:

@@ -184,11 +184,16 @@ def create(nbytes: int) -> Segment:
 
 
 def reserved(nbytes: int, name: str = "") -> int:
-    """A descriptor of `nbytes` that the system has set aside: nameless memory, or with a name a file in /dev/shm. Raises OutOfMemoryError."""
+    """A descriptor of `nbytes` that the system has set aside: nameless memory, by strategy the kernel's or of /dev/shm; with a name a file there.
+
+    Raises OutOfMemoryError, nothing left behind.
+    """
     where = f"{FOLDER}/{name}"
     try:
         if name:
             descriptor = os.open(where, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        elif _strategy == "file_system":
+            descriptor = os.open(FOLDER, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
         else:
             descriptor = os.memfd_create("tritensor", os.MFD_CLOEXEC)
     except OSError as error:

@@ -20,7 +20,7 @@ from tritensor.data.reading import reader, stream
 from tritensor.data.workers import info
 from tritensor.data.workers.channel import DESCRIPTORS, Channel
 from tritensor.data.workers.failures import raised
-from tritensor.data.workers.packing import packed
+from tritensor.data.workers.packing import Place, packed
 from tritensor.data.workers.parcel import Contents, Parcel
 from tritensor.data.workers.pool import Pool
 from tritensor.multiprocessing.spawn import end_with_parent
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
     """What a worker is to do: its number and how many there are, the seed of the first epoch, how batches are made."""
 
     rank: int
-    count: int
+    workers: int
     base_seed: int
     streams: bool
     batched: bool
@@ -139,7 +139,7 @@ class _Worker:
         self._tell("ready", 0, 0, None)
 
     def _inform(self, base_seed: int) -> None:
-        info.become(info.WorkerInfo(self.plan.rank, self.plan.count, base_seed + self.plan.rank, self.dataset))
+        info.become(info.WorkerInfo(self.plan.rank, self.plan.workers, base_seed + self.plan.rank, self.dataset))
 
     def answer(self) -> bool:
         """Do what the next message says."""
@@ -160,7 +160,9 @@ class _Worker:
 
     def _do(self, tag: int, number: int, indices: Any, inside: Any) -> None:
         self.pause()
-        kind, samples, places, uses = "error", 0, [], []
+        kind, samples = "error", 0
+        places: list[Place] = []
+        uses: list[Use] = []
         try:
             if self.failed is not None:
                 content = pickle.dumps(self.failed)

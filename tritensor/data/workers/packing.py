@@ -25,17 +25,47 @@ from tritensor.tensor.shared_memory import base_of
 Place = tuple[int, int, int]  # a piece's number, the offset in it, bytes
 
 
-class _Packer(ForkingPickler):
-    """Pickles one batch; `places` lists what lies in pieces, `uses` keeps these until the batch is under way."""
+class _Beside:
+    """What of a batch goes beside its pickle: `places` in pieces; `uses` keeps these until the batch is under way."""
 
-    def __init__(self, file: io.BytesIO, pool: Pool) -> None:
-        super().__init__(file, 5, True, self._out_of_band)
+    def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.places: list[Place] = []
         self.uses: list[Use] = []
-        # By address and bytes: what views share goes once.
-        self._buffers: dict[tuple[int, int], pickle.PickleBuffer] = {}
-        self._copies: dict[tuple[int, int], Use] = {}
+        self._copies: dict[tuple[int, int], Use] = {}  # by address and bytes: what views share goes once
+
+    def takes(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether a buffer goes inside the pickle. One in a piece is noted, a large one elsewhere is copied into one."""
+        seen = buffer.raw()
+        if seen.nbytes < SMALL:
+            return True
+        memory = np.frombuffer(seen, np.uint8)
+        holder = memoryview(buffer).obj
+        use: Any = base_of(holder) if isinstance(holder, np.ndarray) else None
+        if type(use) is Use:
+            first = memory.ctypes.data - use.address
+        else:
+            use, first = self._copied(memory), 0
+        self.places.append((use.piece.number, first, memory.nbytes))
+        self.uses.append(use)
+        return False
+
+    def _copied(self, memory: np.ndarray) -> Use:
+        """A piece with the same bytes; that of the copy before where views share the memory."""
+        key = memory.ctypes.data, memory.nbytes
+        if key not in self._copies:
+            use = self._copies[key] = self.pool.take(memory.nbytes)
+            np.asarray(use)[: memory.nbytes] = memory
+        return self._copies[key]
+
+
+class _Packer(ForkingPickler):
+    """Pickles one batch."""
+
+    def __init__(self, file: io.BytesIO, beside: _Beside) -> None:
+        super().__init__(file, 5, True, beside.takes)  # not a method of its own: a circle would keep the batch until the collector comes
+        self.pool = beside.pool
+        self._buffers: dict[tuple[int, int], pickle.PickleBuffer] = {}  # by address and bytes, as views share them
         self._kept: list[np.ndarray] = []  # whose memory the buffers are
 
     def reducer_override(self, obj: Any) -> Any:
@@ -87,29 +117,6 @@ class _Packer(ForkingPickler):
             self._buffers[key] = pickle.PickleBuffer(memory)  # type: ignore[arg-type]
         return self._buffers[key]
 
-    def _out_of_band(self, buffer: pickle.PickleBuffer) -> bool:
-        """Whether a buffer goes inside the pickle. One in a piece is noted, a large one elsewhere is copied into one."""
-        seen = buffer.raw()
-        if seen.nbytes < SMALL:
-            return True
-        memory = np.frombuffer(seen, np.uint8)
-        holder = memoryview(buffer).obj
-        use = base_of(holder) if isinstance(holder, np.ndarray) else None
-        if type(use) is not Use:
-            use = self._copied(memory)
-        first = memory.ctypes.data - use.address if use is not self._copies.get((memory.ctypes.data, memory.nbytes)) else 0
-        self.places.append((use.piece.number, first, memory.nbytes))
-        self.uses.append(use)
-        return False
-
-    def _copied(self, memory: np.ndarray) -> Use:
-        """A piece with the same bytes; that of the copy before where views share the memory."""
-        key = memory.ctypes.data, memory.nbytes
-        if key not in self._copies:
-            use = self._copies[key] = self.pool.take(memory.nbytes)
-            np.asarray(use)[: memory.nbytes] = memory
-        return self._copies[key]
-
 
 def _tensor(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     """The tensor of a batch, in the loader's process, on the buffer."""
@@ -125,7 +132,6 @@ def _tensor(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad
 
 def packed(batch: Any, pool: Pool) -> tuple[bytes, list[Place], list[Use]]:
     """(a batch's pickle, the places of its large arrays, what keeps these until they are under way). Raises what pickling raises."""
-    file = io.BytesIO()
-    packer = _Packer(file, pool)
-    packer.dump(batch)
-    return file.getvalue(), packer.places, packer.uses
+    file, beside = io.BytesIO(), _Beside(pool)
+    _Packer(file, beside).dump(batch)
+    return file.getvalue(), beside.places, beside.uses

@@ -145,4 +145,4 @@ def _refusal(part: Any) -> Exception | None:
 def main_is_a_file() -> bool:
     """Whether a new process can import the program."""
     main: Any = sys.modules.get("__main__")
-    return getattr(main, "__file__", None) is not None or getattr(main, "__spec__", None) is not None
+    return os.path.isfile(getattr(main, "__file__", None) or "") or getattr(main, "__spec__", None) is not None

@@ -27,7 +27,7 @@ def context_of(given: Any) -> Any:
     if given is None:
         method = chosen_method()
         if method is None:  # a script that says torch expects what PyTorch does: Python's default
-            method = multiprocessing.get_context().get_start_method() if spelled("").startswith("torch") else "spawn"
+            method = multiprocessing.get_all_start_methods()[0] if spelled("").startswith("torch") else "spawn"
         return multiprocessing.get_context(method)
     if isinstance(given, str):
         methods = multiprocessing.get_all_start_methods()
