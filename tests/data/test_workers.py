@@ -183,11 +183,15 @@ def test_a_loop_that_is_left_leaves_no_process() -> None:
     next(kept)
     assert len(left()) == 2
     with pytest.raises(ZeroDivisionError):
-        for _ in loader(Rows(), batch_size=2):
-            1 / 0  # noqa: B018
+        _divide_in(loader(Rows(), batch_size=2))
     assert len(left()) == 2
     del kept
     assert not left()
+
+
+def _divide_in(batches: Any) -> None:
+    for _ in batches:
+        1 / 0  # noqa: B018
 
 
 def test_leaving_waits_for_a_sample_and_not_for_a_batch() -> None:

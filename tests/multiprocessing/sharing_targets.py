@@ -18,7 +18,9 @@ def write(found: Any, back: Any) -> None:
     for x in iter(found.get, None):
         before = x.detach().float().sum().item()
         x.detach().fill_(2)
-        back.put((before, str(x.dtype), tuple(x.shape), x.stride(), x.requires_grad, type(x).__name__, getattr(x, "label", None), x.is_shared()))
+        back.put(
+            (before, str(x.dtype), tuple(x.shape), x.stride(), x.requires_grad, type(x).__name__, getattr(x, "label", None), x.is_shared())
+        )
 
 
 def give(pipe: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import pickle
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,22 +130,21 @@ def test_gradients_and_writes_go_on_after_sharing() -> None:
     z = x.exp()
     z.share_memory_()
     z[0] = 5.0
-    with pytest.raises(tt.GradError):
-        x2 = tt.ones(4, requires_grad=True)
-        kept = x2.exp()
-        kept.detach().share_memory_()
-        kept.detach().mul_(2)
+    assert z.tolist()[0] == 5
+    kept = tt.ones(4, requires_grad=True).exp()
+    kept.detach().share_memory_().mul_(2)
+    with pytest.raises(tt.GradError, match="exp"):
         kept.sum().backward()
 
 
 def test_a_model_is_trained_by_several_processes(strategy: str) -> None:
     tt.manual_seed(0)
     model = tt.nn.Sequential(tt.nn.Linear(3, 8), tt.nn.BatchNorm1d(8), tt.nn.Linear(8, 1))
-    before = [p.clone() for p in model.parameters()]
+    before = {name: p.clone() for name, p in model.named_parameters() if "weight" in name}  # a bias under a batch norm stays
     assert model.share_memory() is model
     assert all(t.is_shared() for t in model.state_dict().values())
     mp.start_processes(targets.train, (model, 30), nprocs=2, start_method="fork")
-    assert all(not tt.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+    assert not any(tt.equal(model.get_parameter(name), b) for name, b in before.items())
     x = tt.randn(50, 3)
     assert (model(x) - x.sum(1, keepdim=True)).pow(2).mean() < 2.5
 
@@ -177,7 +177,9 @@ def test_many_are_sent_and_no_descriptor_stays() -> None:
 def test_what_cannot_be_sent() -> None:
     queue = FORK.SimpleQueue()
     w = tt.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"^multiprocessing: a Tensor of shape \(2,\) that an op computed, and that requires grad.*x\.detach\(\)"):
+    with pytest.raises(
+        RuntimeError, match=r"^multiprocessing: a Tensor of shape \(2,\) that an op computed, and that requires grad.*x\.detach\(\)"
+    ):
         queue.put(w * 2)
     with pytest.raises(tt.DeviceError, match=r"^multiprocessing: a Tensor of shape \(3,\) on cuda:0 cannot be sent.*x\.cpu\(\)"):
         queue.put(tt.ones(3, device="cuda"))
@@ -192,7 +194,9 @@ def test_a_sender_that_has_ended_is_told() -> None:
     child = FORK.Process(target=targets.leave, args=(theirs,))
     child.start()
     child.join(20)
-    with pytest.raises(RuntimeError, match=rf"a tensor of 40 bytes has lost its memory before it was received: process {child.pid}, which sent it"):
+    with pytest.raises(
+        RuntimeError, match=rf"a tensor of 40 bytes has lost its memory before it was received: process {child.pid}, which sent it"
+    ):
         mine.recv()
 
 
@@ -205,12 +209,16 @@ def test_no_room_is_told_before_anything_moves(strategy: str, monkeypatch: pytes
 
     with monkeypatch.context() as patch:
         patch.setattr(shared_memory.os, "posix_fallocate", full)
-        with pytest.raises(MemoryError, match=r"^shared memory: no room for 4,000 bytes: No space left on device; .*bytes available; use fewer") as e:
+        with pytest.raises(
+            MemoryError, match=r"^shared memory: no room for 4,000 bytes: No space left on device; .*bytes available; use fewer"
+        ) as e:
             x.share_memory_()
         assert ("--shm-size" in str(e.value)) == (strategy == "file_system")
         patch.setattr(shared_memory.os, "memfd_create", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files")))
         patch.setattr(shared_memory.os, "open", lambda *_: (_ for _ in ()).throw(OSError(24, "Too many open files")))
-        with pytest.raises(MemoryError, match=r"no file descriptor is left for 4,000 bytes \(\d+ open, limit \d+\).*ulimit -n.*'file_system'"):
+        with pytest.raises(
+            MemoryError, match=r"no file descriptor is left for 4,000 bytes \(\d+ open, limit \d+\).*ulimit -n.*'file_system'"
+        ):
             x.share_memory_()
     assert (x.data_ptr(), x.is_shared(), len(os.listdir("/proc/self/fd"))) == (address, False, files)
     x.share_memory_()
@@ -230,6 +238,7 @@ def test_the_names_of_python_are_here() -> None:
 
 
 # -- spawn
+
 
 def test_processes_of_one_function() -> None:
     x = tt.zeros(2).share_memory_()
@@ -284,7 +293,7 @@ def test_the_end_of_the_parent_is_that_of_its_processes(tmp_path: Any) -> None:
     pid = int((tmp_path / "pid").read_text())
     while time.monotonic() < end:
         try:
-            state = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]  # noqa: SIM115
+            state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
         except FileNotFoundError:
             break
         if state == "Z":

@@ -53,7 +53,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 def refused(kind: type[Exception], said: str, *samples: int) -> Exception:
     """The error for samples that make no batch; who knows what they are called in the dataset reads their places in `samples`."""
     error = kind(f"default_collate: {said}")
-    error.samples = samples  # type: ignore[attr-defined]
+    vars(error)["samples"] = samples
     return error
 
 
@@ -141,7 +141,7 @@ def _member(name: str, column: Sequence[Any], collate_fn_map: CollateMap | None)
         told = str(error).removeprefix("default_collate: ")
         joint = "" if told.startswith("in [") else ": "
         again = type(error)(f"default_collate: in [{name}]{joint}{told.removeprefix('in ') if not joint else told}")
-        again.samples = samples  # type: ignore[attr-defined]
+        vars(again)["samples"] = samples
         raise again from error
 
 
@@ -174,7 +174,8 @@ def _collate_sequence(first: Sequence[Any], batch: Sequence[Any], collate_fn_map
 default_collate_fn_map: CollateMap = {
     Tensor: _collate_tensors,
     np.ndarray: _collate_arrays,
-    (str, bytes): _collate_strings,  # before numpy's scalars: its strings are strings, too
+    str: _collate_strings,  # before numpy's scalars: its strings are strings, too
+    bytes: _collate_strings,
     np.generic: _collate_scalars,
     float: _collate_numbers,
     int: _collate_numbers,

@@ -92,7 +92,6 @@ class ConcatDataset(Dataset[Any]):
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
-
     @property
     def cummulative_sizes(self) -> list[int]:
         """PyTorch's older spelling of cumulative_sizes."""
@@ -128,7 +127,9 @@ class StackDataset(Dataset[Any]):
         columns = {name: samples_of(d, indices) for name, d in named.items()}
         for name, column in columns.items():
             if len(column) != len(indices):
-                raise ArgumentError(f"StackDataset: dataset {name} gave {len(column)} samples for {len(indices)} indices; __getitems__ gives one for each")
+                raise ArgumentError(
+                    f"StackDataset: dataset {name} gave {len(column)} samples for {len(indices)} indices; __getitems__ gives one for each"
+                )
         rows = zip(*columns.values(), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in rows] if isinstance(self.datasets, dict) else list(rows)
 
@@ -147,7 +148,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from d
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self._streams())  # type: ignore[arg-type]
+        return sum(map(len, self._streams()))  # type: ignore[arg-type]
 
     def _streams(self) -> Iterator[IterableDataset[Any]]:
         for d in self.datasets:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import warnings
 from typing import Any
@@ -65,13 +64,25 @@ def check_workers(
         raise ArgumentError(
             f"DataLoader: prefetch_factor {prefetch_factor!r} is not a count; give the batches that each worker makes ahead, 1 or more"
         )
-    if isinstance(multiprocessing_context, str) and multiprocessing_context not in (methods := multiprocessing.get_all_start_methods()):
-        raise ArgumentError(
-            f"DataLoader: multiprocessing_context {multiprocessing_context!r} is no way to start processes here; give one of {methods}"
-        )
+    if multiprocessing_context is not None:
+        _check_context(multiprocessing_context)
     if pin_memory_device and as_device(pin_memory_device).type != "cuda":
         raise ArgumentError(f"DataLoader: pin_memory_device {pin_memory_device!r} is no GPU; leave it out, or give 'cuda'")
     return 2 if num_workers and prefetch_factor is None else prefetch_factor
+
+
+def _check_context(given: Any) -> None:
+    """Raise ArgumentError for an unknown word, TypeError for what is no context."""
+    import multiprocessing
+    from multiprocessing.context import BaseContext
+
+    methods = multiprocessing.get_all_start_methods()
+    if isinstance(given, str) and given not in methods:
+        raise ArgumentError(f"DataLoader: multiprocessing_context {given!r} is no way to start processes here; give one of {methods}")
+    if not isinstance(given, str | BaseContext):
+        raise TypeError(
+            f"DataLoader: multiprocessing_context is a {type(given).__name__}; give 'spawn', 'fork', 'forkserver' or a context of them"
+        )
 
 
 def check_batches(streams: bool, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:

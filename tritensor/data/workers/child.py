@@ -22,7 +22,7 @@ from tritensor.data.workers.channel import DESCRIPTORS, Channel
 from tritensor.data.workers.failures import raised
 from tritensor.data.workers.packing import Place, packed
 from tritensor.data.workers.parcel import Contents, Parcel
-from tritensor.data.workers.pool import Pool
+from tritensor.data.workers.pool import Pool, Use
 from tritensor.multiprocessing.spawn import end_with_parent
 from tritensor.native import threads
 from tritensor.random import default_generator

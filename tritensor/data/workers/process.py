@@ -15,7 +15,6 @@ from typing import Any
 from tritensor.call_site import spelled
 from tritensor.data.workers.failures import GUARD
 from tritensor.data.workers.parcel import Parcel, main_is_a_file
-from tritensor.errors import ArgumentError
 from tritensor.multiprocessing.contexts import chosen_method
 
 # One thread for each worker: as many as there are cores do their work beside one another. A library reads this when it is loaded.
@@ -23,22 +22,13 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def context_of(given: Any) -> Any:
-    """The context that a DataLoader's `multiprocessing_context` means. Raises ArgumentError for unknown words, TypeError for what is no context."""
+    """The context that a DataLoader's `multiprocessing_context` means."""
     if given is None:
         method = chosen_method()
         if method is None:  # a script that says torch expects what PyTorch does: Python's default
             method = multiprocessing.get_all_start_methods()[0] if spelled("").startswith("torch") else "spawn"
         return multiprocessing.get_context(method)
-    if isinstance(given, str):
-        methods = multiprocessing.get_all_start_methods()
-        if given not in methods:
-            raise ArgumentError(f"DataLoader: multiprocessing_context {given!r} is no way to start processes here; give one of {methods}")
-        return multiprocessing.get_context(given)
-    if not isinstance(given, context.BaseContext):
-        raise TypeError(
-            f"DataLoader: multiprocessing_context is a {type(given).__name__}; give 'spawn', 'fork', 'forkserver' or a context of them"
-        )
-    return given
+    return multiprocessing.get_context(given) if isinstance(given, str) else given
 
 
 def new_process(made: Any, target: Any, args: tuple[Any, ...], name: str) -> Any:
