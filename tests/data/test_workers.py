@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tests.data.worker_datasets import Draws, Rows, Slow, Stream, Structures, note_start, same
+from tests.data.worker_datasets import Draws, Faulty, Growing, Long, Rows, Slow, Stream, Structures, many, note_start, same
 from tritensor.data import DataLoader, LengthBucketSampler, TensorDataset, WeightedRandomSampler, get_worker_info
 from tritensor.data.loader_options import cores
 
@@ -294,3 +294,60 @@ def test_large_arrays_of_a_dataset_are_there_once(tmp_path: Any) -> None:
     found = [(x[:, 0] / 200).tolist() == y.tolist() for x, y in loader(data, method="spawn", batch_size=250)]
     assert found == [True] * 4
     assert data.tensors[0].is_shared()
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_thread_pins_the_batches(persistent: bool) -> None:
+    made = loader(Rows(), batch_size=4, pin_memory=True, persistent_workers=persistent)
+    for _ in range(2):
+        seen = []
+        for x, labels in made:
+            assert x.is_pinned()
+            assert labels.is_pinned()
+            assert x.to("cuda", non_blocking=True)[:, 7].tolist() == labels.tolist()
+            seen += labels.tolist()
+        assert seen == list(range(24))
+    kept = iter(made)
+    assert (len(kept), next(kept)[1].tolist()) == (6, [0, 1, 2, 3])
+    assert [t.name for t in threading.enumerate() if t.name == "tritensor-pin"] == ["tritensor-pin"]
+    del kept
+    assert not [t.name for t in threading.enumerate() if t.name == "tritensor-pin"]
+    slow = iter(loader(Slow(48), batch_size=4, pin_memory=True))
+    began = time.monotonic()
+    del slow
+    assert time.monotonic() - began < 2, "a thread that waits for a batch is woken"
+
+
+def test_an_error_comes_through_the_thread_that_pins() -> None:
+    batches, found = iter(loader(Faulty("ValueError"), batch_size=4, pin_memory=True)), []
+    while True:
+        try:
+            found.append(next(batches)[1].tolist())
+        except ValueError as error:
+            found.append(str(error)[:47])
+        except StopIteration:
+            break
+    assert found == [[0, 1, 2, 3], "Caught ValueError in DataLoader worker process ", *(list(range(k, k + 4)) for k in (8, 12, 16, 20))]
+    with pytest.raises(RuntimeError, match="SIGKILL"):
+        list(loader(Faulty("SIGKILL"), batch_size=4, pin_memory=True))
+    assert not [t.name for t in threading.enumerate() if t.name == "tritensor-pin"]
+    assert not left()
+
+
+def test_messages_of_any_length() -> None:
+    """Long lists of indices, many large arrays in a batch, batches of many objects."""
+    made = loader(Long(), batch_sampler=[list(range(20_000))] * 3, prefetch_factor=8, collate_fn=len)
+    assert list(made) == [20_000] * 3
+    found = list(loader(Long(), batch_size=25, collate_fn=many))
+    assert [len(f[0]) for f in found] == [450] * 4
+    assert all(x.shape == (5000,) and x[0] == 25 * k for k, f in enumerate(found) for x in f[0])
+    assert found[1][1] == [str(i) for i in range(30_000)]
+
+
+def test_batches_of_many_sizes_do_not_heap_up() -> None:
+    made = iter(loader(Growing(), 1, batch_size=1))
+    crew = made._crew  # type: ignore[attr-defined]
+    for x in made:
+        assert x.sum() == x.shape[1]
+        held = sum(m.nbytes for m in crew.workers[0].pieces.values()) if crew.alive else 0
+        assert held < 200 << 20, "40 sizes of 2 to 25 MB were made"

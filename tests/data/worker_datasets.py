@@ -175,3 +175,28 @@ class Slow(Rows):
     def __getitem__(self, i: int) -> Any:
         time.sleep(0.2)
         return i
+
+
+class Long(Rows):
+    """Numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(100)
+
+    def __getitem__(self, i: int) -> Any:
+        return i
+
+
+def many(samples: Any) -> Any:
+    """450 arrays that are large, and 30,000 strings."""
+    return [np.full(5000, samples[0], np.float32) for _ in range(450)], [str(i) for i in range(30_000)]
+
+
+class Growing(Rows):
+    """Each sample is larger than the one before."""
+
+    def __init__(self) -> None:
+        super().__init__(40)
+
+    def __getitem__(self, i: int) -> Any:
+        return np.ones(int(500_000 * 1.0663**i), np.float32)

@@ -29,13 +29,15 @@ class Raised(NamedTuple):
         said = _Said(f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}")
         if self.kind is not KeyError:
             said = str(said)  # type: ignore[assignment]
+        kind = RuntimeError if issubclass(self.kind, StopIteration) else self.kind  # that would end the loop without a word
         try:
-            error = (
-                RuntimeError(said) if issubclass(self.kind, StopIteration) else self.kind(said)
-            )  # that would end the loop without a word
+            error = kind(said)
         except Exception:  # a class that is made of something else than a message
             error = RuntimeError(said)
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # else this frame and the error hold one another, and with them the iterator
 
 
 def raised(error: BaseException, where: str) -> Raised:

@@ -39,7 +39,10 @@ class PinnedIterator:
         if kind == _END:
             self.close()
             raise StopIteration
-        raise value
+        try:
+            raise value
+        finally:
+            del value  # else this frame and the error hold one another, and with them the iterator
 
     def close(self) -> None:
         """End the thread and the iterator."""
