@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import threading
 from typing import Any
@@ -19,6 +20,7 @@ from tritensor.tensor.shared_memory import Segment, create, segment_of
 HOLDERS: dict[type, Any] = {Tensor: Tensor.__dict__["array"]}
 _ALONE = 4  # references to the memory's array that do not count: the tensor's own, this file's, and the counting's
 _moving = threading.Lock()
+os.register_at_fork(after_in_child=lambda: _moving._at_fork_reinit())  # type: ignore[attr-defined]  # its holder is not in the child
 
 
 def shared(holder: Any) -> Segment | None:

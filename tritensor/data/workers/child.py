@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import pickle
 import random
@@ -42,6 +43,9 @@ class Plan(NamedTuple):
     bound: bool  # ends with the thread that started it
     strategy: str
     threads: tuple[str, ...]  # variables of the environment that were set for it alone
+
+
+ASK_WHERE = signal.SIGRTMAX - 3  # a worker that gets it writes where its Python is
 
 
 class _Stopped(BaseException):
@@ -136,7 +140,9 @@ class _Worker:
                 self._make = lambda: stream(self.dataset, collate_fn, plan.batch_size, plan.drop_last)
             else:
                 self._make = lambda: reader(self.dataset, collate_fn, plan.batched, self.pause)
-        self._tell("ready", 0, 0, None)
+        traces = os.memfd_create("tritensor-traces", os.MFD_CLOEXEC)
+        faulthandler.register(ASK_WHERE, file=traces, all_threads=False)  # also where Python itself hangs
+        self.channel.send(pickle.dumps(("ready", 0, 0, None, (), (), ())), [os.dup(traces)])
 
     def _inform(self, base_seed: int) -> None:
         info.become(info.WorkerInfo(self.plan.rank, self.plan.workers, base_seed + self.plan.rank, self.dataset))

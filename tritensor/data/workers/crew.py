@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.data.workers.channel import Channel, pair
-from tritensor.data.workers.child import Plan, work
+from tritensor.data.workers.child import ASK_WHERE, Plan, work
 from tritensor.data.workers.failures import how_it_ended, start_failed
 from tritensor.data.workers.parcel import Parcel
 from tritensor.data.workers.process import from_main_thread, new_process, quiet_start
 from tritensor.tensor.shared_memory import Lent, Mapping, strategy
 
+_SHOWN = 12  # lines of where a worker is
 _PATIENCE = 5.0  # seconds that workers get to end after the sample they read, before SIGTERM; a fifth of it before SIGKILL
 _ends: weakref.WeakSet[Any] = weakref.WeakSet()  # this process's ends of all sockets: a forked child must not hold them open
 
@@ -70,6 +71,7 @@ class Worker:
 
     def __init__(self, made: Any, parcel: Parcel, plan: Plan) -> None:
         self.rank, self.started = plan.rank, False
+        self.traces = -1  # the file that it writes to when it is asked where it is
         self.pieces: dict[int, Mapping] = {}
         self.returned: deque[int] = deque()  # numbers of pieces that the worker may use again
         self.asked: dict[tuple[int, int], Any] = {}  # (tag, number): indices
@@ -84,7 +86,7 @@ class Worker:
             raise
         finally:
             theirs.close()
-        self.ended = os.pidfd_open(self.process.pid)  # readable when it has ended
+        self.ended = _end_of(self.process)
 
     def send(self, kind: str, tag: int, *rest: Any) -> None:
         """Send a message, with the pieces that came back meanwhile."""
@@ -98,6 +100,8 @@ class Worker:
         """(kind, tag, number, what was heard) of one message. Raises EOFError, BlockingIOError."""
         message, descriptors = self.channel.receive()
         kind, tag, number, content, places, fresh, dropped = pickle.loads(message)
+        if kind == "ready":
+            self.traces = descriptors.pop()
         for (piece, size), descriptor in zip(fresh, descriptors, strict=True):
             self.pieces[piece] = Mapping(descriptor, size)
             os.close(descriptor)
@@ -108,9 +112,27 @@ class Worker:
         pickled, samples = content or (b"", 0)
         return kind, tag, number, Heard(kind, pickled, samples, [there[p][first : first + nbytes] for p, first, nbytes in places])
 
+    def gone(self) -> bool:
+        """Whether its process has ended; known also where something else has taken its exit code."""
+        waiting = select.poll()
+        waiting.register(self.ended, select.POLLIN)
+        return bool(waiting.poll(0)) or self.process.exitcode is not None
+
     def shown(self) -> str:
         """ "worker 1 (pid 4242)"."""
         return f"worker {self.rank} (pid {self.process.pid})"
+
+    def where(self) -> str:
+        """The lines that its Python is at, asked for by a signal; "" where it does not say."""
+        if self.traces < 0:
+            return ""
+        os.kill(self.process.pid, ASK_WHERE)
+        end, text = time.monotonic() + 0.5, b""
+        while not text.endswith(b"\n") and time.monotonic() < end:
+            time.sleep(0.01)
+            text = os.pread(self.traces, 1 << 14, 0)
+        lines = text.decode(errors="replace").splitlines()[1:]
+        return "".join(f"\n{line}" for line in lines[:_SHOWN])
 
     def doing(self) -> str:
         """What it was asked, for messages."""
@@ -121,6 +143,14 @@ class Worker:
             return f"it was making its part of batch {number}"
         first = ", ".join(map(repr, indices[:8])) if isinstance(indices, list | tuple) else repr(indices)
         return f"it was making batch {number} of the samples [{first}{', ...' if isinstance(indices, list | tuple) and len(indices) > 8 else ''}]"
+
+
+def _end_of(process: Any) -> int:
+    """A descriptor that is readable when a process has ended: of the process itself, which no child of its own can hold open."""
+    try:
+        return os.pidfd_open(process.pid)
+    except OSError:  # a kernel, or a sandbox, without them
+        return os.dup(process.sentinel)
 
 
 class Crew:
@@ -252,13 +282,18 @@ class Crew:
         """A worker has ended: end the others, and keep what is to be said."""
         worker.process.join(1.0)
         code = worker.process.exitcode
-        how = f"{how_it_ended(code)}; {worker.doing()}" if worker.started else start_failed(code, self.method)
+        if code is None and worker.gone():
+            how = f"has ended; how is not known, since something else in this program has taken its exit code; {worker.doing()}"
+        else:
+            how = f"{how_it_ended(code)}; {worker.doing()}" if worker.started else start_failed(code, self.method)
         self._fail(f"DataLoader {worker.shown()} {how}")
 
     def _give_up(self, timeout: float) -> None:
         slow = next((w for w in self.workers if w.asked), self.workers[0])
         what = f"{slow.shown()} still runs, {slow.doing()}" if slow.started else f"{slow.shown()} has not started yet"
-        self._fail(f"DataLoader timed out after {timeout:g} seconds: {what}; give a longer timeout=, or 0 for none", patience=0.2)
+        where = slow.where()
+        where = f". It is at (innermost first):{where}" if where else ""
+        self._fail(f"DataLoader timed out after {timeout:g} seconds: {what}; give a longer timeout=, or 0 for none{where}", patience=0.2)
 
     def _fail(self, said: str, patience: float = _PATIENCE) -> None:
         self.failure = said
@@ -289,19 +324,23 @@ def _end(workers: Sequence[Worker], process: int, patience: float = _PATIENCE) -
     for wait, number in ((patience, signal.SIGTERM), (patience / 5, signal.SIGKILL), (None, None)):
         _drained(workers, wait)
         for worker in workers:
-            if number is not None and worker.process.exitcode is None:
+            if number is not None and not worker.gone():
                 os.kill(worker.process.pid, number)
     for worker in workers:
+        worker.process.join(0)
         os.close(worker.ended)
+        if worker.traces >= 0:
+            os.close(worker.traces)
         worker.channel.close()
         _ends.discard(worker.channel.socket)
-        worker.process.close()
+        if worker.process.exitcode is not None:
+            worker.process.close()
 
 
 def _drained(workers: Sequence[Worker], seconds: float | None) -> None:
     """Wait for all workers to end, so many seconds; what they still send goes."""
     end = None if seconds is None else time.monotonic() + seconds
-    while alive := [w for w in workers if w.process.exitcode is None]:
+    while alive := [w for w in workers if not w.gone()]:
         left = None if end is None else end - time.monotonic()
         if left is not None and left <= 0:
             return
@@ -317,4 +356,4 @@ def _drained(workers: Sequence[Worker], seconds: float | None) -> None:
             except BlockingIOError:
                 continue
             except (EOFError, OSError):  # nothing more will come
-                worker.process.join(0.05 if left is None else max(0.0, min(left, 0.05)))
+                time.sleep(0.001)
