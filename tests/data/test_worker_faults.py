@@ -20,6 +20,7 @@ import tritensor.multiprocessing as mp
 from tests.data.test_workers import left, loader
 from tests.data.worker_datasets import Faulty, OfAGraph, Ragged, Rows, Slow, Unread, fail_to_begin, little_room, same
 from tritensor.data import DataLoader
+from tritensor.data.workers.failures import how_it_ended
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,6 @@ def test_an_error_of_a_dataset_is_raised_here_and_the_loop_may_go_on(way: str, e
     ("way", "said"),
     [
         ("SIGKILL", r"was killed by signal SIGKILL; the kernel does that .* fewer workers"),
-        ("SIGBUS", r"was killed by signal SIGBUS; .* /dev/shm"),
         ("SIGTERM", r"was killed by signal SIGTERM"),
         ("exit", r"ended by itself with exit code 3"),
         ("leave", r"ended by itself with exit code 0"),
@@ -75,6 +75,14 @@ def test_a_worker_that_ends_is_told_at_once(way: str, said: str, persistent: boo
     made.dataset.way = "ValueError"
     with pytest.raises(ValueError, match="the fifth"):
         list(made)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [(-signal.SIGBUS, "SIGBUS; .*/dev/shm"), (-signal.SIGSEGV, "SIGSEGV; .*faulthandler"), (-63, "number 63$"), (None, "still runs")],
+)
+def test_how_a_process_ended(code: int | None, said: str) -> None:
+    assert re.search(said, how_it_ended(code))
 
 
 def test_a_worker_that_is_killed_while_it_waits() -> None:
@@ -192,6 +200,7 @@ import os, sys, time
 import tritensor.multiprocessing as mp
 from tests.data.worker_datasets import Slow
 from tritensor.data import DataLoader
+from tritensor.data.workers.failures import how_it_ended
 
 if __name__ == "__main__":
     mp.set_sharing_strategy(sys.argv[2])

@@ -94,11 +94,12 @@ class Segment(Mapping):
 
     def __init__(self, descriptor: int, nbytes: int, key: str, name: str) -> None:
         self.descriptor, self.key, self.name, self.owner = descriptor, key, name, os.getpid()
+        if name:
+            _names.keep(name)
         super().__init__(descriptor, nbytes)
         if name:
             self.descriptor = -1
             os.close(descriptor)
-            _names.keep(name)
 
     def __del__(self) -> None:
         super().__del__()
@@ -207,6 +208,16 @@ def reserved(nbytes: int, name: str = "") -> int:
             os.unlink(where)
         raise no_room(nbytes, error) from error
     return descriptor
+
+
+def reserved_and_mapped(nbytes: int) -> tuple[int, Mapping]:
+    """Nameless memory: its descriptor, and where it is mapped here. Raises OutOfMemoryError."""
+    descriptor = reserved(nbytes)
+    try:
+        return descriptor, Mapping(descriptor, nbytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def no_room(nbytes: int, error: OSError) -> Exception:

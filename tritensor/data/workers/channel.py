@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.tensor.shared_memory import Mapping, reserved
+from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
 
 _PACKET = 32_000  # bytes of a message that go by themselves
 DESCRIPTORS = 200  # that go with one; the system takes 253
@@ -40,8 +40,8 @@ class Channel:
         if len(message) < _PACKET:
             self.outbox.append((_WHOLE + message, given))
         else:
-            file = reserved(len(message))
-            np.asarray(Mapping(file, len(message)))[:] = np.frombuffer(message, np.uint8)
+            file, there = reserved_and_mapped(len(message))
+            np.asarray(there)[:] = np.frombuffer(message, np.uint8)
             self.outbox.append((_FILE + len(message).to_bytes(8, "little"), [file, *given]))
         self.flush()
 

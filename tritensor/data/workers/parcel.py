@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.multiprocessing import reductions  # noqa: F401  (tells the pickler of tensors)
-from tritensor.tensor.shared_memory import Mapping, reserved
+from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
 
 _LARGE = 1 << 16  # bytes from which on an array lies beside the pickle
 _ALIGNED = 64
@@ -55,8 +55,8 @@ class Parcel:
             first = -(-total // _ALIGNED) * _ALIGNED
             places.append((first, buffer.nbytes))
             total = first + buffer.nbytes
-        file, layout = reserved(total), (len(stream), places)
-        there = np.asarray(Mapping(file, total))
+        (file, mapping), layout = reserved_and_mapped(total), (len(stream), places)
+        there = np.asarray(mapping)
         there[: len(stream)] = np.frombuffer(stream, np.uint8)
         for (first, nbytes), buffer in zip(places, buffers, strict=True):
             there[first : first + nbytes] = np.frombuffer(buffer, np.uint8)

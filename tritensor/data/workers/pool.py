@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tritensor.cuda.memory.size_classes import size_class
-from tritensor.tensor.shared_memory import Lent, Mapping, reserved
+from tritensor.tensor.shared_memory import Lent, reserved_and_mapped
 
 SMALL = 1 << 14  # bytes below which an array goes with the message: copying it is cheaper than a piece of its own
 _KEPT = 64 << 20  # bytes of free pieces that may stay beside those in use
@@ -26,8 +26,7 @@ class Piece:
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size, self.holders = number, size, 0
-        self.descriptor = reserved(size)  # until the loader has it
-        self.mapping = Mapping(self.descriptor, size)
+        self.descriptor, self.mapping = reserved_and_mapped(size)  # the descriptor until the loader has it
 
 
 class Use(Lent):
