@@ -16,7 +16,7 @@ import pytest
 import tritensor as tt
 import tritensor.multiprocessing as mp
 from tests.multiprocessing import sharing_targets as targets
-from tritensor.tensor import shared_memory
+from tritensor.tensor import shared_memory, sharing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 FORK: Any = mp.get_context("fork")
@@ -117,6 +117,23 @@ def test_sharing_moves_every_tensor_of_the_memory(strategy: str) -> None:
     assert not x.clone().is_shared()
     assert not copy.deepcopy(x).is_shared()
     assert not pickle.loads(pickle.dumps(x)).is_shared()
+
+
+def test_a_tensor_that_is_alone_is_moved_without_looking_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    find = sharing._others
+    monkeypatch.setattr(sharing, "_others", lambda *a: looked.append(a) or find(*a))
+    tt.ones(5).share_memory_()
+    tt.nn.Linear(3, 3).share_memory()
+    queue = FORK.SimpleQueue()
+    queue.put(tt.ones(5))
+    queue.get()
+    assert not looked, "that takes milliseconds"
+    x = tt.ones(5)
+    y = x[1:]
+    x.share_memory_()
+    assert y.is_shared()
+    assert len(looked) == 1
 
 
 def test_gradients_and_writes_go_on_after_sharing() -> None:

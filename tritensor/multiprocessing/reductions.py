@@ -47,6 +47,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
         raise TransformError(
             f"multiprocessing: a {kind} inside vmap, grad or jvp cannot be sent: it stands for many; send what the transform returns"
         )
+    del array  # so that `shared` sees whether the tensor alone holds it
     segment = shared(tensor)
     array = tensor.array
     offset = array.ctypes.data - segment.address if segment is not None else 0
