@@ -72,6 +72,7 @@ def test_paired_gives_a_ratio_only_with_a_peer() -> None:
     assert "x torch" in line("nothing", both)
 
 
+@pytest.mark.slow
 def test_loaders_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "MIB", 1 << 12)
     assert set(loader.sleeping(30, 1)) == {"one process", "two workers"}

@@ -18,7 +18,7 @@ import pytest
 import tritensor as tt
 import tritensor.multiprocessing as mp
 from tests.data.test_workers import left, loader
-from tests.data.worker_datasets import Faulty, OfAGraph, Ragged, Rows, Slow, Unread, fail_to_begin, little_room, same
+from tests.data.worker_datasets import Faulty, Nested, OfAGraph, Ragged, Rows, Slow, Unread, fail_to_begin, little_room, same
 from tritensor.data import DataLoader
 from tritensor.data.workers.failures import how_it_ended
 
@@ -177,6 +177,12 @@ def test_samples_that_make_no_batch_are_named() -> None:
         list(loader(OfAGraph(), batch_size=4))
     with pytest.raises(tt.DeviceError, match=r"(?s)a batch holds a tensor of shape \(2,\) on cuda:0; workers hand over memory of the CPU"):
         list(loader(Rows(), collate_fn=_on_gpu))
+
+
+def test_loaders_inside_of_workers() -> None:
+    assert [x.item() for x in loader(Nested(0), 1)] == [3, 6]
+    with pytest.raises(RuntimeError, match=r"(?s)DataLoader worker 0 is a daemonic process.*takes num_workers=0"):
+        list(loader(Nested(1), 1))
 
 
 def _on_gpu(samples: Any) -> Any:

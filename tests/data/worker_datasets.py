@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tritensor as tt
-from tritensor.data import Dataset, IterableDataset, get_worker_info
+from tritensor.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 
 class Rows(Dataset[Any]):
@@ -190,6 +190,19 @@ class Long(Rows):
 def many(samples: Any) -> Any:
     """450 arrays that are large, and 30,000 strings."""
     return [np.full(5000, samples[0], np.float32) for _ in range(450)], [str(i) for i in range(30_000)]
+
+
+class Nested(Rows):
+    """Each sample reads a loader of its own."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(2)
+        self.workers = workers
+
+    def __getitem__(self, i: int) -> Any:
+        return sum(
+            int(x) for x in DataLoader(range(i + 3), num_workers=self.workers, multiprocessing_context="fork" if self.workers else None)
+        )
 
 
 class Growing(Rows):

@@ -122,6 +122,10 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized; make a new one")
         super().__setattr__(name, value)
 
+    def __class_getitem__(cls, item: Any) -> Any:
+        """`DataLoader[Batch]` in annotations."""
+        return cls
+
     def __getstate__(self) -> dict[str, Any]:
         """Without the worker processes: another process starts its own."""
         return {**self.__dict__, "_iterator": None}

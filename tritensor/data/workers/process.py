@@ -37,11 +37,17 @@ def new_process(made: Any, target: Any, args: tuple[Any, ...], name: str) -> Any
     return kind(target=target, args=args, name=name, daemon=True)
 
 
-def refuse_while_importing() -> None:
-    """Raise RuntimeError in a process that is being spawned and imports the program: the program makes a loader, and has no guard."""
+def refuse_inside() -> None:
+    """Raise RuntimeError in a process that cannot have workers: one that is being spawned and imports the program, which makes a loader and has no
+    guard, and one that is daemonic, as workers are themselves."""
     if getattr(process.current_process(), "_inheriting", False):
         raise RuntimeError(
             f"DataLoader: a worker process imports this program, which starts worker processes while it is imported; {GUARD}"
+        )
+    if process.current_process().daemon:
+        raise RuntimeError(
+            f"DataLoader: {process.current_process().name} is a daemonic process, which may not start processes: a loader inside a dataset's worker, or in "
+            "a task of a Pool, takes num_workers=0"
         )
 
 

@@ -10,12 +10,12 @@ from tritensor.data.workers.crew import Crew
 from tritensor.data.workers.iterator import Course, Task, WorkerIterator, endless, numbered
 from tritensor.data.workers.parcel import Parcel
 from tritensor.data.workers.pin_thread import PinnedIterator
-from tritensor.data.workers.process import context_of, refuse_while_importing
+from tritensor.data.workers.process import context_of, refuse_inside
 
 
 def crew_of(loader: Any, base_seed: int) -> Crew:
     """The workers of a loader, started. Raises PicklingError, RuntimeError."""
-    refuse_while_importing()
+    refuse_inside()
     parcel = Parcel((loader.dataset, loader.collate_fn, loader.worker_init_fn))
     settings = {
         "streams": loader._streams,
