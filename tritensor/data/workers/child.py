@@ -20,7 +20,7 @@ from tritensor.data import collate
 from tritensor.data.reading import reader, stream
 from tritensor.data.workers import info
 from tritensor.data.workers.channel import DESCRIPTORS, Channel
-from tritensor.data.workers.failures import raised
+from tritensor.data.workers.failures import raised, samples_shown
 from tritensor.data.workers.packing import Place, packed
 from tritensor.data.workers.parcel import Contents, Parcel
 from tritensor.data.workers.pool import Pool, Use
@@ -181,7 +181,7 @@ class _Worker:
                     kind, samples = "batch", found[0]
                     del found
         except Exception as error:
-            told = "" if self.plan.streams else f", which read {_shown(indices)}"
+            told = "" if self.plan.streams else f", which read {samples_shown(indices)}"
             content = pickle.dumps(raised(error, f"in DataLoader worker process {self.plan.rank}{told}"))
             del error
         self._tell(kind, tag, number, (content, samples), places, uses)
@@ -209,11 +209,3 @@ class _Worker:
         *rest, fresh, dropped = message
         descriptors = [piece.descriptor for piece in fresh]
         self.channel.send(pickle.dumps((*rest, [(piece.number, piece.size) for piece in fresh], dropped), 5), descriptors)
-
-
-def _shown(indices: Any) -> str:
-    """Indices for a message, the first of many."""
-    if not isinstance(indices, list | tuple):
-        return f"dataset[{indices!r}]"
-    first = ", ".join(map(repr, indices[:8]))
-    return f"the samples [{first}{', ...' if len(indices) > 8 else ''}]"

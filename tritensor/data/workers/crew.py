@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pickle
@@ -18,7 +19,7 @@ import numpy as np
 
 from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.child import ASK_WHERE, Plan, work
-from tritensor.data.workers.failures import how_it_ended, start_failed
+from tritensor.data.workers.failures import how_it_ended, samples_shown, start_failed
 from tritensor.data.workers.parcel import Parcel
 from tritensor.data.workers.process import from_main_thread, new_process, quiet_start
 from tritensor.tensor.shared_memory import Lent, Mapping, strategy
@@ -126,7 +127,8 @@ class Worker:
         """The lines that its Python is at, asked for by a signal; "" where it does not say."""
         if self.traces < 0:
             return ""
-        os.kill(self.process.pid, ASK_WHERE)
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(self.process.pid, ASK_WHERE)
         end, text = time.monotonic() + 0.5, b""
         while not text.endswith(b"\n") and time.monotonic() < end:
             time.sleep(0.01)
@@ -139,10 +141,8 @@ class Worker:
         if not self.asked:
             return "it had nothing to do"
         (_, number), indices = next(iter(self.asked.items()))
-        if indices is None:
-            return f"it was making its part of batch {number}"
-        first = ", ".join(map(repr, indices[:8])) if isinstance(indices, list | tuple) else repr(indices)
-        return f"it was making batch {number} of the samples [{first}{', ...' if isinstance(indices, list | tuple) and len(indices) > 8 else ''}]"
+        made = f"it was making batch {number}"
+        return made if indices is None else f"{made} of {samples_shown(indices)}"
 
 
 def _end_of(process: Any) -> int:
@@ -325,7 +325,8 @@ def _end(workers: Sequence[Worker], process: int, patience: float = _PATIENCE) -
         _drained(workers, wait)
         for worker in workers:
             if number is not None and not worker.gone():
-                os.kill(worker.process.pid, number)
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.kill(worker.process.pid, number)
     for worker in workers:
         worker.process.join(0)
         os.close(worker.ended)

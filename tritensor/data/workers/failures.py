@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 
+_FIRST = 8  # indices that a message names
+
+
 class _Said(str):
     """A message that KeyError prints as it is, not quoted."""
 
@@ -51,6 +54,14 @@ def _travels(cls: type) -> bool:
         return pickle.loads(pickle.dumps(cls)) is cls
     except (pickle.PicklingError, AttributeError, ImportError, TypeError):
         return False
+
+
+def samples_shown(indices: Any) -> str:
+    """ "the samples [4, 5, ...]", the first of many; "dataset[4]" for one index."""
+    if not isinstance(indices, list | tuple):
+        return f"dataset[{indices!r}]"
+    first = ", ".join(map(repr, indices[:_FIRST]))
+    return f"the samples [{first}{', ...' if len(indices) > _FIRST else ''}]"
 
 
 def how_it_ended(exit_code: int | None) -> str:

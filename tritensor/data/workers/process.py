@@ -33,8 +33,19 @@ def context_of(given: Any) -> Any:
 
 def new_process(made: Any, target: Any, args: tuple[Any, ...], name: str) -> Any:
     """A process of a context, not started. One that is spawned imports the program only where its pickle speaks of it."""
+    if made.get_start_method() == "forkserver":
+        _preload(made)
     kind = _SpawnedWorker if type(made) is context.SpawnContext else made.Process
     return kind(target=target, args=args, name=name, daemon=True)
+
+
+def _preload(made: Any) -> None:
+    """Let the server that workers are forked from import what they need once, unless the program has said what it imports."""
+    from multiprocessing import forkserver
+
+    server: Any = forkserver._forkserver  # type: ignore[attr-defined]
+    if getattr(server, "_preload_modules", None) == ["__main__"]:  # Python's own
+        made.set_forkserver_preload(["__main__", "tritensor.data.workers.child"])
 
 
 def refuse_inside() -> None:
