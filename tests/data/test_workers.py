@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 import time
 from typing import Any
@@ -351,3 +353,9 @@ def test_batches_of_many_sizes_do_not_heap_up() -> None:
         assert x.sum() == x.shape[1]
         held = sum(m.nbytes for m in crew.workers[0].pieces.values()) if crew.alive else 0
         assert held < 200 << 20, "40 sizes of 2 to 25 MB were made"
+
+
+def test_a_worker_starts_without_the_compiler() -> None:
+    code = "import sys; from tritensor.data.workers import child; assert not {'triton', 'tritensor.training', 'torch'} & set(sys.modules)"
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    assert subprocess.run([sys.executable, "-c", code], env=environment | {"PYTHONPATH": os.getcwd()}, timeout=60).returncode == 0

@@ -25,7 +25,7 @@ from tritensor.data.workers.packing import Place, packed
 from tritensor.data.workers.parcel import Contents, Parcel
 from tritensor.data.workers.pool import Pool, Use
 from tritensor.multiprocessing.spawn import end_with_parent
-from tritensor.native import threads
+from tritensor.native.blas import blas
 from tritensor.random import default_generator
 from tritensor.tensor.shared_memory import set_strategy
 
@@ -74,9 +74,9 @@ def _settle(plan: Plan) -> None:
         end_with_parent(signal.SIGKILL)
     for name in plan.threads:
         os.environ.pop(name, None)
-    blas = threads.blas()
-    if blas is not None:
-        blas.set(1)
+    numbers = blas()
+    if numbers is not None:
+        numbers.set(1)  # each worker has a processor; tritensor's own threads are as many
     set_strategy(plan.strategy)
 
 

@@ -9,7 +9,6 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-
 _FIRST = 8  # indices that a message names
 
 
