@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -358,4 +359,9 @@ def test_batches_of_many_sizes_do_not_heap_up() -> None:
 def test_a_worker_starts_without_the_compiler() -> None:
     code = "import sys; from tritensor.data.workers import child; assert not {'triton', 'tritensor.training', 'torch'} & set(sys.modules)"
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    assert subprocess.run([sys.executable, "-c", code], env=environment | {"PYTHONPATH": os.getcwd()}, timeout=60).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], env=environment | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}, timeout=60
+        ).returncode
+        == 0
+    )
