@@ -126,8 +126,13 @@ class Movable:
         return self._apply(emptied, recurse)
 
     def share_memory(self) -> Any:
-        """Tensor.share_memory_ of every parameter and buffer."""
-        return self._apply(lambda t: t.share_memory_())
+        """Tensor.share_memory_ of every parameter, its gradient, and every buffer. Returns self."""
+        module: Any = self
+        for t in [*module.parameters(), *module.buffers()]:
+            t.share_memory_()
+            if t.grad is not None:
+                t.grad.share_memory_()
+        return self
 
     def xpu(self, device: Any = None) -> Any:
         raise self._no_such("xpu")

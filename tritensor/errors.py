@@ -23,6 +23,10 @@ class ArgumentError(ValueError, RuntimeError):
     """A number or a word that an argument does not take; the message says what it takes."""
 
 
+class StreamError(TypeError, AssertionError):
+    """A dataset with indices where a stream is needed, or the other way round."""
+
+
 class NumberRangeError(ArgumentError, OverflowError):
     """A number that its type cannot hold."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench.cpu import apart, ops, optim, timing, train
+from bench.cpu import apart, loader, ops, optim, timing, train
 from bench.cpu.on_cpu import OnCpu
 from bench.cpu.timing import line, paired, quartiles
 from bench.gpu.rows import corners
@@ -70,3 +70,11 @@ def test_paired_gives_a_ratio_only_with_a_peer() -> None:
     both = paired(lambda: None, lambda: None, seconds=0.01, rounds=3)
     assert both.ratio is not None
     assert "x torch" in line("nothing", both)
+
+
+@pytest.mark.slow
+def test_loaders_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "MIB", 1 << 12)
+    assert set(loader.sleeping(30, 1)) == {"one process", "two workers"}
+    rate = loader.large(3, 1, peer=False)["tritensor"]
+    assert rate > 0

@@ -130,8 +130,8 @@ def test_pinning_keeps_types() -> None:
 @pytest.mark.parametrize(
     ("batch", "error", "message"),
     [
-        ([tt.zeros(2), tt.zeros(3)], ShapeError, r"sample 0 is \(2,\), sample 1 is \(3,\)"),
-        ([np.zeros((2, 2)), np.zeros(2)], ShapeError, r"sample 0 is \(2, 2\), sample 1 is \(2,\)"),
+        ([tt.zeros(2), tt.zeros(3)], ShapeError, r"sample 0 is \(2,\) of float32, sample 1 is \(3,\) of float32"),
+        ([np.zeros((2, 2)), np.zeros(2)], ShapeError, r"sample 0 is \(2, 2\) of float64, sample 1 is \(2,\) of float64"),
         ([(1, 2), (3,)], ShapeError, "sample 0 has 2 members, sample 1 has 1"),
         ([{"a": 1}, {"b": 1}], ShapeError, r"sample 0 has keys \['a'\], sample 1 has \['b'\]"),
         ([object(), object()], TypeError, "no tensor can hold a object"),
@@ -139,7 +139,7 @@ def test_pinning_keeps_types() -> None:
         ([None, None], TypeError, "no tensor can hold a NoneType"),
         ([1, None], TypeError, "does not hold numbers"),
         ([1.0, None], TypeError, "does not hold numbers"),
-        ([np.float32(1), None], TypeError, "another a NoneType"),
+        ([np.float32(1), None], TypeError, "sample 1 another kind, a NoneType"),
         ([1j], TypeError, "no tensor can hold a complex"),
         ([{1}], TypeError, "no tensor can hold a set"),
         ([tt.ones(2), 1], TypeError, "sample 0 is a Tensor, sample 1 a int"),

@@ -8,7 +8,17 @@ import pytest
 
 import tritensor as tt
 from tritensor.data.dataset import batch_reader
-from tritensor.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset, TensorDataset, random_split
+from tritensor.utils.data import (
+    ChainDataset,
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    StackDataset,
+    Subset,
+    TensorDataset,
+    random_split,
+)
 
 
 class Squares(Dataset[int]):
@@ -72,12 +82,55 @@ def test_concat_refuses_streams() -> None:
         ConcatDataset([])
     with pytest.raises(TypeError, match="Stream is an IterableDataset"):
         ConcatDataset([Stream()])
-    with pytest.raises(TypeError, match=r"itertools\.chain"):
-        Stream() + Squares(3)
     with pytest.raises(NotImplementedError, match="Stream has no __iter__"):
         iter(Stream())
     with pytest.raises(NotImplementedError, match="Dataset has no __getitem__"):
         Dataset()[0]
+
+
+def test_stacked() -> None:
+    rows = StackDataset(Squares(4), TensorDataset(tt.arange(4)))
+    assert (len(rows), rows[2][0], rows[2][1][0].item()) == (4, 4, 2)
+    assert [r[0] for r in rows.__getitems__([3, 0])] == [9, 0]
+    named = StackDataset(x=Squares(3), y=["a", "b", "c"])
+    assert named[1] == {"x": 1, "y": "b"}
+    assert [b["x"].tolist() for b in DataLoader(named, batch_size=2)] == [[0, 1], [4]]
+    assert [b["y"] for b in DataLoader(named, batch_size=2)] == [["a", "b"], ["c"]]
+
+    class Many(Squares):
+        def __getitems__(self, indices: list[int]) -> list[int]:
+            return [7 * i for i in indices][: 2 if len(indices) > 2 else None]
+
+    assert StackDataset(Many(3), Squares(3)).__getitems__([2, 1]) == [(14, 4), (7, 1)]
+    for make, message in (
+        (lambda: StackDataset(), "neither given"),
+        (lambda: StackDataset(Squares(1), x=Squares(1)), "both given"),
+        (lambda: StackDataset(x=Squares(1), y=Squares(2)), r"lengths \{'x': 1, 'y': 2\} differ"),
+        (lambda: StackDataset(Many(3)).__getitems__([0, 1, 2]), "dataset 0 gave 2 samples for 3 indices"),
+    ):
+        with pytest.raises(ValueError, match=f"^StackDataset: {message}"):
+            make()
+
+
+def test_chained() -> None:
+    class Stream(IterableDataset[int]):
+        def __init__(self, *found: int) -> None:
+            self.found = found
+
+        def __iter__(self) -> Any:
+            return iter(self.found)
+
+        def __len__(self) -> int:
+            return len(self.found)
+
+    both = Stream(1, 2) + Stream(3)
+    assert isinstance(both, ChainDataset)
+    assert (list(both), len(both), list(both)) == ([1, 2, 3], 3, [1, 2, 3])
+    assert [b.tolist() for b in DataLoader(both, batch_size=2)] == [[1, 2], [3]]
+    wrong = ChainDataset([Stream(1), Squares(3)])
+    for use in (list, len):
+        with pytest.raises((TypeError, AssertionError), match="ChainDataset: Squares is no IterableDataset"):
+            use(wrong)
 
 
 def test_subset() -> None:

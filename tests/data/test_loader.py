@@ -194,7 +194,11 @@ def test_streams(batch_size: int, drop_last: bool, sizes: list[int]) -> None:
 
 
 REFUSED = [
-    ({"num_workers": 4}, "num_workers=4: worker processes are not there yet"),
+    ({"num_workers": -1}, "num_workers -1 is not a count"),
+    ({"num_workers": "many"}, "num_workers 'many' is not a count"),
+    ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor 0 is not a count"),
+    ({"num_workers": 1, "multiprocessing_context": "thread"}, "multiprocessing_context 'thread' is no way"),
+    ({"pin_memory_device": "cpu"}, "pin_memory_device 'cpu' is no GPU"),
     ({"prefetch_factor": 2}, "prefetch_factor is for worker processes"),
     ({"persistent_workers": True}, "persistent_workers is for worker processes"),
     ({"multiprocessing_context": "fork"}, "multiprocessing_context is for worker processes"),

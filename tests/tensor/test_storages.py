@@ -73,11 +73,6 @@ def test_kinds_of_tensors(on: str) -> None:
         assert x.share_memory_() is x
         with pytest.raises(tt.DeviceError, match=r"^apply_: the tensor is on cuda:0; Python functions are called with numbers of the CPU"):
             x.apply_(abs)
-    else:
-        with pytest.raises(
-            NotImplementedError, match=r"^share_memory_: memory on the CPU belongs to this process; make the tensor on shared"
-        ):
-            x.share_memory_()
     with pytest.raises(tt.GradError, match=r"^grad_dtype: float64 for a tensor of float32; a gradient has its tensor's type"):
         x.grad_dtype = tt.float64
     x.grad_dtype = tt.float32

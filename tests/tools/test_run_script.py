@@ -212,3 +212,10 @@ def test_what_is_read_in_the_source(tmp_path: Path) -> None:
     assert first_missing(["backends", "cudnn", "benchmark"]) == ""
     assert first_missing(["multiprocessing", "Pool"]) == ""
     assert first_missing(["sparse", "sum"]) == "torch.sparse"
+
+
+@pytest.mark.slow
+def test_processes_that_a_script_spawns_find_torch_too() -> None:
+    done = ran("-m", "tritensor.run", str(Path(__file__).with_name("spawning_script.py")), cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == ["tensor([1., 2.])", "[18.0, 66.0]", "[18.0, 66.0]"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,88 +14,172 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import tensor
 from tritensor.tensor.size import Size
 
+CollateMap: TypeAlias = dict[type | tuple[type, ...], Callable[..., Any]]
+
+# Takes the memory of what is stacked: shared memory, in a worker process of a DataLoader.
+allocate: Callable[[tuple[int, ...], np.dtype], np.ndarray] = np.empty
+
 
 def default_collate(batch: Sequence[Any]) -> Any:
     """A batch of samples, a new first dimension before each tensor.
 
     Tensors and numpy arrays are stacked, numbers become one tensor (of their common type; of float64 where the first is a float),
     strings stay as they are; dicts and sequences are collated member by member, the first sample's keys, in the first sample's type,
-    but tuples become lists, as in PyTorch.
+    but tuples become lists, as in PyTorch. `default_collate_fn_map` says more types.
     Raises ShapeError where the samples' sizes differ or a key is missing, TypeError for what no tensor can hold.
     """
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    """A batch of samples by the functions that a map has for their types: {type or types: f(samples, collate_fn_map=the map)}; structures member by
+    member. A map of other types than `default_collate_fn_map` collates these alone, in any structure.
+
+    Raises TypeError where neither has a function for the first sample's type.
+    """
     first = batch[0]
-    if isinstance(first, Tensor):
-        return _stacked(batch, Tensor)
-    if isinstance(first, str | bytes):  # before numpy's scalars: its strings are strings, too
-        return batch
-    if isinstance(first, np.ndarray):
-        return _collate_arrays(batch)
-    if isinstance(first, np.generic):
-        _refuse_foreign(first.dtype)
-        return Tensor.wrap(np.array(batch, _common_type(batch)))
-    if isinstance(first, int | float):
-        return _collate_numbers(first, list(batch))
+    if collate_fn_map is not None:
+        kind = type(first)
+        found = collate_fn_map.get(kind) or next((f for types, f in collate_fn_map.items() if isinstance(first, types)), None)
+        if found is not None:
+            return found(batch, collate_fn_map=collate_fn_map)
     if isinstance(first, Mapping):
-        return _collate_mapping(first, batch)
+        return _collate_mapping(first, batch, collate_fn_map)
     if isinstance(first, Sequence):
-        return _collate_sequence(first, batch)
-    raise TypeError(f"default_collate: no tensor can hold a {type(first).__name__}; give DataLoader a collate_fn that makes the batch")
+        return _collate_sequence(first, batch, collate_fn_map)
+    raise refused(TypeError, f"no tensor can hold a {type(first).__name__}; give DataLoader a collate_fn that makes the batch", 0)
+
+
+def refused(kind: type[Exception], said: str, *samples: int) -> Exception:
+    """The error for samples that make no batch; who knows what they are called in the dataset reads their places in `samples`."""
+    error = kind(f"default_collate: {said}")
+    vars(error)["samples"] = samples
+    return error
 
 
 def _stacked(batch: Sequence[Any], kind: Any) -> Tensor:
+    first = batch[0]
     for i, x in enumerate(batch):
         if not isinstance(x, kind):
-            raise TypeError(f"default_collate: sample 0 is a {kind.__name__}, sample {i} a {type(x).__name__}; one batch needs one kind")
-        if x.shape != batch[0].shape:
-            given = f"sample 0 is {tuple(batch[0].shape)}, sample {i} is {tuple(x.shape)}"
-            raise ShapeError(f"default_collate: {given}: one batch needs one shape; pad them in a collate_fn")
+            raise refused(TypeError, f"sample 0 is a {kind.__name__}, sample {i} a {type(x).__name__}; one batch needs one kind", 0, i)
+        if x.shape != first.shape:
+            given = f"sample 0 is {tuple(first.shape)} of {_type_of(first)}, sample {i} is {tuple(x.shape)} of {_type_of(x)}"
+            raise refused(ShapeError, f"{given}: one batch needs one shape; pad them in a collate_fn", 0, i)
     if kind is Tensor:
-        return ops.stack(*batch, dim=0)
-    return Tensor.wrap(np.stack(batch))
+        arrays = [x.array for x in batch]
+        if any(type(a) is not np.ndarray or a.dtype is not arrays[0].dtype for a in arrays) or any(x.tracked for x in batch):
+            return ops.stack(*batch, dim=0)  # on a GPU, in a graph, or to be promoted
+        if any(not a.flags.c_contiguous for a in arrays):
+            return ops.stack(*batch, dim=0)  # keeps the layout of images with their channels last
+        return Tensor.wrap(np.stack(arrays, out=allocate((len(batch), *arrays[0].shape), arrays[0].dtype)))
+    return Tensor.wrap(np.stack(batch, out=allocate((len(batch), *first.shape), first.dtype)))
 
 
-def _collate_arrays(batch: Sequence[Any]) -> Tensor:
+def _type_of(x: Any) -> str:
+    return str(getattr(x.dtype, "name", x.dtype))
+
+
+def _collate_tensors(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return _stacked(batch, Tensor)
+
+
+def _collate_strings(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+    return batch
+
+
+def _collate_arrays(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     kinds = {x.dtype for x in batch if isinstance(x, np.ndarray)}
     for dtype in kinds:
-        _refuse_foreign(dtype)
+        _refuse_foreign(dtype, batch)
     if len(kinds) == 1:
         return _stacked(batch, np.ndarray)
     return _stacked([Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in batch], Tensor)  # of mixed types: promoted as tensors are
 
 
-def _refuse_foreign(dtype: np.dtype) -> None:
+def _collate_scalars(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    _refuse_foreign(batch[0].dtype, batch)
+    return Tensor.wrap(np.array(batch, _common_type(batch)))
+
+
+def _refuse_foreign(dtype: np.dtype, batch: Sequence[Any]) -> None:
     if dtype.kind in "SUOMm":
-        raise TypeError(f"default_collate: a numpy array of {dtype} cannot become a tensor; give DataLoader a collate_fn")
+        i = next(i for i, x in enumerate(batch) if getattr(x, "dtype", None) == dtype)
+        raise refused(TypeError, f"a numpy array of {dtype} cannot become a tensor; give DataLoader a collate_fn", i)
 
 
-def _collate_numbers(first: float, batch: list[Any]) -> Tensor:
-    kinds = set(map(type, batch))
+def _collate_numbers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+    first, kinds = batch[0], set(map(type, batch))
     if len(kinds) == 1:  # all as the first is
         return Tensor.wrap(np.array(batch, np.float64 if isinstance(first, float) else np.bool_ if isinstance(first, bool) else np.int64))
-    return tensor(batch, dtype=np.float64 if isinstance(first, float) else None)
+    try:
+        return tensor(list(batch), dtype=np.float64 if isinstance(first, float) else None)
+    except (TypeError, ValueError) as error:
+        i = next((i for i, x in enumerate(batch) if not isinstance(x, int | float | np.generic)), 0)
+        vars(error)["samples"] = (0, i)
+        raise
 
 
 def _common_type(batch: Sequence[Any]) -> np.dtype:
     """The type that holds all of the numbers, Python's among them weak."""
+    for i, x in enumerate(batch):
+        if not isinstance(x, np.generic) and type(x) not in (bool, int, float):
+            raise refused(
+                TypeError, f"sample 0 is a number and sample {i} another kind, a {type(x).__name__}; give DataLoader a collate_fn", 0, i
+            )
     kinds = {x.dtype if isinstance(x, np.generic) else type(x) for x in batch}
-    if foreign := [kind.__name__ for kind in kinds if isinstance(kind, type) and kind not in (bool, int, float)]:
-        raise TypeError(f"default_collate: sample 0 is a number and another a {foreign[0]}; give DataLoader a collate_fn")
     return np.result_type(*[kind if isinstance(kind, np.dtype) else kind(0) for kind in kinds])
 
 
-def _collate_mapping(first: Mapping[Any, Any], batch: Sequence[Any]) -> Any:
+def _member(name: str, column: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
+    """One member of all samples, collated; an error says which member."""
+    try:
+        return collate(column, collate_fn_map=collate_fn_map)
+    except (ValueError, TypeError) as error:
+        samples = getattr(error, "samples", None)
+        if samples is None:
+            raise
+        told = str(error).removeprefix("default_collate: ")
+        joint = "" if told.startswith("in [") else ": "
+        again = type(error)(f"default_collate: in [{name}]{joint}{told.removeprefix('in ') if not joint else told}")
+        vars(again)["samples"] = samples
+        raise again from error
+
+
+def _collate_mapping(first: Mapping[Any, Any], batch: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
     for i, sample in enumerate(batch):
+        if not isinstance(sample, Mapping):
+            raise refused(
+                TypeError, f"sample 0 is a {type(first).__name__}, sample {i} a {type(sample).__name__}; one batch needs one kind", 0, i
+            )
         if not sample.keys() >= first.keys():
-            raise ShapeError(f"default_collate: sample 0 has keys {sorted(map(str, first))}, sample {i} has {sorted(map(str, sample))}")
-    return refilled(first, {key: default_collate([sample[key] for sample in batch]) for key in first})
+            raise refused(ShapeError, f"sample 0 has keys {sorted(map(str, first))}, sample {i} has {sorted(map(str, sample))}", 0, i)
+    return refilled(first, {key: _member(repr(key), [sample[key] for sample in batch], collate_fn_map) for key in first})
 
 
-def _collate_sequence(first: Sequence[Any], batch: Sequence[Any]) -> Any:
+def _collate_sequence(first: Sequence[Any], batch: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
     for i, sample in enumerate(batch):
-        if len(sample) != len(first):
-            raise ShapeError(f"default_collate: sample 0 has {len(first)} members, sample {i} has {len(sample)}")
-    members = [default_collate(column) for column in zip(*batch, strict=True)]  # a column is a tuple: one of strings stays one
+        try:
+            n = len(sample)
+        except TypeError:
+            said = f"sample 0 is a {type(first).__name__}, sample {i} a {type(sample).__name__}; one batch needs one kind"
+            raise refused(TypeError, said, 0, i) from None
+        if n != len(first):
+            raise refused(ShapeError, f"sample 0 has {len(first)} members, sample {i} has {n}", 0, i)
+    columns = zip(*batch, strict=True)  # a column is a tuple: one of strings stays one
+    members = [_member(str(k), column, collate_fn_map) for k, column in enumerate(columns)]
     return members if type(first) in (tuple, list) else reordered(first, members)
+
+
+# What default_collate does with a sample of a type, or of one of several; programs may add theirs. The first that fits is taken.
+default_collate_fn_map: CollateMap = {
+    Tensor: _collate_tensors,
+    np.ndarray: _collate_arrays,
+    str: _collate_strings,  # before numpy's scalars: its strings are strings, too
+    bytes: _collate_strings,
+    np.generic: _collate_scalars,
+    float: _collate_numbers,
+    int: _collate_numbers,
+}
 
 
 def default_convert(data: Any) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from tritensor.data.order import permutation
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError, StreamError
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, as_tensor
 
@@ -36,10 +37,8 @@ class IterableDataset(Dataset[T_co]):
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError(f"{type(self).__name__} has no __iter__(); an IterableDataset yields its samples")
 
-    def __add__(self, other: Dataset[Any]) -> Any:
-        raise TypeError(
-            f"{type(self).__name__} + {type(other).__name__}: an IterableDataset has no indices; chain the two with itertools.chain"
-        )
+    def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
+        return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
@@ -83,7 +82,7 @@ class ConcatDataset(Dataset[Any]):
         for d in self.datasets:
             if isinstance(d, IterableDataset):
                 raise TypeError(
-                    f"ConcatDataset: {type(d).__name__} is an IterableDataset and has no length; chain streams with itertools.chain"
+                    f"ConcatDataset: {type(d).__name__} is an IterableDataset and has no length; chain streams with ChainDataset"
                 )
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]
 
@@ -97,6 +96,70 @@ class ConcatDataset(Dataset[Any]):
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
+
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """PyTorch's older spelling of cumulative_sizes."""
+        warnings.warn("cummulative_sizes is an older spelling; use cumulative_sizes", DeprecationWarning, stacklevel=2)
+        return self.cumulative_sizes
+
+
+class StackDataset(Dataset[Any]):
+    """Datasets of one length side by side: sample i is the tuple of their samples i, or of datasets given by name a dict.
+
+    Raises ValueError where lengths differ, where none is given, or some by name and some not.
+    """
+
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+        if bool(args) == bool(kwargs):
+            given = "both" if args else "neither"
+            raise ArgumentError(f"StackDataset: {given} given by place and by name; give StackDataset(a, b), or StackDataset(x=a, y=b)")
+        self.datasets: Any = args if args else kwargs
+        named = dict(enumerate(args)) if args else kwargs
+        lengths = {name: len(d) for name, d in named.items()}  # type: ignore[arg-type]
+        if len(set(lengths.values())) > 1:
+            raise ArgumentError(f"StackDataset: lengths {lengths} differ; datasets side by side have one length, cut them with Subset")
+        self._length = next(iter(lengths.values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Any]:
+        """The samples at several places, each dataset asked once where it reads many."""
+        named = self.datasets if isinstance(self.datasets, dict) else dict(enumerate(self.datasets))
+        columns = {name: samples_of(d, indices) for name, d in named.items()}
+        for name, column in columns.items():
+            if len(column) != len(indices):
+                raise ArgumentError(
+                    f"StackDataset: dataset {name} gave {len(column)} samples for {len(indices)} indices; __getitems__ gives one for each"
+                )
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows] if isinstance(self.datasets, dict) else list(rows)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+class ChainDataset(IterableDataset[Any]):
+    """Streams one after another. Raises TypeError, when it is read, for a dataset that is none."""
+
+    def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        for d in self._streams():
+            yield from d
+
+    def __len__(self) -> int:
+        return sum(map(len, self._streams()))  # type: ignore[arg-type]
+
+    def _streams(self) -> Iterator[IterableDataset[Any]]:
+        for d in self.datasets:
+            if not isinstance(d, IterableDataset):
+                raise StreamError(f"ChainDataset: {type(d).__name__} is no IterableDataset; join datasets with indices by ConcatDataset")
+            yield d
 
 
 class Subset(Dataset[T_co]):

@@ -1,47 +1,60 @@
-"""DataLoader: batches of a dataset in the order of a sampler."""
+"""DataLoader: batches of a dataset in the order of a sampler, made in this process or by worker processes."""
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor import cuda
 from tritensor.data.collate import default_collate, default_convert, pinned
-from tritensor.data.dataset import IterableDataset, batch_reader, samples_of
+from tritensor.data.dataset import IterableDataset
+from tritensor.data.loader_options import check_batches, check_workers, workers_of
+from tritensor.data.order import drawn_seed
+from tritensor.data.reading import apart, reader, stream, warned
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # what the batches were planned with
-
-
-def get_worker_info() -> None:
-    """What a worker process knows of itself; None in the main process, and there is no other yet."""
-    return
+_AHEAD = 2  # batches that each worker makes ahead
 
 
 class DataLoader:
-    """An iterable over the batches of a dataset, in this process.
+    """An iterable over the batches of a dataset.
 
     Args:
         dataset: anything with `__getitem__` and `__len__`, or an IterableDataset.
         batch_size: samples in a batch; None hands out single samples, uncollated.
         shuffle: a new random order each epoch, set by the generator.
         sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
-        num_workers: 0; the batches are made in this process.
+        num_workers: processes that make batches; 0 makes them in this process, "auto" takes one for each core that this process may use
+            but one, 8 at most.
         collate_fn: `(list of samples) -> batch`; `default_collate` where not given, `default_convert` for single samples.
-        pin_memory: hand out batches in pinned host memory, so that `x.to("cuda", non_blocking=True)` copies while the host goes on;
-            without a GPU it warns, and the batches are ordinary ones.
-        drop_last: leave out a shorter last batch.
-        generator: what sets the order; tritensor's default generator (`manual_seed`) where not given.
-        timeout, worker_init_fn, pin_memory_device, in_order: they speak of worker processes only; without workers they have no effect.
-        multiprocessing_context, prefetch_factor, persistent_workers: refused without workers, as in PyTorch.
+        pin_memory: hand out batches in pinned host memory, so that `x.to("cuda", non_blocking=True)` copies while the host goes on; with workers a
+            thread pins the next batches meanwhile. Without a GPU it warns, and the batches are ordinary ones.
+        drop_last: leave out a shorter last batch; with workers each of an IterableDataset's.
+        timeout: seconds to wait for a batch of the workers; 0 waits for ever. A worker that ends is noticed at once, whatever the timeout.
+        worker_init_fn: called with its number in each worker, when it has been seeded.
+        multiprocessing_context: "spawn", "fork", "forkserver" or a context of them; where it is not given, what
+            `tritensor.multiprocessing.set_start_method` has chosen, else "spawn". Spawned workers are given dataset, collate_fn and worker_init_fn by
+            pickle, and import the program's file where these are defined in it: what it does stands under `if __name__ == "__main__":`.
+        generator: what sets the order and the workers' seeds; tritensor's default generator (`manual_seed`) where not given.
+        prefetch_factor: batches that each worker makes ahead, 2 where not given.
+        persistent_workers: keep the workers, and their datasets, for the next epochs. They are seeded anew for each, as new ones would be.
+        pin_memory_device: "" or a cuda device: the pinned memory is the same for all.
+        in_order: False hands batches over as they come.
+
+    The order of the samples is set by the seed alone, the same for any number of workers. Worker w seeds Python's, numpy's and tritensor's
+    generators in each epoch by a seed that the loader draws plus w (numpy's by its SeedSequence of the two), as PyTorch does. Large tensors
+    come by shared memory that is used again when the batch has died; `default_collate` writes batches there, so that they are copied by nobody.
 
     A dataset may offer to read many samples at once (`__getitems__`) or to make the whole batch (`__getbatch__`), as TensorDataset does.
 
     Raises:
-        ValueError: options that exclude each other, or `num_workers` above 0; an attribute that sets the batches is changed afterwards.
+        ValueError: options that exclude each other; an attribute that sets the batches is changed afterwards.
+        pickle.PicklingError: workers cannot be given the dataset or a function; when iteration begins.
+        RuntimeError: a worker was killed, ended, or did not answer in time; its name and what it was making are told.
+        the class of a worker's own error, with its traceback: the loop may go on to the next batch.
     """
 
     _ready = False
@@ -53,7 +66,7 @@ class DataLoader:
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
         batch_sampler: Iterable[Any] | None = None,
-        num_workers: int = 0,
+        num_workers: int | str = 0,
         collate_fn: Callable[[Any], Any] | None = None,
         pin_memory: bool = False,
         drop_last: bool = False,
@@ -67,17 +80,10 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        if num_workers != 0:
-            raise ValueError(f"DataLoader: num_workers={num_workers}: worker processes are not there yet; use num_workers=0")
-        if timeout < 0:
-            raise ValueError(f"DataLoader: timeout {timeout} is negative; give seconds, 0 for none")
-        for name, given in (
-            ("prefetch_factor", prefetch_factor),
-            ("multiprocessing_context", multiprocessing_context),
-            ("persistent_workers", persistent_workers or None),
-        ):
-            if given is not None:
-                raise ValueError(f"DataLoader: {name} is for worker processes, and there are none; leave it out")
+        num_workers = workers_of(num_workers)
+        prefetch_factor = check_workers(
+            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, pin_memory_device
+        )
         self._pins = bool(pin_memory) and cuda.is_available()
         if pin_memory and not self._pins:
             warnings.warn(f"DataLoader: pin_memory=True has no effect here: {cuda.why()}", stacklevel=2)
@@ -93,7 +99,7 @@ class DataLoader:
         self.in_order = in_order
         self.generator = generator
         self._streams = isinstance(dataset, IterableDataset)
-        self._check(batch_size, shuffle, sampler, batch_sampler, drop_last)
+        check_batches(self._streams, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if sampler is None and not self._streams:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_sampler is None and batch_size is not None and not self._streams:
@@ -107,6 +113,8 @@ class DataLoader:
         self.batch_sampler = batch_sampler
         batched = batch_size is not None or batch_sampler is not None
         self.collate_fn = collate_fn if collate_fn is not None else default_collate if batched else default_convert
+        self._claimed: int | None = None  # samples of a stream, as len() has told
+        self._iterator: Any = None  # the workers that persist
         self._ready = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -114,26 +122,41 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized; make a new one")
         super().__setattr__(name, value)
 
-    def _check(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
-        if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
-            raise ValueError(
-                f"DataLoader: batch_size {batch_size!r} is not a positive integer (None hands out single samples); give 1 or more"
-            )
-        if self._streams and (shuffle or sampler is not None or batch_sampler is not None):
-            raise ValueError(
-                "DataLoader: an IterableDataset has no indices, so shuffle, sampler and batch_sampler cannot be given; shuffle inside it"
-            )
-        if sampler is not None and shuffle:
-            raise ValueError("DataLoader: sampler and shuffle=True both set the order; give one")
-        if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("DataLoader: batch_sampler makes whole batches; leave out batch_size, shuffle, sampler and drop_last")
-        if batch_size is None and drop_last:
-            raise ValueError("DataLoader: drop_last needs batches; give a batch_size")
+    def __class_getitem__(cls, item: Any) -> Any:
+        """`DataLoader[Batch]` in annotations."""
+        return cls
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the worker processes: another process starts its own."""
+        return {**self.__dict__, "_iterator": None}
 
     def __iter__(self) -> Iterator[Any]:
+        base_seed = drawn_seed(self.generator)  # whatever the number of workers, so that the order is the same
+        if self.num_workers:
+            return self._by_workers(base_seed)
         if self._streams:
-            return map(pinned, self._stream()) if self._pins else self._stream()
-        return map(self._reader(), self._index_sampler)
+            batches = self._stream(base_seed)
+            return map(pinned, batches) if self._pins else batches
+        return map(apart(self._reader(), base_seed), self._index_sampler)
+
+    def _stream(self, base_seed: int) -> Iterator[Any]:
+        """The batches of a stream that is read in this process."""
+        batches = warned(stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
+        following, end = apart(lambda end: next(batches, end), base_seed), object()
+        while (batch := following(end)) is not end:
+            yield batch
+
+    def _by_workers(self, base_seed: int, tasks: Iterator[Any] | None = None) -> Any:
+        """An iteration by worker processes: those that persist, or new ones. `tasks` are (indices, what is entered meanwhile), those of the sampler
+        where none are given."""
+        from tritensor.data.workers import start  # few programs need it
+
+        crew = self._iterator
+        if crew is None or not crew.alive:
+            crew = start.crew_of(self, base_seed)
+        if self.persistent_workers:
+            self._iterator = crew
+        return start.iteration(self, crew, base_seed, tasks, _AHEAD)
 
     @property
     def _index_sampler(self) -> Iterable[Any]:
@@ -142,30 +165,21 @@ class DataLoader:
         assert found is not None, "an IterableDataset has no indices"
         return found
 
-    def _reader(self) -> Callable[[Any], Any]:
-        """What makes a batch of what the index sampler gives."""
-        dataset, collate, whole = self.dataset, self.collate_fn, None
-        if self.batch_sampler is None:
-            read: Callable[[Any], Any] = lambda index: collate(dataset[index])  # noqa: E731
-        else:
-            whole = batch_reader(dataset) if collate is default_collate else None
-            read = whole if whole is not None else lambda indices: collate(samples_of(dataset, indices))
-        return (lambda indices: pinned(read(indices))) if self._pins else read
+    @property
+    def _auto_collation(self) -> bool:
+        """Whether batches are made of indices or of samples of a stream."""
+        return self.batch_sampler is not None or (self._streams and self.batch_size is not None)
 
-    def _stream(self) -> Iterator[Any]:
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+    def _reader(self) -> Callable[[Any], Any]:
+        """What makes a batch of what the index sampler gives, in this process."""
+        read = reader(self.dataset, self.collate_fn, self.batch_sampler is not None)
+        return (lambda indices: pinned(read(indices))) if self._pins else read
 
     def __len__(self) -> int:
         """Batches in an epoch. Raises TypeError where the dataset or sampler has no length."""
         if not self._streams:
             return len(self._index_sampler)  # type: ignore[arg-type]
-        n = len(self.dataset)
+        n = self._claimed = len(self.dataset)
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)

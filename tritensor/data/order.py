@@ -6,10 +6,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tritensor.random import Generator
+from tritensor.random import Generator, default_generator
 from tritensor.tensor.functions.creation.random import rand, randint, randperm
 
 _DRAWN = 1 << 14
+_ALL = (1 << 64) - 1
+
+
+def drawn_seed(generator: Generator | None) -> int:
+    """A seed of 63 bits, drawn from a generator (the default one where none is given)."""
+    key, offset = (default_generator if generator is None else generator).draw(1)
+    return _mixed(key ^ _mixed(offset)) >> 1
+
+
+def _mixed(z: int) -> int:
+    """64 bits that depend on all of z's (the output function of SplitMix64; Steele, Lea and Flood, "Fast splittable generators", 2014)."""
+    z = (z + 0x9E3779B97F4A7C15) & _ALL
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _ALL
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _ALL
+    return z ^ z >> 31
 
 
 def permutation(n: int, generator: Generator | None) -> list[int]:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from tritensor.data.order import choices, permutation, weighted
+from tritensor.data.order import choices, drawn_seed, permutation, weighted
 from tritensor.random import Generator
 
 T_co = TypeVar("T_co", covariant=True)
@@ -61,11 +61,14 @@ class RandomSampler(Sampler[int]):
         n, wanted = len(self.data_source), self.num_samples
         if wanted and not n:
             raise ValueError(f"RandomSampler: {wanted} samples asked of an empty dataset")
+        generator = self.generator  # without one, a stream of its own: what the dataset draws between the samples does not move it
+        if generator is None:
+            generator = Generator().manual_seed(drawn_seed(None))
         if self.replacement:
-            yield from choices(n, wanted, self.generator)
+            yield from choices(n, wanted, generator)
             return
         while wanted > 0:
-            yield from permutation(n, self.generator)[:wanted]
+            yield from permutation(n, generator)[:wanted]
             wanted -= n
 
     def __len__(self) -> int:

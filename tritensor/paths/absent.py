@@ -33,6 +33,8 @@ ELSEWHERE = (
 )
 # What serves the same end under another name.
 INSTEAD = {
+    ("utils.data", "IterDataPipe"): "utils.data.IterableDataset: data pipes are not part of the library",
+    ("utils.data", "MapDataPipe"): "utils.data.Dataset: data pipes are not part of the library",
     ("onnx", "export"): "save(model.state_dict(), file)",
     **{
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"

@@ -6,7 +6,7 @@ from __future__ import annotations
 FILES = {
     "_C": "internals", "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
     "library": "custom_ops",
-    "mps": "machines.mps", "multiprocessing": "multiprocessing", "return_types": "return_types", "types": "types",
+    "mps": "machines.mps", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
     "nn.modules.conv": "networks.conv", "nn.modules.lazy": "networks.lazy",
     "distributions.utils": "distribution_tools", "distributed.nn": "replicated", "jit.annotations": "annotations",

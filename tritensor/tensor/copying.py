@@ -41,6 +41,12 @@ def memory_of(x: Any, dtype: np.dtype) -> Any:
     return np.ndarray(((high - low) // dtype.itemsize,), dtype, np.asarray(_Held(owner, low, high - low)))
 
 
+def whole_memory(x: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """(the array that owns the memory which x lies in, the address of its first byte, the address behind its last)."""
+    owner = _owner(x)
+    return owner, *_span(owner)
+
+
 class _Held:
     """Bytes at an address in an array that has to live as long as they are seen."""
 

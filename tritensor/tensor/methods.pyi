@@ -946,7 +946,7 @@ class Methods:
         """Whether both look at the same memory in the same way."""
 
     def is_shared(self) -> _builtins.bool:
-        """Whether another process could see this memory: True on a GPU, as in PyTorch; False on the CPU."""
+        """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from"""
 
     def is_signed(self) -> _builtins.bool:
         """Whether a tensor's type holds negative numbers."""
@@ -1513,7 +1513,7 @@ class Methods:
         """x / |x| of complex numbers, 0 at 0; the sign of real ones."""
 
     def share_memory_(self) -> Tensor:
-        """The tensor itself on a GPU, as in PyTorch. Raises NotImplementedError on the CPU: its memory belongs to this process."""
+        """Move the memory that x lies in to where other processes see it, with all tensors that lie in it, and return x."""
 
     def short(self, memory_format: Any = ...) -> Tensor:
         """x as int16; itself when it is."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import importlib.machinery
+import multiprocessing.spawn
 import os
 import sys
 import traceback
@@ -113,15 +115,33 @@ def opened() -> Iterator[list[missing_names.Place]]:
     door: Any = Door()
     sys.meta_path.insert(0, door)
     absent.listeners.append(note)
+    prepare = multiprocessing.spawn.get_preparation_data
+    multiprocessing.spawn.get_preparation_data = lambda name: {"tritensor": _Reopened(), **prepare(name)}
     try:
         with spelled_as("torch"):
             yield asked
     finally:
+        multiprocessing.spawn.get_preparation_data = prepare
         absent.listeners.remove(note)
         sys.meta_path.remove(door)
         for n in [n for n in sys.modules if n.partition(".")[0] in STANDS_FOR]:
             del sys.modules[n]
         sys.modules.update(before)
+
+
+class _Reopened:
+    """Among what a spawned process is told before it imports the script: `import torch` gives tritensor there as well."""
+
+    def __reduce__(self) -> Any:
+        return _open_for_good, ()
+
+
+def _open_for_good() -> None:
+    _kept.enter_context(opened())
+    atexit.register(_kept.close)
+
+
+_kept = contextlib.ExitStack()  # in a spawned process: open to its end
 
 
 def _script(path: str, argv: list[str]) -> Callable[[], object]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritensor.data.collate import default_collate
 from tritensor.data.dataset import TensorDataset
 from tritensor.data.loader import DataLoader
 from tritensor.random import Generator, default_generator
 from tritensor.tensor.core import Tensor
-from tritensor.training.generators import Stream
+from tritensor.training.generators import Stream, mixed
 from tritensor.utils.pytree import tree_leaves
 
 _AHEAD = 64  # index lists that are drawn at a time
@@ -30,6 +30,9 @@ def batches(loader: Iterable[Any], seeds: dict[str, Any], epoch: int, start: int
             tell(epoch)
     order = Stream(seeds, own).at("order", epoch)
     if isinstance(loader, DataLoader) and type(loader).__iter__ is DataLoader.__iter__ and not loader._streams:
+        if loader.num_workers:
+            yield from _by_workers(loader, seeds, epoch, _drawn(loader._index_sampler, order, start))
+            return
         read, reading = loader._reader(), Stream(seeds, own)
         draws = type(loader.dataset) is not TensorDataset or loader.collate_fn is not default_collate  # else 60 us can be saved
         for number, indices in _drawn(loader._index_sampler, order, start):
@@ -47,6 +50,39 @@ def batches(loader: Iterable[Any], seeds: dict[str, Any], epoch: int, start: int
             return
         if number >= start:
             yield batch
+
+
+def _by_workers(loader: DataLoader, seeds: dict[str, Any], epoch: int, drawn: Iterator[tuple[int, Any]]) -> Iterator[Any]:
+    """The batches that worker processes make of (number, indices): each enters the batch's stream itself, so that they are the same as without."""
+    draws = type(loader.dataset) is not TensorDataset or loader.collate_fn is not default_collate
+    tasks = ((indices, Reading(seeds, epoch, number) if draws else None) for number, indices in drawn)
+    found = loader._by_workers(mixed((seeds["tritensor"], "workers", epoch)) >> 1, tasks)
+    try:
+        yield from found
+    finally:
+        found.close()
+
+
+class Reading(NamedTuple):
+    """What a worker enters while it reads a batch: the batch's own stream of random numbers; a dataset that has `set_epoch` is told the epoch."""
+
+    seeds: dict[str, Any]
+    epoch: int
+    number: int
+
+    def __call__(self, dataset: Any) -> Stream:
+        if callable(tell := getattr(dataset, "set_epoch", None)) and _here.get("epoch") != (id(dataset), self.epoch):
+            _here["epoch"] = id(dataset), self.epoch  # a worker that persists has the dataset of an epoch before
+            tell(self.epoch)
+        own = getattr(dataset, "generator", None)
+        own = [own] if isinstance(own, Generator) and own is not default_generator else []
+        if _here.get("seeds") != (self.seeds, own):
+            _here["seeds"], _here["stream"] = (self.seeds, own), Stream(self.seeds, own)
+        found: Stream = _here["stream"]
+        return found.at("batch", self.epoch, self.number)
+
+
+_here: dict[str, Any] = {}  # in a worker: its stream, and the epoch that it has told
 
 
 def _drawn(sampler: Iterable[Any], order: Stream, start: int) -> Iterator[tuple[int, Any]]:

@@ -32,7 +32,7 @@ def set_state(found: Mapping[str, Any]) -> None:
 def seeds() -> dict[str, int]:
     """What the streams of a run derive from: the seed of tritensor's generator, a digest of where numpy's and Python's are."""
     seeded = tree_map_only(np.ndarray, np.ndarray.tobytes, np.random.get_state(legacy=False))
-    return {"tritensor": default_generator.initial_seed(), "numpy": _mixed(seeded), "python": _mixed(random.getstate())}
+    return {"tritensor": default_generator.initial_seed(), "numpy": mixed(seeded), "python": mixed(random.getstate())}
 
 
 class Stream:
@@ -64,9 +64,9 @@ class Stream:
             self._go(self._inside[0])
             random.setstate(self._inside[1])
             return
-        self._go([(_mixed((first, *self._words)), 0) for first in self._first])
-        np.random.seed(_mixed((self._seeds["numpy"], *self._words)) % 2**32)
-        random.seed(_mixed((self._seeds["python"], *self._words)))
+        self._go([(mixed((first, *self._words)), 0) for first in self._first])
+        np.random.seed(mixed((self._seeds["numpy"], *self._words)) % 2**32)
+        random.seed(mixed((self._seeds["python"], *self._words)))
 
     def __exit__(self, *_: object) -> None:
         if self._words[0] != "batch":  # nothing goes on inside a batch
@@ -84,6 +84,6 @@ class Stream:
             g.key, g.offset = key, offset
 
 
-def _mixed(words: Any) -> int:
+def mixed(words: Any) -> int:
     """64 bits that depend on every word."""
     return int.from_bytes(hashlib.blake2b(repr(words).encode(), digest_size=8).digest(), "little")

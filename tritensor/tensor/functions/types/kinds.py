@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
+
+import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.dtypes import as_dtype
 from tritensor.errors import ArgumentError, GradError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.shared_memory import is_shared as in_shared_memory
+from tritensor.tensor.sharing import shared
 
 _NEVER = {
     "is_sparse": "no tensor is sparse",
@@ -99,19 +104,22 @@ def to_dense(x: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -
 
 @function(free=False)
 def is_shared(x: Tensor) -> bool:
-    """Whether another process could see this memory: True on a GPU, as in PyTorch; False on the CPU."""
-    return isinstance(x.array, CudaArray)
+    """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from
+    another process."""
+    return isinstance(x.array, CudaArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
 
 
 @function(free=False)
 def share_memory_(x: Tensor) -> Tensor:
-    """The tensor itself on a GPU, as in PyTorch. Raises NotImplementedError on the CPU: its memory belongs to this process."""
-    if isinstance(x.array, CudaArray):
-        return x
-    raise NotImplementedError(
-        "share_memory_: memory on the CPU belongs to this process; make the tensor on shared memory: "
-        "tritensor.frombuffer(multiprocessing.shared_memory.SharedMemory(...).buf, dtype=...)"
-    )
+    """Move the memory that x lies in to where other processes see it, with all tensors that lie in it, and return x.
+
+    A tensor that is then sent through `tritensor.multiprocessing`, or forked, is not copied: what one process writes the others read. numpy arrays
+    on the memory of before stay there, and so does what another thread writes meanwhile. On a GPU nothing is done, as in PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
+    """
+    if not isinstance(x.array, CudaArray):
+        shared(x)
+        importlib.import_module("tritensor.multiprocessing")  # a floor above: from now on Python's queues send tensors without a copy
+    return x
 
 
 @function(free=False)

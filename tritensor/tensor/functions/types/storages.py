@@ -1,7 +1,8 @@
-"""The memory that a tensor lies in, seen for reading: `x.untyped_storage()` in bytes, `x.storage()` in elements of x's type."""
+"""The memory that a tensor lies in, seen for reading and shared: `x.untyped_storage()` in bytes, `x.storage()` in elements of x's type."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
@@ -15,6 +16,8 @@ from tritensor.dtypes import DType
 from tritensor.tensor.copying import memory_of
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.shared_memory import is_shared as in_shared_memory
+from tritensor.tensor.sharing import HOLDERS, shared
 
 
 class _Memory:
@@ -60,7 +63,14 @@ class _Memory:
 
     def is_shared(self) -> bool:
         """Whether another process could see it; see Tensor.is_shared."""
-        return self.is_cuda
+        return self.is_cuda or in_shared_memory(self._elements)
+
+    def share_memory_(self) -> Any:
+        """Move the memory to where other processes see it, with all tensors that lie in it; returns self. See Tensor.share_memory_."""
+        if not self.is_cuda:
+            shared(self)
+            importlib.import_module("tritensor.multiprocessing")  # a floor above: from now on Python's queues send tensors without a copy
+        return self
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -77,6 +87,9 @@ class _Memory:
         """The elements as a list."""
         found: list[Any] = new_tensor(self._elements).tolist()
         return found
+
+
+HOLDERS[_Memory] = _Memory.__dict__["_elements"]
 
 
 class UntypedStorage(_Memory):

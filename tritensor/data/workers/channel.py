@@ -1,0 +1,90 @@
+"""Messages between a DataLoader and one of its workers: pickles of any length, and descriptors of shared memory that go with them.
+
+A message keeps its bounds (a sequenced-packet socket of the UNIX family). One that is too long for a packet goes as a nameless file. When a
+process ends, however it does, the system closes its end, and the other reads the end at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
+
+_PACKET = 32_000  # bytes of a message that go by themselves
+DESCRIPTORS = 200  # that go with one; the system takes 253
+_WHOLE, _FILE = b"m", b"f"
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+class Channel:
+    """One end. That of the loader does not wait when it sends: what the socket does not take stays in `outbox`."""
+
+    def __init__(self, end: socket.socket, waits: bool) -> None:
+        self.socket = end
+        self.outbox: deque[tuple[bytes, list[int]]] = deque()
+        end.setblocking(waits)
+
+    def send(self, message: bytes, descriptors: list[int] | None = None) -> None:
+        """Send, or put in the outbox. Raises BrokenPipeError where the other has ended. Descriptors are closed here when they are under way."""
+        given = descriptors or []
+        if len(message) < _PACKET:
+            self.outbox.append((_WHOLE + message, given))
+        else:
+            file, there = reserved_and_mapped(len(message))
+            np.asarray(there)[:] = np.frombuffer(message, np.uint8)
+            self.outbox.append((_FILE + len(message).to_bytes(8, "little"), [file, *given]))
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what waits in the outbox, as far as the socket takes it; whether it is empty."""
+        while self.outbox:
+            message, descriptors = self.outbox[0]
+            try:
+                if descriptors:
+                    socket.send_fds(self.socket, [message], descriptors)
+                else:
+                    self.socket.send(message)
+            except BlockingIOError:
+                return False
+            except OSError as error:
+                if error.errno == errno.ETOOMANYREFS:  # too many descriptors under way: the other has yet to take some
+                    return False
+                raise
+            self.outbox.popleft()
+            for descriptor in descriptors:
+                os.close(descriptor)
+        return True
+
+    def receive(self) -> tuple[Any, list[int]]:
+        """(a message's bytes, its descriptors). Raises EOFError when the other has ended, BlockingIOError where nothing waits and this end does not."""
+        while True:
+            try:
+                message, descriptors, _, _ = socket.recv_fds(self.socket, _PACKET + 16, DESCRIPTORS + 1, socket.MSG_CMSG_CLOEXEC)
+            except ConnectionResetError:  # it ended without reading all; what it has sent is still to be read
+                continue
+            if not message:
+                raise EOFError
+            if message[:1] == _WHOLE:
+                return memoryview(message)[1:], list(descriptors)
+            file = descriptors[0]
+            content = np.asarray(Mapping(file, int.from_bytes(message[1:], "little")))
+            os.close(file)
+            return memoryview(content), list(descriptors[1:])  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Close this end, and what was still to be sent."""
+        for _, descriptors in self.outbox:
+            for descriptor in descriptors:
+                os.close(descriptor)
+        self.outbox.clear()
+        self.socket.close()

@@ -1,0 +1,106 @@
+"""What is said in the loader's process of a worker that raised, was killed, ended by itself, or does not answer."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+_FIRST = 8  # indices that a message names
+
+
+class _Said(str):
+    """A message that KeyError prints as it is, not quoted."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Raised(NamedTuple):
+    """An error of a worker, as it travels: its class, Python's text of it, where it happened."""
+
+    kind: type[BaseException]
+    text: str
+    where: str
+
+    def throw(self) -> NoReturn:
+        """Raise it here: the same class, where that takes a message alone, else RuntimeError."""
+        said = _Said(f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}")
+        if self.kind is not KeyError:
+            said = str(said)  # type: ignore[assignment]
+        kind = RuntimeError if issubclass(self.kind, StopIteration) else self.kind  # that would end the loop without a word
+        try:
+            error = kind(said)
+        except Exception:  # a class that is made of something else than a message
+            error = RuntimeError(said)
+        try:
+            raise error
+        finally:
+            del error  # else this frame and the error hold one another, and with them the iterator
+
+
+def raised(error: BaseException, where: str) -> Raised:
+    """An error that is being handled, as it travels. A class that the loader's process cannot import is told by the nearest base that it can."""
+    kind = next(cls for cls in type(error).__mro__ if _travels(cls))
+    return Raised(kind, "".join(traceback.format_exception(error)), where)
+
+
+def _travels(cls: type) -> bool:
+    try:
+        return pickle.loads(pickle.dumps(cls)) is cls
+    except (pickle.PicklingError, AttributeError, ImportError, TypeError):
+        return False
+
+
+def samples_shown(indices: Any) -> str:
+    """ "the samples [4, 5, ...]", the first of many; "dataset[4]" for one index."""
+    if not isinstance(indices, list | tuple):
+        return f"dataset[{indices!r}]"
+    first = ", ".join(map(repr, indices[:_FIRST]))
+    return f"the samples [{first}{', ...' if len(indices) > _FIRST else ''}]"
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """ "was killed by signal SIGKILL", with what that means."""
+    if exit_code is None:
+        return "has closed its end and still runs"
+    if exit_code >= 0:
+        return f"ended by itself with exit code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"number {-exit_code}"
+    meanings: dict[int, str] = {
+        signal.SIGKILL: "; the kernel does that to the process that holds most memory when there is none left (dmesg says so): use fewer workers, a "
+        "smaller batch_size or prefetch_factor",
+        signal.SIGBUS: "; that happens when memory that was promised is not there: a file that was cut while it was mapped, or a full disk or /dev/shm",
+        signal.SIGSEGV: "; that is a bug in machine code that the dataset calls: python -X faulthandler shows where",
+    }
+    return f"was killed by signal {name}{meanings.get(-exit_code, '')}"
+
+
+def start_failed(exit_code: int | None, method: str) -> str:
+    """What is said of a worker that ended before it could read the dataset."""
+    how = f"{how_it_ended(exit_code)} before it had started; what it said stands above"
+    main: Any = sys.modules.get("__main__")
+    file = getattr(main, "__file__", None)
+    if method == "fork" or exit_code is None or exit_code < 0 or file is None:
+        return how
+    if not _guarded(file):
+        return (
+            f"{how}: it imports {Path(file).name}, which has no `if __name__ == '__main__':` and so runs the whole program again; {GUARD}"
+        )
+    return f"{how}: it imports {Path(file).name} and the modules of the dataset, and one of them raises"
+
+
+GUARD = "put what the program does under `if __name__ == '__main__':`, or use num_workers=0 or multiprocessing_context='fork'"
+
+
+def _guarded(file: str) -> bool:
+    try:
+        return "__name__" in Path(file).read_text(errors="replace")
+    except OSError:  # a program that is no file any more: nothing is claimed of it
+        return True

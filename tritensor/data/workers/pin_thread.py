@@ -1,0 +1,81 @@
+"""Pinning in a thread of its own: the next batches are copied to pinned memory while the program computes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_AHEAD = 2  # pinned batches that wait
+_BATCH, _ERROR, _END = "batch", "error", "end"
+
+
+class PinnedIterator:
+    """The batches of an iterator, pinned; an error of it, or of pinning, is raised in the batch's place."""
+
+    def __init__(self, source: Any, pin: Callable[[Any], Any]) -> None:
+        self._source = source
+        self._ready: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
+        self._stop = threading.Event()
+        self._done = False
+        self._thread = threading.Thread(target=_pinning, args=(source, pin, self._ready, self._stop), daemon=True, name="tritensor-pin")
+        self._left = weakref.finalize(self, _end, self._stop, self._ready, self._thread, source)
+        self._thread.start()
+
+    def __iter__(self) -> PinnedIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def __next__(self) -> Any:
+        if self._done:
+            raise StopIteration
+        kind, value = self._ready.get()
+        if kind == _BATCH:
+            return value
+        if kind == _END:
+            self.close()
+            raise StopIteration
+        try:
+            raise value
+        finally:
+            del value  # else this frame and the error hold one another, and with them the iterator
+
+    def close(self) -> None:
+        """End the thread and the iterator."""
+        self._done = True
+        self._left()
+
+
+def _pinning(source: Iterator[Any], pin: Callable[[Any], Any], ready: queue.Queue[tuple[str, Any]], stop: threading.Event) -> None:
+    """The thread: until the iterator ends, or its reader has gone."""
+    while not stop.is_set():
+        try:
+            said = _BATCH, pin(next(source))
+        except StopIteration:
+            said = _END, None
+        except BaseException as error:
+            said = _ERROR, error
+        while not stop.is_set():
+            try:
+                ready.put(said, timeout=0.5)
+                break
+            except queue.Full:
+                continue
+        if said[0] == _END:
+            return
+        del said
+
+
+def _end(stop: threading.Event, ready: queue.Queue[Any], thread: threading.Thread, source: Any) -> None:
+    """Let the thread go after the batch that it waits for, and end the iterator."""
+    stop.set()
+    while not ready.empty():
+        ready.get_nowait()
+    if thread is not threading.current_thread() and thread.is_alive():
+        source.interrupt()
+        thread.join(5.0)
+    source.close()

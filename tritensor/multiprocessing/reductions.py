@@ -1,0 +1,118 @@
+"""How tensors are sent to other processes: the memory they lie in moves to a shared segment, and the segment's file is passed on.
+
+`multiprocessing`'s pickler, which queues, pipes, pools and arguments of processes use, is told of every class of tensors; `pickle` itself and
+`copy` know nothing of it and copy the values.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from multiprocessing import reduction
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import CudaArray, device_of
+from tritensor.dtypes import as_dtype
+from tritensor.dtypes import of as dtype_of
+from tritensor.errors import DeviceError, GradError, TransformError
+from tritensor.layers import LayerArray
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.shared_memory import Segment, another_name, forget_name, opened, taken_over
+from tritensor.tensor.sharing import shared
+
+_known: weakref.WeakValueDictionary[str, Segment] = weakref.WeakValueDictionary()  # by key: what is sent twice, or back, is one memory here
+
+
+def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
+    """A tensor as what rebuilds it in another process, on the same memory.
+
+    Raises GradError for a tensor that an op computed and that requires grad, DeviceError for one on a GPU.
+    """
+    array = tensor.array
+    kind = type(tensor).__name__
+    if tensor.node is not None:
+        raise GradError(
+            f"multiprocessing: a {kind} of shape {tuple(array.shape)} that an op computed, and that requires grad, cannot be sent: its graph stays in "
+            "this process, since autograd does not support crossing process boundaries; send x.detach()"
+        )
+    if isinstance(array, CudaArray):
+        raise DeviceError(
+            f"multiprocessing: a {kind} of shape {tuple(array.shape)} on {device_of(array)} cannot be sent: GPU memory is not shared between "
+            "processes here; send x.cpu(), or make the tensor where it is needed"
+        )
+    if type(array) is LayerArray:
+        raise TransformError(
+            f"multiprocessing: a {kind} inside vmap, grad or jvp cannot be sent: it stands for many; send what the transform returns"
+        )
+    del array  # so that `shared` sees whether the tensor alone holds it
+    segment = shared(tensor)
+    array = tensor.array
+    offset = array.ctypes.data - segment.address if segment is not None else 0
+    plan = (segment, dtype_of(array.dtype).name, array.shape, array.strides, offset)
+    return rebuild_tensor, (type(tensor), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+
+
+def rebuild_tensor(cls: type[Tensor], plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    """The tensor that `reduce_tensor` was given, on the memory it lies in."""
+    segment, dtype, shape, strides, offset = plan
+    kind = as_dtype(dtype).numpy
+    tensor: Tensor = cls.__new__(cls)
+    tensor.array = np.empty(shape, kind) if segment is None else np.ndarray(shape, kind, np.asarray(segment), offset, strides)
+    tensor.tracked = requires_grad
+    if attributes:
+        tensor.__dict__.update(attributes)
+    return tensor
+
+
+def reduce_segment(segment: Segment) -> tuple[Any, ...]:
+    """A segment as its file: a descriptor that is passed on, or one more name in /dev/shm."""
+    _known[segment.key] = segment
+    file: Any = another_name(segment) if segment.name else reduction.DupFd(segment.descriptor)
+    return rebuild_segment, (segment.key, segment.nbytes, file, os.getpid())
+
+
+def rebuild_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
+    """The segment of a key: the one that is mapped here already, or a new mapping of the file. Raises RuntimeError where the sender is gone."""
+    found = _known.get(key)
+    by_name = isinstance(file, str)
+    try:
+        if by_name and found is not None:
+            forget_name(file)
+            return found
+        name = taken_over(file) if by_name else ""
+        descriptor = opened(name) if by_name else file.detach()
+    except (OSError, EOFError) as error:
+        raise RuntimeError(
+            f"multiprocessing: a tensor of {nbytes:,} bytes has lost its memory before it was received: process {sender}, which sent it, does not "
+            f"answer ({type(error).__name__}: {error}); let it live until the tensor has been received"
+        ) from error
+    if found is not None:
+        os.close(descriptor)
+        return found
+    _known[key] = segment = Segment(descriptor, nbytes, key, name)
+    return segment
+
+
+def _register(cls: type[Tensor]) -> None:
+    """Tell the pickler of a class of tensors, unless that says itself how it is pickled."""
+    if cls.__reduce_ex__ is Tensor.__reduce_ex__ and cls.__reduce__ is Tensor.__reduce__:
+        ForkingPickler.register(cls, reduce_tensor)
+
+
+def _register_new(cls: type[Tensor], **settings: Any) -> None:
+    super(Tensor, cls).__init_subclass__(**settings)
+    _register(cls)
+
+
+def init_reductions() -> None:
+    """Tell Python's multiprocessing how tensors are sent: those of all classes that there are, and of those to come."""
+    ForkingPickler.register(Segment, reduce_segment)
+    waiting = [Tensor]
+    while waiting:
+        cls = waiting.pop()
+        _register(cls)
+        waiting += cls.__subclasses__()
+    Tensor.__init_subclass__ = classmethod(_register_new)  # type: ignore[method-assign, assignment]

@@ -1,0 +1,295 @@
+"""Memory that several processes see: segments, made by one of them and mapped by the others, and the numpy arrays that lie in them.
+
+A segment is reserved when it is made: where the machine or /dev/shm has no room, that raises at once, and no process is ended by SIGBUS when it
+writes there later. Two strategies say where segments come from, as in PyTorch:
+
+- file_descriptor: nameless memory of the kernel (memfd). It counts against the machine's memory and not against the size of /dev/shm, and is gone
+  with the last process that has mapped it, however these end. Each segment takes a file descriptor.
+- file_system: files in /dev/shm, which take no descriptor. Each process that has one mapped owns a name of its own (a hard link), a message under
+  way another; Python's resource tracker removes the names of processes that were killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+import secrets
+from typing import Any
+
+import numpy as np
+
+from tritensor.errors import ArgumentError, OutOfMemoryError
+
+FOLDER = "/dev/shm"
+STRATEGIES = ("file_descriptor", "file_system")
+_FULL = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+_strategy = "file_descriptor"
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_FAILED = ctypes.c_void_p(-1).value
+
+
+def strategy() -> str:
+    """Where new segments come from: "file_descriptor" or "file_system"."""
+    return _strategy
+
+
+def set_strategy(new_strategy: str) -> None:
+    """Take new segments from elsewhere. Raises ArgumentError for other words."""
+    global _strategy
+    if new_strategy not in STRATEGIES:
+        raise ArgumentError(f"set_sharing_strategy: {new_strategy!r} is no strategy; give 'file_descriptor' or 'file_system'")
+    if new_strategy == "file_system":
+        _tracker().ensure_running()  # before processes are forked, so that all of them tell the same one of their names
+    _strategy = new_strategy
+
+
+def _tracker() -> Any:
+    from multiprocessing import resource_tracker
+
+    return resource_tracker
+
+
+class Mapping:
+    """Bytes of a file that this process sees at an address; they go when the last array on them dies. It is such an array's `base`.
+
+    With `private` writes stay in this process, and the file as it is.
+    """
+
+    __slots__ = ("__weakref__", "address", "nbytes")
+
+    def __init__(self, descriptor: int, nbytes: int, private: bool = False) -> None:
+        self.address, self.nbytes = 0, nbytes
+        flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED | mmap.MAP_POPULATE
+        found = _libc.mmap(None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
+        if found == _FAILED:
+            code = ctypes.get_errno()
+            raise OutOfMemoryError(
+                f"shared memory: {nbytes:,} bytes could not be mapped: {os.strerror(code)}; free memory, or raise the process's limits "
+                "(ulimit -v, /proc/sys/vm/max_map_count)"
+            )
+        self.address = found
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+
+    def __del__(self) -> None:
+        if self.address:
+            _libc.munmap(self.address, self.nbytes)
+
+
+class Segment(Mapping):
+    """Shared bytes that can be sent to other processes. `key` is the same in all of them.
+
+    `descriptor` is the open file, -1 of a segment that has a `name` in /dev/shm; `owner` is the process whose name it is.
+    """
+
+    __slots__ = ("descriptor", "key", "name", "owner")
+
+    def __init__(self, descriptor: int, nbytes: int, key: str, name: str) -> None:
+        self.descriptor, self.key, self.name, self.owner = descriptor, key, name, os.getpid()
+        if name:
+            _names.keep(name)
+        super().__init__(descriptor, nbytes)
+        if name:
+            self.descriptor = -1
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        super().__del__()
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+        if self.name and self.owner == os.getpid():  # a forked child has the memory, not the name
+            _names.forget(self.name)
+            self.name = ""
+
+
+class _Names:
+    """The names in /dev/shm that are this process's own. Those of segments that are alive when it ends are removed by multiprocessing's exit
+    function, which runs in its children as well."""
+
+    def __init__(self) -> None:
+        self.process, self.names = 0, set[str]()
+
+    def keep(self, name: str) -> None:
+        """Note a name of this process."""
+        if self.process != os.getpid():  # the first one here: a forked child begins anew
+            from multiprocessing import util
+
+            self.process, self.names = os.getpid(), set()
+            util.Finalize(None, self.forget_all, exitpriority=0)
+        self.names.add(name)
+
+    def forget(self, name: str) -> None:
+        """Remove one."""
+        if name in self.names:
+            self.names.discard(name)
+            forget_name(name)
+
+    def forget_all(self) -> None:
+        """Remove all: the process ends."""
+        for name in tuple(self.names):
+            self.forget(name)
+
+
+_names = _Names()
+
+
+class Lent:
+    """What of a segment is lent to arrays until the last of them dies: a batch of a DataLoader. A subclass says to whom it goes back."""
+
+    __slots__ = ("__weakref__", "address", "mapping", "nbytes")
+
+    def __init__(self, mapping: Mapping, nbytes: int) -> None:
+        self.mapping, self.address, self.nbytes = mapping, mapping.address, nbytes
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+
+
+def base_of(x: np.ndarray) -> Any:
+    """What an array's memory belongs to: a Segment, a Lent, or whatever else is the base of all bases; None where it is numpy's own."""
+    base: Any = x.base
+    while base is not None and not isinstance(base, Mapping | Lent):
+        below = getattr(base, "base", None)
+        base = below if below is not None else getattr(base, "owner", None)
+    return base
+
+
+def segment_of(x: np.ndarray) -> Segment | None:
+    """The segment that an array lies in and can be sent with, None for other memory."""
+    base = base_of(x)
+    return base if type(base) is Segment else None
+
+
+def is_shared(x: np.ndarray) -> bool:
+    """Whether an array lies in memory that other processes may see."""
+    return isinstance(base_of(x), Segment | Lent)
+
+
+def create(nbytes: int) -> Segment:
+    """A new segment of zeros. Raises OutOfMemoryError where there is no room, nothing left behind."""
+    name = new_name() if _strategy == "file_system" else ""
+    descriptor = reserved(nbytes, name)
+    if name:
+        _tracker().register("/" + name, "shared_memory")
+    return Segment(descriptor, nbytes, secrets.token_hex(16), name)
+
+
+def reserved(nbytes: int, name: str = "") -> int:
+    """A descriptor of `nbytes` that the system has set aside: nameless memory, by strategy the kernel's or of /dev/shm; with a name a file there.
+
+    Raises OutOfMemoryError, nothing left behind.
+    """
+    where = f"{FOLDER}/{name}"
+    try:
+        if name:
+            descriptor = os.open(where, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        elif _strategy == "file_system":
+            descriptor = os.open(FOLDER, os.O_RDWR | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+        else:
+            descriptor = os.memfd_create("tritensor", os.MFD_CLOEXEC)
+    except OSError as error:
+        raise no_room(nbytes, error) from error
+    try:
+        if nbytes:
+            os.posix_fallocate(descriptor, 0, nbytes)
+    except OSError as error:
+        os.close(descriptor)
+        if name:
+            os.unlink(where)
+        raise no_room(nbytes, error) from error
+    return descriptor
+
+
+def reserved_and_mapped(nbytes: int) -> tuple[int, Mapping]:
+    """Nameless memory: its descriptor, and where it is mapped here. Raises OutOfMemoryError."""
+    descriptor = reserved(nbytes)
+    try:
+        return descriptor, Mapping(descriptor, nbytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def no_room(nbytes: int, error: OSError) -> Exception:
+    """What is said where a segment could not be had: how much was asked, what there is, what to do. An error of another kind is returned as it is."""
+    if error.errno in _NO_DESCRIPTOR:
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        held = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+        return OutOfMemoryError(
+            f"shared memory: no file descriptor is left for {nbytes:,} bytes ({held} open, limit {soft}): each shared tensor holds one; raise the "
+            f"limit (ulimit -n, up to {hard}), or tritensor.multiprocessing.set_sharing_strategy('file_system')"
+        )
+    if error.errno not in _FULL:
+        return error
+    said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_what_there_is()}"
+    if error.errno == errno.EFBIG:
+        return OutOfMemoryError(said + "; this process may not write files that large: raise ulimit -f")
+    mend = "use fewer DataLoader workers, a smaller prefetch_factor or batch_size"
+    if _strategy == "file_system":
+        mend += ", enlarge /dev/shm (docker run --shm-size=8g), or set_sharing_strategy('file_descriptor'), which does not use it"
+    return OutOfMemoryError(f"{said}; {mend}")
+
+
+def _what_there_is() -> str:
+    found = []
+    if _strategy == "file_system":
+        try:
+            there = os.statvfs(FOLDER)
+            found.append(f"{FOLDER} has {there.f_bavail * there.f_frsize:,} bytes free of {there.f_blocks * there.f_frsize:,}")
+        except OSError as error:
+            found.append(f"{FOLDER}: {error.strerror}")
+    try:
+        with open("/proc/meminfo") as lines:
+            kib = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+        found.append(f"the machine has {kib * 1024:,} bytes available")
+    except (OSError, StopIteration, ValueError) as error:
+        found.append(f"what the machine has available is unknown ({error})")
+    return ", ".join(found)
+
+
+def new_name() -> str:
+    """A file name for /dev/shm that tells whose it is."""
+    return f"tritensor-{os.getpid()}-{secrets.token_hex(8)}"
+
+
+def forget_name(name: str) -> None:
+    """Remove a name from /dev/shm, and from the resource tracker's list."""
+    try:
+        os.unlink(f"{FOLDER}/{name}")
+    except FileNotFoundError:  # the tracker, or an administrator, was quicker: there is nothing left to remove
+        return
+    _tracker().unregister("/" + name, "shared_memory")
+
+
+def another_name(segment: Segment) -> str:
+    """One more name of a segment in /dev/shm, for the process that is to receive it."""
+    name = new_name()
+    os.link(f"{FOLDER}/{segment.name}", f"{FOLDER}/{name}")
+    _tracker().register("/" + name, "shared_memory")
+    return name
+
+
+def taken_over(name: str) -> str:
+    """A name that was sent here, as one of this process. Raises FileNotFoundError where it is gone."""
+    own = new_name()
+    os.rename(f"{FOLDER}/{name}", f"{FOLDER}/{own}")
+    _tracker().register("/" + own, "shared_memory")
+    _tracker().unregister("/" + name, "shared_memory")
+    return own
+
+
+def opened(name: str) -> int:
+    """A descriptor of a file in /dev/shm."""
+    return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CLOEXEC)
