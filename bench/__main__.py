@@ -12,6 +12,7 @@ COMMANDS = {
     "train": ("bench.cpu.train", "training steps"),
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
+    "profiler": ("bench.cpu.profiler", "what the profiler costs a training step"),
     "imports": ("bench.cpu.imports", "what an import takes"),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),

@@ -12,7 +12,7 @@ FILES = {
     "distributions.utils": "distribution_tools", "distributed.nn": "replicated", "jit.annotations": "annotations",
     "_utils": "underscored.tensor_lists", "__future__": "underscored.future", "nn._reduction": "underscored.reductions",
     "nn.grad": "networks.conv_gradients", "nn.common_types": "networks.size_types", "overrides": "underscored.overriding",
-    "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds", "profiler": "gradients.profiler",
+    "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds",
     "utils.model_zoo": "underscored.downloads", "distributed.distributed_c10d": "underscored.process_groups",
     "_dynamo": "underscored.dynamo", "_inductor": "underscored.inductor",
     "distributed.tensor.placement_types": "underscored.placements",
@@ -22,7 +22,9 @@ _ADDED: dict[str, dict[str, str]] = {
     "": {"amp": "autocast GradScaler", "compiler": "compile"},
     "autograd": {"gradients.old_functions": "NestedIOFunction"},
     "autograd.function": {"gradients.old_functions": "InplaceFunction NestedIOFunction"},
-    "autograd.profiler": {"gradients.profiler": "profile record_function emit_nvtx"},
+    "autograd.profiler": {"gradients.profiler":
+        "profile record_function emit_nvtx EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType ProfilerActivity kineto_available"},
+    "autograd.profiler_util": {"gradients.profiler": "EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType"},
     "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
     "distributed": {
