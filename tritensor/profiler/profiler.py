@@ -108,6 +108,7 @@ class profile:
         self.step_num = 0
         self.current_action = self._action(0)
         self.profiler: Profiling | None = None  # the recording that runs, or ran last
+        self._before: Profiling | None = None  # while one runs, the one before it
         self.metadata: dict[str, Any] = {}
         self._earlier: list[EventList] = []
         self._range: Any = None
@@ -182,8 +183,6 @@ class profile:
     def _begin(self) -> None:
         if _running:
             raise RuntimeError("profile: another profile is running; stop it first, or name stretches inside it with record_function")
-        if self.acc_events and self.profiler is not None:
-            self._earlier.append(self.profiler.events)
         made = Profiling(self._options, self.roofline)
         made.about.metadata = self.metadata
         _running.append(self)
@@ -193,7 +192,7 @@ class profile:
             _running.remove(self)
             raise
         made.recording.on = self._writing
-        self.profiler = made
+        self._before, self.profiler = self.profiler, made
 
     def _end(self, wanted: bool) -> None:
         if self in _running:
@@ -202,9 +201,12 @@ class profile:
             return
         if not wanted:  # it ends in a warm-up, of which nothing is kept
             self.profiler.close()
-            self.profiler = None
+            self.profiler = self._before
             return
         self.profiler.stop()
+        if self.acc_events and self._before is not None:
+            self._earlier.append(self._before.events)
+        self._before = None
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 

@@ -61,6 +61,8 @@ def cpu_roof() -> Roof:
 
 def gpu_roof(index: int) -> Roof | None:
     """A GPU's, of the clocks that its driver tells and the rates of the compiler's table; None where the device is emulated or nobody knows its rates."""
+    import triton  # noqa: F401  (before the compiler's rooms, which what follows this import needs whole)
+
     from tritensor.cuda.compiler.prediction import RATES
 
     runtime = serving.runtime()

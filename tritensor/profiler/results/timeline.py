@@ -157,12 +157,13 @@ def _queued(host: list[FunctionEvent], fired: list[Fired], recording: Recording)
         )
         if f.begin is None:
             made.metadata["time"] = "not known"
+        if f.kind == "kernel":
+            made.metadata["kernel"] = f.name
         if by is not None:
             owner = by.cpu_parent or by
             owner.device_events.append(made)
             owner.kernels.append(Kernel(f.name, f.device, where.elapsed_us()))
             if f.kind == "kernel" and owner is not by:  # many ops share a kernel
-                made.metadata["kernel"] = f.name
                 made.name = f"{f.name} ({owner.name})"
         out.append(made)
     return out
