@@ -60,9 +60,8 @@ def test_a_training_step() -> None:
 
 def test_calls_nest_and_self_times_add_up() -> None:
     net, x = model(), tt.randn(3, 8)
-    with profile(activities=CPU) as prof:
-        with record_function("outer"), record_function("inner"):
-            net(x)
+    with profile(activities=CPU) as prof, record_function("outer"), record_function("inner"):
+        net(x)
     outer, inner = one(prof, "outer"), one(prof, "inner")
     assert inner.cpu_parent is outer
     assert outer.cpu_parent is None
@@ -92,15 +91,29 @@ def test_backward_is_joined_to_forward() -> None:
 def test_every_way_to_call_an_op_is_seen_once() -> None:
     x, y = tt.rand(3, 4), tt.rand(3, 4)
     with profile(activities=CPU) as prof:
-        x + y, tt.add(x, y), x.add(y), x - 1.0, 1.0 - x, x @ y.T, x == y, -x, x.sum(), x.mean(0), tt.amax(x)  # noqa: B018
-        x.reshape(4, 3), x.view(-1), x.permute(1, 0), x[0], x.unsqueeze(0), x.expand(2, 3, 4)  # noqa: B018
+        x + y, tt.add(x, y), x.add(y), x - 1.0, 1.0 - x, x @ y.T, x == y, -x, x.sum(), x.mean(0), tt.amax(x)
+        x.reshape(4, 3), x.view(-1), x.permute(1, 0), x[0], x.unsqueeze(0), x.expand(2, 3, 4)
         z = x.clone()
         z += y
         z.mul_(2.0)
         z.zero_()
         tt.zeros(3)
     found = names(prof)
-    wanted = {"add": 3, "sub": 2, "matmul": 1, "eq": 1, "neg": 1, "sum": 1, "mean": 1, "amax": 1, "index_view": 1, "expand": 1, "copy": 1, "add_": 1, "mul_": 1}
+    wanted = {
+        "add": 3,
+        "sub": 2,
+        "matmul": 1,
+        "eq": 1,
+        "neg": 1,
+        "sum": 1,
+        "mean": 1,
+        "amax": 1,
+        "index_view": 1,
+        "expand": 1,
+        "copy": 1,
+        "add_": 1,
+        "mul_": 1,
+    }
     assert {k: found[k] for k in wanted} == wanted
     assert found["reshape"] == 3
     assert found["permute"] == 2
@@ -113,7 +126,15 @@ def put_in_place() -> list[Any]:
     from tritensor.autograd.function import Function
     from tritensor.data.loader import DataLoader
 
-    places: list[Any] = [dict(vars(ops)), dict(vars(proven)), Ops.__getattr__, quick.FEW, engine._walk_plain, engine._step, engine.accumulate]
+    places: list[Any] = [
+        dict(vars(ops)),
+        dict(vars(proven)),
+        Ops.__getattr__,
+        quick.FEW,
+        engine._walk_plain,
+        engine._step,
+        engine.accumulate,
+    ]
     places += [vars(tt.Tensor)[f"__{python}__"] for python in OPERATORS]
     places += [quick_views.attach, inplace.write_over, inplace._filled, vars(Function)["apply"], DataLoader.__iter__, Module.__call__]
     return [*places, vars(tt.optim.SGD).get("step"), vars(tt.optim.Optimizer)["step"], vars(tt.optim.Optimizer)["zero_grad"]]
@@ -121,7 +142,7 @@ def put_in_place() -> list[Any]:
 
 def test_everything_is_as_it_was() -> None:
     net, x = model(), tt.randn(3, 8)
-    x + x, x @ x.T, x == x, tt.sigmoid(x), net(x).sum().backward()  # noqa: B018
+    x + x, x @ x.T, x == x, tt.sigmoid(x), net(x).sum().backward()
     before = put_in_place()
     with profile(activities=CPU, with_modules=True, record_shapes=True):
         net(x).sum().backward()
@@ -140,7 +161,7 @@ def test_an_operator_first_used_inside_finds_its_lane() -> None:
     a, b = tt.rand(3), tt.rand(3)
     with profile(activities=CPU) as prof:
         for _ in range(3):
-            a - b  # noqa: B018
+            a - b
     assert names(prof) == {"sub": 3}
     kept = vars(tt.Tensor)["__sub__"]
     assert not hasattr(kept, "profiled")
@@ -303,7 +324,7 @@ def test_one_profile_inside_another_is_refused() -> None:
 def test_mistakes() -> None:
     with pytest.raises(ArgumentError, match="activities is empty"):
         profile(activities=[])
-    with pytest.raises(ArgumentError, match="give ProfilerActivity.CPU"):
+    with pytest.raises(ArgumentError, match="give ProfilerActivity"):
         profile(activities=["cpu"])
     with pytest.raises(ArgumentError, match="XPU"):
         profile(activities=[ProfilerActivity.XPU])

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.profiler import ProfilerAction, ProfilerActivity, kineto_available, profile, schedule, supported_activities, tensorboard_trace_handler
+from tritensor.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    kineto_available,
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
 
 CPU = [ProfilerActivity.CPU]
 NONE, WARMUP, RECORD, SAVE = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE
@@ -93,7 +101,11 @@ def test_without_a_schedule_all_is_recorded() -> None:
 
 @pytest.mark.parametrize("zipped", [False, True])
 def test_traces_where_tensorboard_looks(tmp_path: Path, zipped: bool) -> None:
-    with profile(activities=CPU, schedule=schedule(wait=0, warmup=1, active=1), on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), "me", zipped)) as prof:
+    with profile(
+        activities=CPU,
+        schedule=schedule(wait=0, warmup=1, active=1),
+        on_trace_ready=tensorboard_trace_handler(str(tmp_path / "log"), "me", zipped),
+    ) as prof:
         steps(prof, 4)
     found = sorted((tmp_path / "log").iterdir())
     assert len(found) == 2

@@ -137,8 +137,7 @@ def test_an_empty_profile() -> None:
 # the trace
 def trace_of(prof: profile, path: Path) -> list[dict[str, Any]]:
     prof.export_chrome_trace(str(path))
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as f:
+    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as f:
         content = json.load(f)
     assert content["schemaVersion"] == 1
     assert content["baseTimeNanoseconds"] > 1.6e18
@@ -183,7 +182,9 @@ def test_a_trace(tmp_path: Path, device: str, name: str) -> None:
     events = trace_of(prof, tmp_path / name)
     check_schema(events)
     calls = [e for e in events if e["ph"] == "X"]
-    assert {e["cat"] for e in calls} >= {"cpu_op", "user_annotation", "python_function"} | ({"kernel", "cuda_runtime"} if device == "cuda" else set())
+    assert {e["cat"] for e in calls} >= {"cpu_op", "user_annotation", "python_function"} | (
+        {"kernel", "cuda_runtime"} if device == "cuda" else set()
+    )
     linear = next(e for e in calls if e["name"] == "linear")
     assert linear["args"]["Input Dims"] == [[3, 8], [4, 8], [4]]
     assert linear["args"]["FLOPs"] == 2 * 3 * 8 * 4 + 12

@@ -55,6 +55,7 @@ class FunctionEvent:
     dtype: str = ""  # of the first input that is a tensor
     flops: int = 0
     nbytes: int = 0
+    product_flops: int = 0  # of flops, those of matrix products, convolutions and attention
     stack: list[str] = field(default_factory=list)
     cpu_parent: FunctionEvent | None = None
     cpu_children: list[FunctionEvent] = field(default_factory=list)

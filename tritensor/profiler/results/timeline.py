@@ -9,7 +9,7 @@ from tritensor.profiler import raw
 from tritensor.profiler.raw import Detail, Fired, Given, Record
 from tritensor.profiler.recording import Recording
 from tritensor.profiler.results.events import DeviceType, FunctionEvent, Interval, Kernel
-from tritensor.profiler.results.work import backward_work, work_of
+from tritensor.profiler.results.work import backward_work, product_backward, product_flops, work_of
 
 _KINDS = {
     raw.OP: "op", raw.NAMED: "op", raw.FUNCTION: "op", raw.BACKWARD: "backward", raw.ACCUMULATE: "backward", raw.RANGE: "user_annotation",
@@ -64,6 +64,7 @@ def _detailed(made: FunctionEvent, kind: int, detail: Detail) -> None:
         made.dtype = next((x.dtype.name for x in _arrays(detail.given)), "")
         if kind == raw.OP:
             made.flops, made.nbytes = work_of(detail.op, detail.given, made.kwinputs)
+            made.product_flops = product_flops(detail.op, detail.given, made.kwinputs, made.flops)
 
 
 def _arrays(given: tuple[Any, ...]) -> list[Given]:
@@ -123,7 +124,9 @@ def _count_backward(host: list[FunctionEvent], recording: Recording) -> None:
     given = {r[5]: r[6].given for r in recording.records if r[0] == raw.OP and r[6] is not None and r[6].given is not None}
     for e in host:
         if e.kind == "backward" and e.forward is not None and (node := nodes.get(e.sequence_nr)) is not None:
-            e.flops, e.nbytes = backward_work(node.op.name, e.forward.flops, e.forward.nbytes, given.get(e.sequence_nr, ()), node.needs)
+            name, inputs = node.op.name, given.get(e.sequence_nr, ())
+            e.flops, e.nbytes = backward_work(name, e.forward.flops, e.forward.nbytes, inputs, node.needs)
+            e.product_flops = product_backward(name, e.forward.product_flops, inputs, node.needs)
 
 
 def _paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:

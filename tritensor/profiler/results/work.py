@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tritensor.profiler.raw import Given
 
 # Ops whose gradient by either factor is a product of the same size. What their bias costs is not among it.
 _PRODUCTS = ("matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input")
+_RECURRENT = ("lstm", "gru", "rnn")
 
 
 def work_of(op: Any, given: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[int, int]:
@@ -24,6 +26,26 @@ def work_of(op: Any, given: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[int
     ):  # a call of a form that the count does not know: no number rather than a wrong one
         return 0, 0
     return int(found.flops), int(found.bytes)
+
+
+def product_flops(op: Any, given: tuple[Any, ...], attrs: dict[str, Any], flops: int) -> int:
+    """Of a forward's flops those of matrix products, convolutions and attention: what PyTorch's FlopCounterMode counts. Masked attention counts whole there."""
+    if op.name in _PRODUCTS:
+        return flops - _bias(op.name, given)
+    if op.name == "attention":
+        return work_of(op, given, {**attrs, "causal": False})[0]
+    return flops if op.name in _RECURRENT else 0
+
+
+def product_backward(name: str, product: int, given: tuple[Any, ...], needs: int) -> int:
+    """The same of a backward: as many again for each factor that wants a gradient; of attention scores, and products with gradients of four."""
+    if name in _PRODUCTS:
+        return needs * product
+    if name != "attention":
+        return 0
+    q, k, v = given[0].shape, given[1].shape, given[2].shape
+    each = 2 * math.prod(q[:-1]) * k[-2]
+    return int(each * (3 * q[-1] + 2 * v[-1]))
 
 
 def _alike(op: Any, given: tuple[Any, ...]) -> tuple[Any, ...]:
