@@ -26,6 +26,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "profile record_function emit_nvtx EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType ProfilerActivity kineto_available"},
     "autograd.profiler_util": {"gradients.profiler": "EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType"},
     "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
+    "cuda.memory": {"machines.memory_histories": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
     "distributed": {
         "underscored.process_groups": "Backend DebugLevel default_pg_timeout get_debug_level set_debug_level set_debug_level_from_env supports_complex",

@@ -30,7 +30,6 @@ class Options:
     memory: bool = False
     stack: bool = False
     modules: bool = False
-    nvtx: bool = False  # instead of records, ranges for NVIDIA's tools
 
     @property
     def detailed(self) -> bool:
@@ -52,6 +51,9 @@ class Recording:
     threads: dict[int, str] = field(default_factory=dict)
     driver: Any = None  # the events of a real device's work (see probes/driver_events.py)
     emulated: bool = False
+    around: Callable[[Recording, Any, Callable[..., Any]], Callable[..., Any]] | None = (
+        None  # what stands around an op's call instead of a record
+    )
     notes: list[str] = field(default_factory=list)
     _patches: Patches = field(default_factory=Patches)
 

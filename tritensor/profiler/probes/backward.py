@@ -9,7 +9,6 @@ from typing import Any
 from tritensor.autograd import engine
 from tritensor.autograd.names import NAMED_BY_CALL
 from tritensor.autograd.node import Branch, Node
-from tritensor.cuda import nvtx
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.raw import ACCUMULATE, BACKWARD, Detail, clock
 from tritensor.profiler.recording import Recording, held
@@ -22,9 +21,6 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
     detailed = options.memory or options.inputs
     walk, step, add = engine._walk_plain, engine._step, engine.accumulate
     walking: dict[int, Any] = {}  # by thread the node that the plain walk is at, which it may hand on to a step
-    if options.nvtx:
-        patches.put(engine, "_walk_plain", _ranged_walk(walk))
-        return
 
     def watched(n: Node, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
         """Run a node with all that is asked for."""
@@ -77,20 +73,6 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
     patches.put(engine, "_walk_plain", walked)
     patches.put(engine, "_step", stepped)
     patches.put(engine, "accumulate", added)
-
-
-def _ranged_walk(walk: Any) -> Any:
-    """The plain walk, a range for NVIDIA's tools around each node."""
-
-    def walked(order: list[Node], *rest: Any) -> None:
-        for n in order:
-            nvtx.range_push(f"{n.name()}, seq = {n.sequence}")
-            try:
-                walk([n], *rest)
-            finally:
-                nvtx.range_pop()
-
-    return walked
 
 
 names: dict[str, str] = {}  # of nodes of ops that have one name whatever the call, by op

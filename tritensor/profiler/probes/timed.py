@@ -8,7 +8,6 @@ from threading import get_ident
 from typing import Any
 
 from tritensor.call_site import wrapper
-from tritensor.cuda import nvtx
 from tritensor.profiler.raw import NAMED, OP, Detail, Given, clock
 from tritensor.profiler.recording import Recording, held, stack
 
@@ -25,34 +24,10 @@ def given_of(value: Any) -> Any:
 
 def timed_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     """The call of an op, written down: with the number of the node that its result hangs at."""
-    around = _ranged if recording.options.nvtx else _detailed if recording.options.detailed else _plain
-    return around(recording, op, call)
-
-
-def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A range for NVIDIA's tools instead of a record."""
-
-    @wrapper
-    @functools.wraps(call)
-    def ranged(*args: Any, **attrs: Any) -> Any:
-        if not recording.on:
-            return call(*args, **attrs)
-        nvtx.range_push(ranged_name(op.name, args if recording.options.inputs else None))
-        try:
-            return call(*args, **attrs)
-        finally:
-            nvtx.range_pop()
-
-    ranged.profiled = call  # type: ignore[attr-defined]
-    return ranged
-
-
-def ranged_name(name: str, args: tuple[Any, ...] | None) -> str:
-    """What a range is called: the op, and the shapes of its inputs where they are asked for."""
-    if args is None:
-        return name
-    shapes = [list(a.array.shape) if hasattr(a, "array") else [] for a in args]
-    return f"{name}, sizes = {shapes}"
+    around = recording.around or (_detailed if recording.options.detailed else _plain)
+    made = around(recording, op, call)
+    made.profiled = call  # type: ignore[attr-defined]
+    return made
 
 
 def _plain(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +49,6 @@ def _plain(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[
         append((OP, name, start, end, thread(), number_of(out) if node is None else node.sequence, None))
         return out
 
-    timed.profiled = call  # type: ignore[attr-defined]
     return timed
 
 
@@ -113,7 +87,6 @@ def _detailed(recording: Recording, op: Any, call: Callable[..., Any]) -> Callab
             after = held() if options.memory else None
             append((OP, op.name, start, end or clock(), get_ident(), sequence, Detail(given, kept, before, after, where, op)))
 
-    timed.profiled = call  # type: ignore[attr-defined]
     return timed
 
 

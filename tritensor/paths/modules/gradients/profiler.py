@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
+from tritensor.autograd import engine
+from tritensor.call_site import wrapper
+from tritensor.cuda import nvtx
 from tritensor.profiler import DeviceType as DeviceType
 from tritensor.profiler import ProfilerActivity as ProfilerActivity
 from tritensor.profiler import kineto_available as kineto_available
 from tritensor.profiler import profile as _profile
 from tritensor.profiler import record_function as record_function
-from tritensor.profiler.probes.backward import backward_probe
+from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.recording import Options, Recording
 from tritensor.profiler.results.averages import EventList as EventList
@@ -99,13 +104,46 @@ class emit_nvtx:
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         self.enabled = bool(enabled)
-        self._recording = Recording(Options(inputs=bool(record_shapes), nvtx=True))
+        self._recording = Recording(Options(inputs=bool(record_shapes)), around=_ranged)
 
     def __enter__(self) -> emit_nvtx:
         if self.enabled:
-            self._recording.begin(forward_probe, backward_probe)
+            self._recording.begin(forward_probe, _backward_ranges)
         return self
 
     def __exit__(self, *exc: object) -> None:
         if self.enabled:
             self._recording.end()
+
+
+def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's call with a range around it."""
+
+    @wrapper
+    @functools.wraps(call)
+    def ranged(*args: Any, **attrs: Any) -> Any:
+        if not recording.on:
+            return call(*args, **attrs)
+        sizes = f", sizes = {[list(a.array.shape) if hasattr(a, 'array') else [] for a in args]}" if recording.options.inputs else ""
+        nvtx.range_push(op.name + sizes)
+        try:
+            return call(*args, **attrs)
+        finally:
+            nvtx.range_pop()
+
+    return ranged
+
+
+def _backward_ranges(recording: Recording, patches: Patches) -> None:
+    """A range around each node of the plain walk."""
+    walk = engine._walk_plain
+
+    def walked(order: list[Any], *rest: Any) -> None:
+        for n in order:
+            nvtx.range_push(f"{n.name()}, seq = {n.sequence}")
+            try:
+                walk([n], *rest)
+            finally:
+                nvtx.range_pop()
+
+    patches.put(engine, "_walk_plain", walked)
