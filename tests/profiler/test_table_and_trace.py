@@ -16,7 +16,7 @@ import tritensor as tt
 from tritensor import nn
 from tritensor.errors import ArgumentError
 from tritensor.profiler import ProfilerActivity, profile, record_function
-from tritensor.profiler.results.table import bytes_text, count_text, time_text
+from tritensor.profiler.results.figures import bytes_text, count_text, time_text
 
 CPU = [ProfilerActivity.CPU]
 CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]

@@ -76,7 +76,7 @@ def test_what_times_are_worth() -> None:
         1,
         "table: row",
         "row",
-        "Unspecified env",
+        None,
     )
     with pytest.raises(AttributeError, match="speed"):
         m.speed  # noqa: B018

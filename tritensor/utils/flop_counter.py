@@ -11,7 +11,7 @@ from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.probes.programs import programs_probe
 from tritensor.profiler.raw import OP, Given
 from tritensor.profiler.recording import Options, Recording
-from tritensor.profiler.results.table import count_text
+from tritensor.profiler.results.figures import count_text
 from tritensor.profiler.results.timeline import events_of
 
 

@@ -6,6 +6,8 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tritensor.profiler.results.figures import Texts
+
 
 class DeviceType(enum.Enum):
     """Where something ran."""
@@ -34,7 +36,7 @@ class Kernel(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class FunctionEvent:
+class FunctionEvent(Texts):
     """One call on a thread of the host, or one piece of work of a device.
 
     Times are in microseconds, memory in bytes. `sequence_nr` is the number of the graph's node that a forward call left and a backward one ran, -1 where there
@@ -143,6 +145,9 @@ class FunctionEvent:
     @property
     def self_device_memory_usage(self) -> int:
         return self.device_memory_usage - sum([c.device_memory_usage for c in self.cpu_children])
+
+    cuda_memory_usage = device_memory_usage
+    self_cuda_memory_usage = self_device_memory_usage
 
     def __repr__(self) -> str:
         return (

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritensor.profiler.results.events import DeviceType, FunctionEvent
+from tritensor.profiler.results.figures import Texts
 
 _SUMMED = (
     "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage",
@@ -14,7 +15,7 @@ _SUMMED = (
 
 
 @dataclass(slots=True, eq=False)
-class FunctionEventAvg:
+class FunctionEventAvg(Texts):
     """The sums of the calls of one name. `counted` is the time of those calls whose flops or bytes are counted, in microseconds: the device's where they
     ran on one, and `roof_time` the least that they could take at the peaks of the device (0 where these are not known)."""
 

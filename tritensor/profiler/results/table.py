@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from tritensor.errors import ArgumentError
 from tritensor.profiler.results.events import DeviceType
+from tritensor.profiler.results.figures import UNITS, bytes_text, count_text, time_text
 from tritensor.profiler.results.sums import FunctionEventAvg
 
-_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 _NONE = "--"
 _WIDE = 140  # characters that a row should fit in: longer names are cut down to _LEAST for it
 _LEAST = 30
@@ -27,30 +27,6 @@ class Column(NamedTuple):
     heading: str
     cell: Callable[[Any], str]
     left: bool = False
-
-
-def time_text(microseconds: float, unit: str | None = None) -> str:
-    """A time as it reads best: 12.345us, 1.234ms, 1.234s."""
-    if unit is None:
-        unit = "s" if microseconds >= 1e6 else "ms" if microseconds >= 1e3 else "us"
-    return f"{microseconds / _UNITS[unit]:.3f}{unit}"
-
-
-def bytes_text(nbytes: int) -> str:
-    """Bytes as PyTorch's table writes them: 512 b, 1.50 Kb, -3.00 Mb."""
-    n, sign = abs(nbytes), "-" if nbytes < 0 else ""
-    for unit, size in (("GB", 1 << 30), ("MB", 1 << 20), ("KB", 1 << 10)):
-        if n >= size:
-            return f"{sign}{n / size:.2f} {unit}"
-    return f"{sign}{n} B"
-
-
-def count_text(n: float) -> str:
-    """A large number with its unit: 480, 1.23 K, 4.56 G."""
-    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("K", 1e3)):
-        if n >= size:
-            return f"{n / size:.2f} {unit}"
-    return str(int(n))
 
 
 def _share(part: float, whole: float) -> str:
@@ -151,7 +127,7 @@ def text(
     events: Any, sort_by: str | None, row_limit: int, widths: tuple[int, int, int], header: str | None, top: bool, unit: str | None
 ) -> str:
     """The list as text; see EventList.table."""
-    if unit is not None and unit not in _UNITS:
+    if unit is not None and unit not in UNITS:
         raise ArgumentError(f"table: time_unit {unit!r}; give 's', 'ms', 'us' or None")
     if not events:
         return "\n".join(["(no events)", *_footer(events, unit)])

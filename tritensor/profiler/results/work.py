@@ -9,7 +9,7 @@ from tritensor.profiler.raw import Given
 
 # Ops whose gradient by either factor is a product of the same size. What their bias costs is not among it.
 _PRODUCTS = ("matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input")
-_RECURRENT = ("lstm", "gru", "rnn")
+_RECURRENT = {"lstm_sequence": 3, "gru_sequence": 2, "rnn_sequence": 2}  # which input is the weight
 
 
 def work_of(op: Any, given: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[int, int]:
@@ -34,13 +34,15 @@ def product_flops(op: Any, given: tuple[Any, ...], attrs: dict[str, Any], flops:
         return flops - _bias(op.name, given)
     if op.name == "attention":
         return work_of(op, given, {**attrs, "causal": False})[0]
-    return flops if op.name in _RECURRENT else 0
+    if op.name in _RECURRENT:
+        return 2 * given[0].shape[0] * given[_RECURRENT[op.name]].size
+    return 0
 
 
 def product_backward(name: str, product: int, given: tuple[Any, ...], needs: int) -> int:
     """The same of a backward: as many again for each factor that wants a gradient; of attention scores, and products with gradients of four."""
-    if name in _PRODUCTS:
-        return needs * product
+    if name in _PRODUCTS or name in _RECURRENT:
+        return (needs if name in _PRODUCTS else 2) * product
     if name != "attention":
         return 0
     q, k, v = given[0].shape, given[1].shape, given[2].shape

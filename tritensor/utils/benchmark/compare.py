@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable
 
 from tritensor.utils.benchmark.measurement import Measurement
@@ -66,7 +67,8 @@ class Compare:
         rows.sort(key=lambda r: r[0])
         cells = {(m.task_spec.num_threads, m.task_spec.env, m.as_row_name, m.task_spec.description): m for m in found}
         names = [f"      {name}" + (f" ({env or 'Unspecified env'})" if len(envs) > 1 else "") for _, env, name in rows]
-        texts = [[self._cell(cells.get((*r, c)), scale) for c in columns] for r in rows]
+        digits = [self._decimals([m for k, m in cells.items() if k[3] == c], scale) for c in columns]
+        texts = [[self._cell(cells.get((*r, c)), scale, d) for c, d in zip(columns, digits, strict=True)] for r in rows]
         wide = [max([len(c or ""), *[len(t[i]) for t in texts]]) for i, c in enumerate(columns)]
         first = max(len(n) for n in names)
         total = first + sum(w + 5 for w in wide)
@@ -83,12 +85,17 @@ class Compare:
             lines.append("  |  ".join([names[i].ljust(first), *shown]).rstrip())
         return "\n".join([*lines, "", f"Times are in {unit_to_english(unit)}s ({unit}).", ""])
 
-    def _cell(self, m: Measurement | None, scale: float) -> str:
+    def _decimals(self, column: list[Measurement], scale: float) -> int:
+        """How many digits behind the point a column shows: one; trimmed, what all of its times are worth."""
+        if not self._trim:
+            return 1
+        return min([max(m.significant_figures - math.ceil(math.log10(m.median / scale)), 0) for m in column])
+
+    def _cell(self, m: Measurement | None, scale: float, decimals: int) -> str:
         if m is None:
             return ""
         value = m.median / scale
-        digits = m.significant_figures
-        text = f"{trim_sigfig(value, digits):.{max(digits - len(str(int(value))), 0)}f}" if self._trim else f"{value:.1f}"
+        text = f"{trim_sigfig(value, m.significant_figures) if self._trim else value:.{decimals}f}"
         return text + (f" (! {100 * m.iqr / m.median:.0f}%)" if self._warn and m.has_warnings else "")
 
     def _coloured(self, text: str, cells: dict, row: tuple, column: str | None, rows: list, columns: list) -> str:  # type: ignore[type-arg]

@@ -117,10 +117,6 @@ class Measurement:
         return self.task_spec.title
 
     @property
-    def env(self) -> str:
-        return "Unspecified env" if self.task_spec.env is None else self.task_spec.env
-
-    @property
     def as_row_name(self) -> str:
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
@@ -136,7 +132,7 @@ class Measurement:
             return "\n".join(lines)
         low, high = np.quantile(self.times, [0.25, 0.75])
         lines.append(f"  Median: {self.median / scale:.2f} {unit}")
-        if n > 2:
+        if n > 3:
             lines.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low / scale:.2f} to {high / scale:.2f})")
         lines.append(f"  {n} measurements, {self.number_per_run} runs per measurement, {threads}")
         if self.has_warnings:
