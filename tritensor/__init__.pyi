@@ -140,6 +140,7 @@ distributed: Any
 jit: Any
 models: Any
 multiprocessing: Any
+profiler: Any
 signal: Any
 tuning: Any
 types: Any

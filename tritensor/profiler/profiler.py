@@ -103,7 +103,7 @@ class profile:
         self.custom_trace_id_callback = custom_trace_id_callback
         self._options = Options(
             cpu=ProfilerActivity.CPU in self.activities, device=ProfilerActivity.CUDA in self.activities, inputs=self.record_shapes or self.with_flops,
-            memory=self.profile_memory, stack=self.with_stack, modules=self.with_modules,
+            flops=self.with_flops, memory=self.profile_memory, stack=self.with_stack, modules=self.with_modules,
         )  # fmt: skip
         self.step_num = 0
         self.current_action = self._action(0)

@@ -22,11 +22,12 @@ DEEPEST = 64  # frames of a stack that are kept
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is written down. `inputs`: shapes of inputs, which flops are counted of; the rest as `profile` names it."""
+    """What is written down. `inputs`: shapes of inputs; `flops`: whether work is counted of these; the rest as `profile` names it."""
 
     cpu: bool = True
     device: bool = False
     inputs: bool = False
+    flops: bool = False
     memory: bool = False
     stack: bool = False
     modules: bool = False

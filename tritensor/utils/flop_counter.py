@@ -39,7 +39,7 @@ class FlopCounterMode:
         self._recording: Recording | None = None
 
     def __enter__(self) -> FlopCounterMode:
-        self._recording = Recording(Options(inputs=True, modules=True))
+        self._recording = Recording(Options(inputs=True, flops=True, modules=True))
         self._recording.begin(forward_probe, backward_probe, programs_probe)
         return self
 

@@ -27,7 +27,7 @@ def events_of(recording: Recording) -> list[FunctionEvent]:
     host = [e for found in threads.values() for e in _nested(found)]
     host.sort(key=lambda e: e.time_range.start)
     _joined(host)
-    if recording.options.inputs:
+    if recording.options.flops:
         _count_backward(host, recording)
     _paths(host, {id(e): r[1] for e, r in made if r[0] == raw.MODULE})
     device = _queued(host, fired, recording)
@@ -41,7 +41,7 @@ def _event(record: Record, recording: Recording) -> FunctionEvent:
     kind, what, start, end, thread, sequence, detail = record
     made = FunctionEvent(_name(kind, what), _KINDS[kind], _interval(start, end, recording), thread, sequence_nr=sequence or -1)
     if detail is not None:
-        _detailed(made, kind, detail)
+        _detailed(made, kind, detail, recording.options.flops)
     return made
 
 
@@ -53,7 +53,7 @@ def _name(kind: int, what: Any) -> str:
     return f"nn.Module: {type(what).__name__}" if kind == raw.MODULE else str(what)
 
 
-def _detailed(made: FunctionEvent, kind: int, detail: Detail) -> None:
+def _detailed(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
     made.memory_before, made.memory_after = detail.before, detail.after
     if detail.stack is not None:
         made.stack = [f"{shown(code.co_filename, line)}: {code.co_name}" for code, line in detail.stack]
@@ -62,7 +62,7 @@ def _detailed(made: FunctionEvent, kind: int, detail: Detail) -> None:
         made.concrete_inputs = ["" if isinstance(x, Given | tuple) or x is None else x for x in detail.given]
         made.kwinputs = dict(detail.attrs or {})
         made.dtype = next((x.dtype.name for x in _arrays(detail.given)), "")
-        if kind == raw.OP:
+        if kind == raw.OP and counted:
             made.flops, made.nbytes = work_of(detail.op, detail.given, made.kwinputs)
             made.product_flops = product_flops(detail.op, detail.given, made.kwinputs, made.flops)
 
