@@ -17,7 +17,8 @@ SHAPES = {"LeNet 28x28, 64 images": (64, 1, 28, 28), "LeNet 28x28, 1 image": (1,
 MODES: dict[str, dict[str, Any]] = {
     "default": {},
     "record_shapes": {"record_shapes": True},
-    "with_flops, profile_memory": {"with_flops": True, "profile_memory": True},
+    "with_flops": {"with_flops": True},
+    "profile_memory": {"profile_memory": True},
     "with_modules": {"with_modules": True},
     "with_stack": {"with_stack": True},
 }

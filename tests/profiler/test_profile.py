@@ -154,6 +154,25 @@ def test_everything_is_as_it_was() -> None:
     assert names(prof) == {"full": 2, "linear": 1}
 
 
+def test_two_that_overlap_leave_nothing() -> None:
+    from tritensor.utils.flop_counter import FlopCounterMode
+
+    net, x = model(), tt.randn(3, 8)
+    x + x, x @ x.T, x == x, tt.sigmoid(x), net(x).sum().backward()
+    before = put_in_place()
+    prof, counter = profile(activities=CPU, with_modules=True), FlopCounterMode(display=False)
+    prof.start()
+    counter.__enter__()
+    net(x)
+    prof.stop()
+    (net(x) + 1).sum().backward()
+    counter.__exit__(None, None, None)
+    assert [(a, b) for a, b in zip(put_in_place()[2:], before[2:], strict=True) if a != b] == []
+    assert not any(hasattr(call, "profiled") for lookup in (ops, proven) for call in vars(lookup).values())
+    assert names(prof)["linear"] == 2
+    assert counter.get_flop_counts()["Global"]["linear"] == 2 * 2 * (3 * 8 * 4 + 3 * 4 * 2)
+
+
 def test_an_operator_first_used_inside_finds_its_lane() -> None:
     from tritensor.tensor.functions.pointwise import operators
 

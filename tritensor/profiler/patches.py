@@ -9,10 +9,12 @@ from typing import Any
 
 _MISSING: Any = object()
 changing = threading.Lock()  # two threads that begin or end a profile at once
+_active: list[Patches] = []
 
 
 class Patches:
-    """What was put in other places, to be taken back in reverse order. What somebody else has put over ours since is left; ours below it is then off."""
+    """What was put in other places, to be taken back in reverse order. Where other patches lie over ours, theirs are told what will be there without us; where
+    somebody else's work does, it is left with ours below, which is off."""
 
     def __init__(self) -> None:
         self._done: list[tuple[Any, str, Any, Any]] = []  # owner, name, what was there, what is there now
@@ -20,6 +22,8 @@ class Patches:
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of a class, module or object; what its own dictionary held comes back."""
+        if self not in _active:
+            _active.append(self)
         before = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         self._done.append((owner, name, before, vars(owner)[name]))
@@ -43,6 +47,8 @@ class Patches:
         while self._done:
             owner, name, before, ours = self._done.pop()
             if vars(owner).get(name, _MISSING) is not ours:
+                for other in _active:
+                    other._without(owner, name, ours, before)
                 continue
             if before is _MISSING:
                 delattr(owner, name)
@@ -50,3 +56,9 @@ class Patches:
                 setattr(owner, name, before)
         while self._undo:
             self._undo.pop()()
+        if self in _active:
+            _active.remove(self)
+
+    def _without(self, owner: Any, name: str, gone: Any, before: Any) -> None:
+        """What was below ours is taken away: below is what it covered."""
+        self._done = [(o, n, before if o is owner and n == name and b is gone else b, v) for o, n, b, v in self._done]

@@ -79,26 +79,19 @@ def _operator(recording: Recording, patches: Patches, python: str, name: str) ->
     if found.__name__ != "first":
         patches.put(Tensor, python, timed_op(recording, record, found))
         return
-    ours: list[Any] = []
+    timed = timed_op(recording, record, found)
 
     @functools.wraps(found)
     def first(self: Any, other: Any) -> Any:
         out = timed(self, other)
         lane = vars(Tensor)[python]
-        if lane is not ours[0] and not hasattr(lane, "profiled") and recording.on:
-            ours[0] = timed_op(recording, record, lane)
-            setattr(Tensor, python, ours[0])
+        if lane is not first and recording.on and getattr(lane, "recording", None) is not recording:
+            around = timed_op(recording, record, lane)
+            around.recording = recording  # type: ignore[attr-defined]
+            patches.put(Tensor, python, around)
         return out
 
-    timed = timed_op(recording, record, found)
-    ours.append(first)
-    setattr(Tensor, python, first)
-
-    def back() -> None:
-        if vars(Tensor)[python] is ours[0]:
-            setattr(Tensor, python, getattr(ours[0], "profiled", found))
-
-    patches.at_end(back)
+    patches.put(Tensor, python, first)
 
 
 def _functions(recording: Recording, patches: Patches) -> None:

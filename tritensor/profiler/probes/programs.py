@@ -65,14 +65,10 @@ class _Batches:
 
 def _loader(recording: Recording, patches: Patches) -> None:
     plain: Any = DataLoader.__iter__
-    said = "enumerate(DataLoader)#{}.__next__"
-
-    def name(inside: Any) -> str:
-        kind = type(inside).__name__
-        return said.format(kind if kind.startswith("_") else "_SingleProcessDataLoaderIter")
 
     @functools.wraps(plain)
     def batches(self: Any) -> Any:
-        return _Batches(plain(self), timed_call(recording, LOADER, name, next))
+        name = f"enumerate(DataLoader)#_{'MultiProcessing' if self.num_workers else 'SingleProcess'}DataLoaderIter.__next__"
+        return _Batches(plain(self), timed_call(recording, LOADER, lambda inside: name, next))
 
     patches.put(DataLoader, "__iter__", batches)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from tritensor.call_site import shown
@@ -19,6 +20,16 @@ _KINDS = {
 
 def events_of(recording: Recording) -> list[FunctionEvent]:
     """All events of a recording that has ended, those of the host in the order in which they began, then those of devices."""
+    collecting = gc.isenabled()
+    gc.disable()  # it would walk over the events again and again, of which none can go
+    try:
+        return _made(recording)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _made(recording: Recording) -> list[FunctionEvent]:
     fired = recording.fired if recording.driver is None else recording.driver.resolve(recording.fired)
     made = [(_event(r, recording), r) for r in recording.records]
     threads: dict[int, list[tuple[FunctionEvent, Record, int]]] = {}
