@@ -199,6 +199,11 @@ def test_the_profiler_is_the_same_by_its_older_paths() -> None:
     assert tt.autograd.profiler.record_function is record_function
     assert tt.autograd.profiler.ProfilerActivity is ProfilerActivity
     assert tt.autograd.profiler_util.EventList is tt.autograd.profiler.EventList
+    settings = tt._C._profiler._ExperimentalConfig(verbose=True)
+    assert settings.verbose
+    with profile(activities=[ProfilerActivity.CPU], experimental_config=settings):
+        pass
+    assert importlib.import_module("tritensor._C._profiler")._ExperimentalConfig is type(settings)
 
 
 def test_what_models_ask_while_they_run() -> None:
