@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # Modules that are files of this folder, under PyTorch's path.
 FILES = {
-    "_C": "internals", "_C._profiler": "gradients.profiler_settings", "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
+    "_C": "internals", "_C._profiler": "gradients.profiler_settings",
+    "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
     "library": "custom_ops",
     "mps": "machines.mps", "multiprocessing": "multiprocessing", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
