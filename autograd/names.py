@@ -152,6 +152,7 @@ _BY_CALL: dict[str, Callable[[Any], str]] = {
     "mean": _reduced("Mean"), "prod": _reduced("Prod"), "amax": _largest("Max"), "amin": _largest("Min"), "linear": _linear, "sqrt": _sqrt,
     "where": _where,
 }  # fmt: skip
+NAMED_BY_CALL = frozenset(_BY_CALL)  # ops whose nodes' names depend on the call
 
 
 class SavedValue:

@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `tensorboard`, `imports`, `static`, `gpu`, `compare` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `tensorboard`, `profiler`, `imports`, `static`, `gpu`, `compare` or `table`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ COMMANDS = {
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
     "tensorboard": ("bench.cpu.tensorboard", "what a scalar costs a program that logs it"),
     "loader": ("bench.cpu.loader", "DataLoader workers: waiting datasets, large batches, start-up"),
+    "profiler": ("bench.cpu.profiler", "what the profiler costs a training step"),
     "imports": ("bench.cpu.imports", "what an import takes"),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),

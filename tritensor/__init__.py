@@ -127,9 +127,15 @@ from tritensor.triton_kernels import import_hook as _import_hook
 __version__ = "0.1.0"
 
 
+# Modules that few programs need: imported when they are asked for.
+_LATE_MODULES = (
+    "amp", "array_api", "debug", "distributed", "func", "hub", "models", "onnx", "profiler", "signal", "training", "tuning", "vision", "viz",
+)  # fmt: skip
+
+
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("amp", "array_api", "debug", "distributed", "func", "hub", "models", "signal", "training", "tuning", "vision", "viz"):
+    if name in _LATE_MODULES:
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")
@@ -206,31 +212,20 @@ _FOR_AUTHORS = {
 # Imported when they are asked for.
 _LAZY = (
     *_FOR_AUTHORS,
+    *_LATE_MODULES,
     "GradScaler",
     "Trainer",
     "accelerator",
-    "amp",
-    "array_api",
     "autocast",
     "backends",
     "compile",
     "compiler",
-    "debug",
-    "distributed",
     "distributions",
-    "func",
-    "hub",
     "jit",
-    "models",
     "multiprocessing",
-    "signal",
     "testing",
-    "training",
-    "tuning",
     "types",
     "version",
-    "vision",
-    "viz",
     "vmap",
 )
 _paths.install()

@@ -141,6 +141,7 @@ hub: Any
 jit: Any
 models: Any
 multiprocessing: Any
+profiler: Any
 signal: Any
 tuning: Any
 types: Any

@@ -242,6 +242,18 @@ def work(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes
     return Work(2 * y * math.prod(weight.shape[1:]), (math.prod(x.shape) + math.prod(weight.shape) + y) * x.dtype.itemsize)
 
 
+def input_work(g: Any, weight: Any, bias: Any = None, *, size: Sizes, groups: int, **_: Any) -> Work:
+    """2 operations for each tap of each element of g; every array moves once."""
+    y = g.shape[0] * weight.shape[1] * groups * math.prod(size)
+    return Work(2 * math.prod(g.shape) * math.prod(weight.shape[1:]), (math.prod(g.shape) + math.prod(weight.shape) + y) * g.dtype.itemsize)
+
+
+def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) -> Work:
+    """2 operations for each tap of each element of g; every array moves once."""
+    taps = x.shape[1] // groups * math.prod(kernel_size)
+    return Work(2 * math.prod(g.shape) * taps, (math.prod(x.shape) + math.prod(g.shape) + g.shape[1] * taps) * x.dtype.itemsize)
+
+
 def _register(axes: int) -> None:
     name = f"conv{axes}d"
     op(
@@ -251,12 +263,13 @@ def _register(axes: int) -> None:
     )  # fmt: skip
     op(
         f"{name}_input", input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
-        backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), condition="absolute",
-        autocast="lower", layout="images",
+        backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), work=input_work,
+        condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
         f"{name}_weight", weight_reference, shape=_weight_shape(axes), forward=weight_forward, rule=(weight_rule_x, weight_rule_g),
-        backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(axes), condition="absolute", layout="images",
+        backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(axes), work=weight_work, condition="absolute",
+        layout="images",
     )  # fmt: skip
 
 

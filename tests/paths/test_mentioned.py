@@ -192,16 +192,19 @@ def test_one_function_for_two() -> None:
     assert BroadcastingList2[int] == list[int]
 
 
-def test_stretches_are_marked_and_a_profile_says_what_shows_times() -> None:
-    from tritensor.profiler import ProfilerActivity, profile, record_function, schedule
+def test_the_profiler_is_the_same_by_its_older_paths() -> None:
+    from tritensor.profiler import ProfilerActivity, profile, record_function
+    from tritensor.profiler.profiler import profile as by_file
 
-    with record_function("forward"):
-        assert record_function("f")(lambda: 3)() == 3
+    assert by_file is profile
     assert tt.autograd.profiler.record_function is record_function
-    plan = schedule(wait=1, warmup=1, active=2, repeat=1)
-    assert [plan(i).name for i in range(5)] == ["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE"]
-    with pytest.raises(NotImplementedError, match=r"profiler.profile: not in tritensor: .*cProfile"):
-        profile(activities=[ProfilerActivity.CPU])
+    assert tt.autograd.profiler.ProfilerActivity is ProfilerActivity
+    assert tt.autograd.profiler_util.EventList is tt.autograd.profiler.EventList
+    settings = tt._C._profiler._ExperimentalConfig(verbose=True)
+    assert settings.verbose
+    with profile(activities=[ProfilerActivity.CPU], experimental_config=settings):
+        pass
+    assert importlib.import_module("tritensor._C._profiler")._ExperimentalConfig is type(settings)
 
 
 def test_what_models_ask_while_they_run() -> None:

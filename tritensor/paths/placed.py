@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # Modules that are files of this folder, under PyTorch's path.
 FILES = {
-    "_C": "internals", "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
+    "_C": "internals", "_C._profiler": "gradients.profiler_settings",
+    "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
     "library": "custom_ops",
     "mps": "machines.mps", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
@@ -12,7 +13,7 @@ FILES = {
     "distributions.utils": "distribution_tools", "distributed.nn": "replicated", "jit.annotations": "annotations",
     "_utils": "underscored.tensor_lists", "__future__": "underscored.future", "nn._reduction": "underscored.reductions",
     "nn.grad": "networks.conv_gradients", "nn.common_types": "networks.size_types", "overrides": "underscored.overriding",
-    "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds", "profiler": "gradients.profiler",
+    "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds",
     "utils.model_zoo": "underscored.downloads", "distributed.distributed_c10d": "underscored.process_groups",
     "_dynamo": "underscored.dynamo", "_inductor": "underscored.inductor",
     "distributed.tensor.placement_types": "underscored.placements",
@@ -22,8 +23,11 @@ _ADDED: dict[str, dict[str, str]] = {
     "": {"amp": "autocast GradScaler", "compiler": "compile"},
     "autograd": {"gradients.old_functions": "NestedIOFunction"},
     "autograd.function": {"gradients.old_functions": "InplaceFunction NestedIOFunction"},
-    "autograd.profiler": {"gradients.profiler": "profile record_function emit_nvtx"},
+    "autograd.profiler": {"gradients.profiler":
+        "profile record_function emit_nvtx EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType ProfilerActivity kineto_available"},
+    "autograd.profiler_util": {"gradients.profiler": "EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType"},
     "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
+    "cuda.memory": {"machines.memory_histories": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
     "distributed": {
         "underscored.process_groups": "Backend DebugLevel default_pg_timeout get_debug_level set_debug_level set_debug_level_from_env supports_complex",

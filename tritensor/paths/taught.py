@@ -1,4 +1,4 @@
-"""What a whole kind of names that are not here is for, and what to write in its place: sparse and nested tensors, quantization, tracing, profiling."""
+"""What a whole kind of names that are not here is for, and what to write in its place: sparse and nested tensors, quantization, tracing."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ LESSONS = (
         "x + ((x / s).round().clamp(-128, 127) * s - x).detach()",
     ),
     Lesson(
-        ("profiler", "autograd.profiler", "autograd.profiler_legacy", "autograd.profiler_util", "cuda.profiler"),
-        "profiler|profiler_legacy|profiler_util|kineto_available|Profiler(Activity|Config|Event|State)",
-        "no profiler is here: python -m cProfile shows the Python side, cuda.Event times a GPU's, and cuda.nvtx.range marks stretches "
-        "for `nsys profile python ...`",
+        ("profiler.itt", "autograd.profiler_legacy", "cuda.profiler", "cuda._memory_viz", "utils.bottleneck"),
+        "profiler_legacy|itt|emit_itt|ExecutionTraceObserver|bottleneck|Profiler(Config|Event|State)",
+        "tritensor.profiler.profile shows what a program does, as a table or a trace; cuda.nvtx and autograd.profiler.emit_nvtx mark stretches for "
+        "`nsys profile python ...`",
     ),
     Lesson(
         ("export", "package", "fx", "utils.mobile_optimizer", "utils.bundled_inputs", "utils.model_dump"),

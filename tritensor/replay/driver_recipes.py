@@ -177,6 +177,20 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
     return recipe
 
 
+def launching_by(recipe: Any, start: Any, instead_of: Any = None) -> None:
+    """Let a recipe launch by another function than it does now (only `instead_of`, where given): for a profiler, so that nobody pays for the question
+    whether one looks. Only `_one_launch` keeps the function; other recipes ask for it at each call."""
+    code = getattr(recipe, "__code__", None)
+    if code is _ONE_LAUNCH:
+        cell = recipe.__closure__[code.co_freevars.index("start")]
+        if instead_of is None or cell.cell_contents is instead_of:
+            cell.cell_contents = start
+
+
+# The code of all recipes that _one_launch makes.
+_ONE_LAUNCH = next(c for c in _one_launch.__code__.co_consts if getattr(c, "co_name", "") == "recipe")
+
+
 def _into_given(plan: _Plan, source: int) -> Recipe:
     """The recipe of a write into one of the arrays that a call is given (x.mul_(2.0), out=): one launch, no block."""
     runtime, index, launch, pick = plan.runtime, plan.index, plan.steps[0].launch, plan.steps[0].pick

@@ -1,111 +1,149 @@
-"""torch.profiler: record_function marks stretches for NVIDIA's tools; a profile itself is not here, and says what shows times."""
+"""torch.autograd.profiler: the older spelling of tritensor.profiler, and ranges of all ops for NVIDIA's tools."""
 
 from __future__ import annotations
 
-import enum
 import functools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
+from tritensor.autograd import engine
+from tritensor.call_site import wrapper
 from tritensor.cuda import nvtx
-from tritensor.paths.taught import lesson
+from tritensor.profiler import DeviceType as DeviceType
+from tritensor.profiler import ProfilerActivity as ProfilerActivity
+from tritensor.profiler import kineto_available as kineto_available
+from tritensor.profiler import profile as _profile
+from tritensor.profiler import record_function as record_function
+from tritensor.profiler.patches import Patches
+from tritensor.profiler.probes.forward import forward_probe
+from tritensor.profiler.recording import Options, Recording
+from tritensor.profiler.results.averages import EventList as EventList
+from tritensor.profiler.results.averages import FunctionEventAvg as FunctionEventAvg
+from tritensor.profiler.results.events import FunctionEvent as FunctionEvent
+from tritensor.profiler.results.events import Interval as Interval
+from tritensor.profiler.results.events import Kernel as Kernel
 
-__all__ = [
-    "ProfilerAction",
-    "ProfilerActivity",
-    "kineto_available",
-    "profile",
-    "record_function",
-    "schedule",
-    "supported_activities",
-    "tensorboard_trace_handler",
-]
-
-
-class record_function:
-    """`with record_function("forward"):` or a decorator: a stretch of that name in what `nsys profile` shows. Where no such tool runs it does nothing."""
-
-    def __init__(self, name: str, args: str | None = None) -> None:
-        self.name, self.args = name, args
-
-    def __enter__(self) -> record_function:
-        nvtx.range_push(self.name)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        nvtx.range_pop()
-
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def inner(*args: Any, **kwargs: Any) -> Any:
-            with type(self)(self.name, self.args):
-                return function(*args, **kwargs)
-
-        return inner
-
-
-class ProfilerActivity(enum.Enum):
-    """What PyTorch's profiler looks at."""
-
-    CPU, XPU, CUDA, MTIA, PrivateUse1 = range(5)
-
-
-class ProfilerAction(enum.Enum):
-    """What PyTorch's profiler does in a step."""
-
-    NONE, WARMUP, RECORD, RECORD_AND_SAVE = range(4)
-
-
-def supported_activities() -> set[ProfilerActivity]:
-    """None: there is no profiler."""
-    return set()
-
-
-def kineto_available() -> bool:
-    """False: there is no profiler."""
-    return False
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(f"profiler.{name}: not in tritensor: {lesson('profiler', name)}")
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "emit_nvtx", "profile", "record_function"]
 
 
 class profile:
-    """Raises NotImplementedError, which says what shows times."""
+    """`with autograd.profiler.profile() as prof:`, PyTorch's older profiler: the one of tritensor.profiler, without steps.
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> profile:
-        _refuse("profile")
+    Args:
+        enabled: False: do nothing.
+        use_cuda, use_device: look at device cuda as well ("cuda").
+        record_shapes, with_flops, profile_memory, with_stack, with_modules, acc_events: see tritensor.profiler.profile.
+        use_cpu: look at the CPU.
+        use_kineto, experimental_config, custom_trace_id_callback, post_processing_timeout_s, activity_filters: accepted.
+    """
+
+    def __init__(
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False, with_flops: bool = False,
+        profile_memory: bool = False, with_stack: bool = False, with_modules: bool = False, use_kineto: bool = False, use_cpu: bool = True,
+        experimental_config: Any = None, acc_events: bool = False, custom_trace_id_callback: Any = None, post_processing_timeout_s: float | None = None,
+        activity_filters: Any = None,
+    ) -> None:  # fmt: skip
+        self.enabled = bool(enabled)
+        device = use_cuda or str(use_device or "").startswith("cuda")
+        wanted = [ProfilerActivity.CPU] * bool(use_cpu) + [ProfilerActivity.CUDA] * bool(device)
+        self._inside = _profile(
+            activities=wanted, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack,
+            with_modules=with_modules, acc_events=acc_events,
+        )  # fmt: skip
+
+    def __enter__(self) -> profile:
+        if self.enabled:
+            self._inside.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            self._inside.stop()
+
+    @property
+    def function_events(self) -> EventList:
+        """All events."""
+        return self._inside.events()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """Microseconds of the host in all events."""
+        return self.function_events.self_cpu_time_total
+
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        """Sums of the events by name."""
+        return self._inside.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """All events as text: see EventList.table."""
+        return self.function_events.table(*args, **kwargs)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sums of all events."""
+        return self.function_events.total_average()
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Write a trace that chrome://tracing and ui.perfetto.dev show."""
+        self._inside.export_chrome_trace(path)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Write stacks as flame graphs are drawn from."""
+        self._inside.export_stacks(path, metric)
+
+    def __str__(self) -> str:
+        return self.table() if self.enabled else "<unfinished torch.autograd.profile>"
 
 
 class emit_nvtx:
-    """Raises NotImplementedError, which says what shows times."""
+    """`with autograd.profiler.emit_nvtx():` gives NVIDIA's tools a range for every op, forward and backward; see cuda.nvtx.
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> emit_nvtx:
-        _refuse("emit_nvtx")
+    record_shapes: with the shapes of inputs in the name.
+    """
 
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = bool(enabled)
+        self._recording = Recording(Options(inputs=bool(record_shapes)), around=_ranged)
 
-def schedule(
-    *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
-) -> Callable[[int], ProfilerAction]:
-    """What a profile would do in each step, by its number: nothing in `wait`, then warm up, record `active`, again and again."""
-    length = wait + warmup + active
+    def __enter__(self) -> emit_nvtx:
+        if self.enabled:
+            self._recording.begin(forward_probe, _backward_ranges)
+        return self
 
-    def action(step: int) -> ProfilerAction:
-        at = step - skip_first + (wait if skip_first_wait else 0)
-        if step < skip_first or (repeat and at // length >= repeat):
-            return ProfilerAction.NONE
-        place = at % length
-        if place < wait:
-            return ProfilerAction.NONE
-        if place < wait + warmup:
-            return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD if place < length - 1 else ProfilerAction.RECORD_AND_SAVE
-
-    return action
+    def __exit__(self, *exc: object) -> None:
+        if self.enabled:
+            self._recording.end()
 
 
-def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
-) -> NoReturn:
-    """Raises NotImplementedError, which says what shows times."""
-    _refuse("tensorboard_trace_handler")
+def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's call with a range around it."""
+
+    @wrapper
+    @functools.wraps(call)
+    def ranged(*args: Any, **attrs: Any) -> Any:
+        if not recording.on:
+            return call(*args, **attrs)
+        sizes = f", sizes = {[list(a.array.shape) if hasattr(a, 'array') else [] for a in args]}" if recording.options.inputs else ""
+        nvtx.range_push(op.name + sizes)
+        try:
+            return call(*args, **attrs)
+        finally:
+            nvtx.range_pop()
+
+    return ranged
+
+
+def _backward_ranges(recording: Recording, patches: Patches) -> None:
+    """A range around each node of the plain walk."""
+    walk = engine._walk_plain
+
+    def walked(order: list[Any], *rest: Any) -> None:
+        for n in order:
+            nvtx.range_push(f"{n.name()}, seq = {n.sequence}")
+            try:
+                walk([n], *rest)
+            finally:
+                nvtx.range_pop()
+
+    patches.put(engine, "_walk_plain", walked)

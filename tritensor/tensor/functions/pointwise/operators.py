@@ -122,6 +122,7 @@ _UFUNCS = {
     np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
 }  # fmt: skip
 _TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
+OPERATORS = {**_BINARY, **{p: p for p in _TURNED}}  # the op of each operator that may have a lane of its own, by Python's name
 
 
 def _asked_by_numpy(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Looking into a running program: what was compiled and why, and where the host waits for the GPU without saying so."""
+"""Looking into a running program: what was compiled and why, where the host waits for the GPU without saying so, who takes memory."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.compile_log import Compile as Compile
 from tritensor.cuda.streams import hidden_waits
+
+if TYPE_CHECKING:  # what looks at memory is imported when it is asked for
+    from tritensor.debug.allocations import MemoryTrace
 
 
 def compiles() -> list[Compile]:
@@ -90,3 +93,29 @@ def sync_trace() -> Iterator[SyncTrace]:
         yield trace
     finally:
         hidden_waits.listener = outer
+
+
+def memory_report() -> str:
+    """What is in memory now, as text: tensors by device and what they are for (parameters, gradients, saved for backward, others) and by shape, what the C
+    library has handed out, the lines that numpy's arrays come from where tracemalloc runs, and for each GPU that is used its memory_summary.
+
+    It walks over all Python objects, so it takes from a hundredth of a second to several.
+    """
+    from tritensor.debug import tensors_alive
+
+    return tensors_alive.report()
+
+
+def memory_trace() -> MemoryTrace:
+    """Who takes memory, on the CPU and on GPUs, on all threads: by module, op and line; what of it was there at the peak, and what is left.
+
+        with tt.debug.memory_trace() as trace:
+            train_step()
+        print(trace)            # a table, the largest part of the peak first
+        print(trace.leaks())    # what is still there, and who holds it
+
+    Ops are a few times slower meanwhile.
+    """
+    from tritensor.debug.allocations import MemoryTrace
+
+    return MemoryTrace()

@@ -1,0 +1,78 @@
+"""What a table and a trace say of a profile beside its events: peaks of the devices, remarks, metadata."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from tritensor.profiler.recording import Recording, host_memory_known
+from tritensor.profiler.results.events import DeviceType, FunctionEvent
+from tritensor.profiler.results.roofline import Roof, cpu_roof, gpu_roof
+
+EMULATED = "device cuda is emulated: its times are those of Triton's interpreter on the CPU, and say nothing of a GPU"
+
+
+@dataclass(slots=True, eq=False)
+class About:
+    """Of one recording. `peaks`: whether calls are held against what the device can do."""
+
+    recording: Recording
+    peaks: bool = False
+    metadata: dict[str, Any] = field(default_factory=dict)
+    _roofs: dict[Any, Roof | None] = field(default_factory=dict)
+
+    @property
+    def emulated(self) -> bool:
+        return self.recording.emulated
+
+    @property
+    def memory(self) -> bool:
+        return self.recording.options.memory and host_memory_known()
+
+    @property
+    def threads(self) -> dict[int, str]:
+        return self.recording.threads
+
+    def roof(self, e: FunctionEvent) -> Roof | None:
+        """The peaks of the device that a call's work ran on; None where they were not asked for, or are not known."""
+        if not self.peaks:
+            return None
+        place = ("cuda", e.kernels[0].device if e.kernels else 0) if e.device_time_total else ("cpu", 0)
+        if place not in self._roofs:
+            self._roofs[place] = cpu_roof() if place[0] == "cpu" else gpu_roof(place[1])
+        return self._roofs[place]
+
+    def remarks(self, events: list[Any]) -> list[str]:
+        """Lines below a table: what a reader must know of its figures."""
+        out = []
+        if self.emulated and any(e.device_type is not DeviceType.CPU for e in events):
+            out.append(EMULATED)
+        for roof in self._roofs.values():
+            if roof is not None:
+                rates = ", ".join(f"{rate / 1e12:.3g} TFLOP/s {name}" for name, rate in sorted(roof.flops.items()))
+                out.append(
+                    f"Roofline of {roof.name}: {roof.bandwidth / 1e9:.3g} GB/s, {rates} ({roof.said}); above 100%: its data lies in a cache"
+                )
+        if self.recording.options.memory and not host_memory_known():
+            out.append("CPU memory is not known: this C library does not tell what malloc has handed out")
+        return out + self.recording.notes
+
+    def trace_header(self) -> dict[str, Any]:
+        """What stands beside the events in a trace."""
+        o = self.recording.options
+        header: dict[str, Any] = {
+            "baseTimeNanoseconds": self.recording.epoch, "record_shapes": int(o.inputs), "profile_memory": int(o.memory), "with_stack": int(o.stack),
+            "with_modules": int(o.modules), "emulated": self.emulated,
+        }  # fmt: skip
+        for key, value in self.metadata.items():
+            header[key] = value
+        return header
+
+
+def as_json(key: str, value: str) -> Any:
+    """A value of add_metadata_json. Raises ValueError for text that is no JSON."""
+    try:
+        return json.loads(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"add_metadata_json: the value of {key!r} is no valid JSON: {error}; add_metadata takes plain text") from None

@@ -1,0 +1,203 @@
+"""The probes of device cuda: launches, copies, replays of graphs and waits, on the driver with a pair of its events around each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from threading import get_ident
+from typing import Any
+
+from tritensor.cuda.current import here
+from tritensor.cuda.runtime import serving
+from tritensor.profiler.patches import Patches
+from tritensor.profiler.probes.driver_events import DriverEvents
+from tritensor.profiler.raw import RUNTIME, Fired, clock
+from tritensor.profiler.recording import Recording
+from tritensor.replay.corner import recipes
+
+_WAITS = {
+    "synchronize": "cuCtxSynchronize",
+    "stream_synchronize": "cuStreamSynchronize",
+    "event_synchronize": "cuEventSynchronize",
+    "_wait": "cuStreamSynchronize",
+}
+# By the method of the runtime (of the driver's Memory): the driver's function, what a time line calls it, and the bytes that it moves.
+_COPIES: dict[str, tuple[str, str, Callable[..., int]]] = {
+    "copy_to_device": ("cuMemcpyHtoDAsync", "Memcpy HtoD", lambda storage, offset, source, *_: int(source.nbytes)),
+    "copy_to_host": ("cuMemcpyDtoHAsync", "Memcpy DtoH", lambda into, storage, offset, *_: int(into.nbytes)),
+    "copy_on_device": ("cuMemcpyDtoDAsync", "Memcpy DtoD", lambda target, at, source, since, nbytes: int(nbytes)),
+}
+
+
+def device_probe(recording: Recording, patches: Patches) -> None:
+    """Stand around what the runtime that serves device cuda does; where none has started yet, around what it will do."""
+    if serving.started():
+        _attach(recording, patches, serving.runtime())
+        return
+    choose = serving._choose
+
+    def chosen() -> Any:
+        made = choose()
+        if recording.on:
+            _attach(recording, patches, made)
+        return made
+
+    patches.put(serving, "_choose", chosen)
+
+
+def _attach(recording: Recording, patches: Patches, runtime: Any) -> None:
+    for method, name in _WAITS.items():
+        if hasattr(runtime, method):
+            patches.put(runtime, method, _called(recording, name, getattr(runtime, method)))
+    if hasattr(runtime, "kernels"):
+        _attach_driver(recording, patches, runtime)
+    elif serving.emulated():
+        _attach_emulator(recording, patches, runtime)
+
+
+def _called(recording: Recording, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of the driver's that is written down."""
+
+    @functools.wraps(call)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        if not recording.on:
+            return call(*args, **kwargs)
+        start = clock()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            recording.records.append((RUNTIME, name, start, clock(), get_ident(), 0, None))
+
+    return timed
+
+
+# the driver
+def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None:
+    from tritensor.replay.driver_recipes import launching_by  # needs cuda-python, which a process without a GPU does not load
+
+    events = DriverEvents(recording, runtime)
+    recording.driver = events
+    for index in {here.index, *[a.index for a in runtime.allocators()]}:
+        events.align(index)
+    kernels, memory = runtime.kernels, runtime.memory
+    start = kernels.start
+    timed = _launcher(recording, events, start)
+    patches.put(kernels, "start", timed)
+    for recipe in recipes():
+        launching_by(recipe, timed)
+
+    def back() -> None:
+        for recipe in recipes():
+            launching_by(recipe, start, timed)
+
+    patches.at_end(back)
+    for method, (name, said, size) in _COPIES.items():
+        device = (lambda storage, *_: storage) if method != "copy_to_host" else (lambda into, storage, *_: storage)
+        patches.put(memory, method, _queued(recording, events, (name, said, "memcpy"), getattr(memory, method), device, size))
+    replay = runtime.graph_launch
+    on = lambda index, *_: index  # noqa: E731
+    patches.put(
+        runtime, "graph_launch", _queued(recording, events, ("cuGraphLaunch", "CUDA graph", "graph"), replay, on, lambda *_: 0)
+    )  # fmt: skip
+    fill = runtime.fill_word
+    patches.put(runtime, "fill_word", _queued(recording, events, ("cuMemsetD32Async", "Memset", "memset"), fill, on, lambda *_: 4))
+
+
+def _launcher(recording: Recording, events: DriverEvents, start: Callable[..., Any]) -> Callable[..., Any]:
+    """cuLaunchKernelEx between two events. What a capture records runs later, when its graph is launched."""
+    take, record = events.take, events.record
+    fired, append = recording.fired.append, recording.records.append
+
+    def timed(config: Any, function: Any, address: int, extra: int) -> Any:
+        if not recording.on or here.capture is not None:
+            return start(config, function, address, extra)
+        index = here.context
+        stream = here.streams.get(index, 0)
+        before, after = take(index), take(index)
+        record(before, stream)
+        begun = clock()
+        found = start(config, function, address, extra)
+        done = clock()
+        record(after, stream)
+        thread = get_ident()
+        append((RUNTIME, "cuLaunchKernelEx", begun, done, thread, 0, None))
+        fired(Fired("", "kernel", index, stream, thread, begun, done, before, after, (function, config)))
+        return found
+
+    return timed
+
+
+def _queued(
+    recording: Recording, events: DriverEvents, said: tuple[str, str, str], call: Callable[..., Any], device: Any, size: Callable[..., int]
+) -> Callable[..., Any]:
+    """Other work that is queued, between two events. `device`: what tells of the arguments which GPU: a storage, or its number."""
+    name, shown, kind = said
+
+    @functools.wraps(call)
+    def timed(*args: Any) -> Any:
+        if not recording.on or here.capture is not None:
+            return call(*args)
+        place = device(*args)
+        index = place if isinstance(place, int) else place.device.index or 0
+        events.enter(index)
+        stream = here.streams.get(index, 0)
+        if kind == "graph":
+            stream = args[2]
+        before, after = events.take(index), events.take(index)
+        events.record(before, stream)
+        begun = clock()
+        try:
+            return call(*args)
+        finally:
+            done = clock()
+            events.enter(index)
+            events.record(after, stream)
+            recording.records.append((RUNTIME, name, begun, done, get_ident(), 0, None))
+            about = {"bytes": size(*args)}
+            recording.fired.append(Fired(shown, kind, index, stream, get_ident(), begun, done, before, after, about))
+
+    return timed
+
+
+# the emulated device
+def _attach_emulator(recording: Recording, patches: Patches, runtime: Any) -> None:
+    recording.emulated = True
+    launch = runtime.launch
+
+    def launched(
+        kernel: Any, grid: tuple[int, ...], args: Any, constexprs: Any, num_warps: int, num_stages: int, options: Any = ()
+    ) -> None:
+        if not recording.on or here.capture is not None:
+            launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
+            return
+        start = clock()
+        try:
+            launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
+        finally:
+            about = {"grid": (*grid, 1, 1)[:3], "block": (32 * num_warps, 1, 1)}
+            _emulated(recording, ("cuLaunchKernelEx", kernel.fn.__name__, "kernel"), here.index, start, about)
+
+    patches.put(runtime, "launch", launched)
+    for method, (name, said, size) in _COPIES.items():
+        patches.put(runtime, method, _copied(recording, (name, said, "memcpy"), getattr(runtime, method), method == "copy_to_host", size))
+
+
+def _copied(recording: Recording, said: tuple[str, str, str], call: Any, second: bool, size: Callable[..., int]) -> Callable[..., Any]:
+    @functools.wraps(call)
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        if not recording.on or here.capture is not None:
+            return call(*args, **kwargs)
+        start = clock()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            _emulated(recording, said, args[1 if second else 0].device.index or 0, start, {"bytes": size(*args)})
+
+    return timed
+
+
+def _emulated(recording: Recording, said: tuple[str, str, str], index: int, start: int, about: dict[str, Any]) -> None:
+    """Work that is done when the call returns: the interpreter's time stands for the device's."""
+    end, thread = clock(), get_ident()
+    recording.records.append((RUNTIME, said[0], start, end, thread, 0, None))
+    recording.fired.append(Fired(said[1], said[2], index, here.streams.get(index, 0), thread, start, end, start, end, about))

@@ -1,0 +1,135 @@
+"""Pairs of the driver's events and what they mean on the host's clock: recorded without a wait, read when the profile is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tritensor.profiler.raw import Fired, clock
+from tritensor.profiler.recording import Recording
+
+_AHEAD = 256  # events that are made at once
+_TRIES = 5  # looks at both clocks; the one in which least passed between asking and answer counts
+_ANCHOR_MS = 1000.0  # an elapsed time comes as a float32 of milliseconds: beyond this the next event is measured from a later one
+
+
+class DriverEvents:
+    """Events of all GPUs for one recording. `zero`: by GPU an event, and the host's time at which it was passed (ns)."""
+
+    def __init__(self, recording: Recording, runtime: Any) -> None:
+        self.recording = recording
+        self.runtime = runtime
+        self.driver = runtime.driver
+        self.enter = runtime.enter
+        self.record = (
+            self.driver.api.cuEventRecord
+        )  # its status is looked at when times are read: a launch that follows tells of a lost device itself
+        self.zero: dict[int, tuple[Any, int]] = {}
+        self._free: dict[int, list[Any]] = {}
+        self._made: list[tuple[int, Any]] = []
+
+    def take(self, index: int) -> Any:
+        """An event of the GPU that is current on this thread."""
+        free = self._free.get(index)
+        if free is None:
+            free = self._free.setdefault(index, [])
+        if index not in self.zero:
+            self._mark(index)
+        try:
+            return free.pop()
+        except IndexError:
+            made = [self._new(index) for _ in range(_AHEAD)]
+            free.extend(made[1:])
+            return made[0]
+
+    def _new(self, index: int) -> Any:
+        event = self.driver.call("cuEventCreate", 0)
+        self._made.append((index, event))
+        return event
+
+    def _mark(self, index: int) -> None:
+        """A GPU that is met while the profile runs: its clock is read off an event that nobody waits for, so that the idle GPU passes it at once."""
+        event = self._new(index)
+        self.driver.call("cuEventRecord", event, 0)
+        self.zero[index] = event, clock()
+
+    def align(self, index: int) -> None:
+        """Read both clocks at once, at the beginning: the GPU is idle then, and a wait for an event takes some microseconds."""
+        if self.runtime.captured(index):
+            return
+        with self.runtime.devices.visiting():
+            self.enter(index)
+            self.driver.call("cuCtxSynchronize")
+            best = 1 << 62
+            for _ in range(_TRIES):
+                event = self._new(index)
+                asked = clock()
+                self.driver.call("cuEventRecord", event, 0)
+                self.driver.call("cuEventSynchronize", event)
+                answered = clock()
+                if answered - asked < best:
+                    best = answered - asked
+                    self.zero[index] = event, (asked + answered) // 2
+
+    def resolve(self, fired: Iterable[Fired]) -> list[Fired]:
+        """Work with times of the host's clock in place of events, and with what the driver knows of its kernels. Waits for the GPUs."""
+        work = list(fired)
+        for index in {f.device for f in work}:
+            if self.driver.lost or self.runtime.captured(index):
+                self.recording.notes.append(
+                    f"cuda:{index}: no device times: the profile ended in a graph's capture, or the context is lost"
+                )
+                return [self._known(f)._replace(begin=None, end=None) for f in work]
+            self.enter(index)
+            self.driver.call("cuCtxSynchronize")
+        anchors = dict(self.zero)
+        out = []
+        for f in work:
+            times = self._times(f, anchors)
+            out.append(self._known(f)._replace(begin=times[0], end=times[1]))
+        return out
+
+    def _times(self, f: Fired, anchors: dict[int, tuple[Any, int]]) -> tuple[int | None, int | None]:
+        """(begin, end) of work on the host's clock; None where an event was not recorded, as in a launch that failed."""
+        try:
+            event, at = anchors[f.device]
+            since = self.runtime.event_elapsed(f.device, int(event), int(f.begin))
+            took = self.runtime.event_elapsed(f.device, int(f.begin), int(f.end))
+        except Exception as error:
+            said = f"cuda:{f.device}: some device times are not known: {error}"
+            if said not in self.recording.notes:
+                self.recording.notes.append(said)
+            return None, None
+        begin = at + round(since * 1e6)
+        if since > _ANCHOR_MS:
+            anchors[f.device] = f.begin, begin
+        return begin, begin + round(took * 1e6)
+
+    def _known(self, f: Fired) -> Fired:
+        """A launch with the kernel's name, and what the driver and the compiler know of it."""
+        if f.kind != "kernel":
+            return f
+        function, config = f.about
+        found = next((k for k in tuple(self.runtime.kernels._loaded.values()) if k.function is function), None)
+        about: dict[str, Any] = {
+            "grid": (int(config.gridDimX), int(config.gridDimY), int(config.gridDimZ)),
+            "block": (int(config.blockDimX), int(config.blockDimY), int(config.blockDimZ)),
+            "shared memory": int(config.sharedMemBytes),
+        }
+        attribute = self.driver.api.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS
+        code, registers = self.driver.status("cuFuncGetAttribute", attribute, function)
+        if code == "CUDA_SUCCESS":
+            about["registers per thread"] = int(registers)
+        return f._replace(name=found.name if found is not None else "kernel", about=about)
+
+    def reuse(self, fired: Iterable[Fired]) -> None:
+        """The events of work that nobody asks about are free for other work."""
+        for f in fired:
+            self._free[f.device] += [f.begin, f.end]
+
+    def close(self) -> None:
+        """Give the events back."""
+        for index, event in self._made:
+            self.runtime.event_destroy(index, int(event))
+        self._made.clear()
+        self._free.clear()

@@ -1,0 +1,129 @@
+"""A recording: the records of a stretch of the program, and the probes that write them, in place from `begin` to `end`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import CodeType
+from typing import Any
+
+from tritensor.call_site import INSIDE
+from tritensor.cuda.runtime import serving
+from tritensor.profiler.patches import Patches, changing
+from tritensor.profiler.raw import Fired, Record, clock
+
+DEEPEST = 64  # frames of a stack that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is written down. `inputs`: shapes of inputs; `flops`: whether work is counted of these; the rest as `profile` names it."""
+
+    cpu: bool = True
+    device: bool = False
+    inputs: bool = False
+    flops: bool = False
+    memory: bool = False
+    stack: bool = False
+    modules: bool = False
+
+    @property
+    def detailed(self) -> bool:
+        """Whether a record has more than its times."""
+        return self.inputs or self.memory or self.stack
+
+
+@dataclass(slots=True, eq=False)
+class Recording:
+    """Records of all threads, in the order in which calls ended. `on`: whether probes write; what is left of them anywhere else passes calls on."""
+
+    options: Options
+    records: list[Record] = field(default_factory=list)
+    fired: list[Fired] = field(default_factory=list)
+    on: bool = False
+    started: int = 0
+    stopped: int = 0
+    epoch: int = 0  # nanoseconds since 1970 at `started`
+    threads: dict[int, str] = field(default_factory=dict)
+    driver: Any = None  # the events of a real device's work (see probes/driver_events.py)
+    emulated: bool = False
+    around: Callable[[Recording, Any, Callable[..., Any]], Callable[..., Any]] | None = (
+        None  # what stands around an op's call instead of a record
+    )
+    notes: list[str] = field(default_factory=list)
+    _patches: Patches = field(default_factory=Patches)
+
+    def begin(self, *probes: Callable[[Recording, Patches], None]) -> None:
+        """Put probes in place and write. Nothing is left in place where one of them raises."""
+        with changing:
+            try:
+                for probe in probes:
+                    probe(self, self._patches)
+            except BaseException:
+                self._patches.restore()
+                raise
+        self.clear()
+        self.on = True
+
+    def clear(self) -> None:
+        """Forget what was written; what comes now is the beginning."""
+        if self.driver is not None:
+            self.driver.reuse(self.fired)
+        self.records.clear()
+        self.fired.clear()
+        self.epoch, self.started = time.time_ns(), clock()
+
+    def end(self) -> None:
+        """Take the probes away."""
+        self.stopped = clock()
+        self.on = False
+        with changing:
+            self._patches.restore()
+        self.threads = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
+
+
+class _Books(ctypes.Structure):
+    _fields_ = [
+        (n, ctypes.c_size_t)
+        for n in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    ]
+
+
+@functools.cache
+def _mallinfo() -> Any:
+    """glibc's account of what malloc has handed out; None where the C library keeps none."""
+    found = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if found is not None:
+        found.restype = _Books
+    return found
+
+
+def host_memory_known() -> bool:
+    """Whether the C library tells what it has handed out, numpy's arrays among it (glibc 2.33 and later)."""
+    return _mallinfo() is not None
+
+
+def held() -> tuple[int, int]:
+    """Bytes that are handed out now: by the C library (numpy's arrays, each rounded up to its granule of 16 bytes), and on all GPUs."""
+    ask = _mallinfo()
+    host = 0
+    if ask is not None:
+        books = ask()
+        host = books.uordblks + books.hblkhd
+    return host, sum([a.live for a in serving.runtime().allocators()]) if serving.started() else 0
+
+
+def stack(depth: int) -> tuple[tuple[CodeType, int], ...]:
+    """(code, line) of the frames that called and are not of this library, the innermost first; `depth` frames up are left out."""
+    frame = sys._getframe(depth)
+    found: list[tuple[CodeType, int]] = []
+    while frame is not None and len(found) < DEEPEST:
+        if not frame.f_code.co_filename.startswith(INSIDE):
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back  # type: ignore[assignment]
+    return tuple(found)

@@ -1,0 +1,183 @@
+"""From a recording's tuples to events: nested by time on each thread, backward joined to forward, a device's work to the calls that queued it."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from tritensor.call_site import shown
+from tritensor.profiler import raw
+from tritensor.profiler.raw import Detail, Fired, Given, Record
+from tritensor.profiler.recording import Recording
+from tritensor.profiler.results.events import DeviceType, FunctionEvent, Interval, Kernel
+from tritensor.profiler.results.work import backward_work, product_backward, product_flops, work_of
+
+_KINDS = {
+    raw.OP: "op", raw.NAMED: "op", raw.FUNCTION: "op", raw.BACKWARD: "backward", raw.ACCUMULATE: "backward", raw.RANGE: "user_annotation",
+    raw.MODULE: "module", raw.OPTIMIZER: "optimizer", raw.LOADER: "loader", raw.RUNTIME: "runtime",
+}  # fmt: skip
+
+
+def events_of(recording: Recording) -> list[FunctionEvent]:
+    """All events of a recording that has ended, those of the host in the order in which they began, then those of devices."""
+    collecting = gc.isenabled()
+    gc.disable()  # it would walk over the events again and again, of which none can go
+    try:
+        return _made(recording)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _made(recording: Recording) -> list[FunctionEvent]:
+    fired = recording.fired if recording.driver is None else recording.driver.resolve(recording.fired)
+    made = [(_event(r, recording), r) for r in recording.records]
+    threads: dict[int, list[tuple[FunctionEvent, Record, int]]] = {}
+    for place, (event, record) in enumerate(made):
+        threads.setdefault(event.thread, []).append((event, record, place))
+    host = [e for found in threads.values() for e in _nested(found)]
+    host.sort(key=lambda e: e.time_range.start)
+    _joined(host)
+    if recording.options.flops:
+        _count_backward(host, recording)
+    _paths(host, {id(e): r[1] for e, r in made if r[0] == raw.MODULE})
+    device = _queued(host, fired, recording)
+    for i, e in enumerate((*host, *device)):
+        e.id = i
+    return [*host, *device]
+
+
+def _event(record: Record, recording: Recording) -> FunctionEvent:
+    """One record as an event without relatives."""
+    kind, what, start, end, thread, sequence, detail = record
+    made = FunctionEvent(_name(kind, what), _KINDS[kind], _interval(start, end, recording), thread, sequence_nr=sequence or -1)
+    if detail is not None:
+        _detailed(made, kind, detail, recording.options.flops)
+    return made
+
+
+def _interval(start: int, end: int, recording: Recording) -> Interval:
+    return Interval((start - recording.started) / 1e3, (end - recording.started) / 1e3)
+
+
+def _name(kind: int, what: Any) -> str:
+    return f"nn.Module: {type(what).__name__}" if kind == raw.MODULE else str(what)
+
+
+def _detailed(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
+    made.memory_before, made.memory_after = detail.before, detail.after
+    if detail.stack is not None:
+        made.stack = [f"{shown(code.co_filename, line)}: {code.co_name}" for code, line in detail.stack]
+    if detail.given is not None:
+        made.input_shapes = [shape_of(x) for x in detail.given]
+        made.concrete_inputs = ["" if isinstance(x, Given | tuple) or x is None else x for x in detail.given]
+        made.kwinputs = dict(detail.attrs or {})
+        made.dtype = next((x.dtype.name for x in _arrays(detail.given)), "")
+        if kind == raw.OP and counted:
+            made.flops, made.nbytes = work_of(detail.op, detail.given, made.kwinputs)
+            made.product_flops = product_flops(detail.op, detail.given, made.kwinputs, made.flops)
+
+
+def _arrays(given: tuple[Any, ...]) -> list[Given]:
+    return [y for x in given for y in (x if isinstance(x, tuple) else (x,)) if isinstance(y, Given)]
+
+
+def shape_of(x: Any) -> Any:
+    """An input's shape as PyTorch's profiler lists it: [] for what is no tensor."""
+    if isinstance(x, Given):
+        return list(x.shape)
+    return [shape_of(y) for y in x] if isinstance(x, tuple) else []
+
+
+def _nested(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEvent]:
+    """The events of one thread with their parents and children. One that says what its parent says already is dropped."""
+    found.sort(
+        key=lambda f: (f[1][2], -f[1][3], -f[2])
+    )  # what began first; of those, what ended last; of those, what was written down last
+    open_: list[tuple[FunctionEvent, Record]] = []
+    kept = []
+    for event, record, _ in found:
+        while open_ and open_[-1][1][3] < record[3]:
+            open_.pop()
+        if open_:
+            parent, above = open_[-1]
+            if _same(above, record):
+                if event.input_shapes and not parent.input_shapes:
+                    parent.input_shapes, parent.concrete_inputs, parent.kwinputs = event.input_shapes, event.concrete_inputs, event.kwinputs
+                if event.sequence_nr > 0 and parent.sequence_nr < 0:
+                    parent.sequence_nr = event.sequence_nr
+                continue
+            event.cpu_parent = parent
+            parent.cpu_children.append(event)
+        open_.append((event, record))
+        kept.append(event)
+    return kept
+
+
+def _same(above: Record, record: Record) -> bool:
+    """Whether a call inside another is the same call, seen twice: an operator and its op."""
+    return bool(above[0] == record[0] == raw.OP and above[1] == record[1])
+
+
+def _joined(host: list[FunctionEvent]) -> None:
+    """Join backward calls to the forward ones, by the number of the node, and count their work."""
+    forward = {e.sequence_nr: e for e in host if e.kind == "op" and e.sequence_nr > 0}
+    for e in host:
+        found = forward.get(e.sequence_nr) if e.kind == "backward" else None
+        if found is not None:
+            e.forward = found
+            e.input_shapes, e.dtype = found.input_shapes, found.dtype
+
+
+def _count_backward(host: list[FunctionEvent], recording: Recording) -> None:
+    """Flops and bytes of backward calls: those of their forward, for each gradient."""
+    nodes = {r[5]: r[6] for r in recording.records if r[0] == raw.BACKWARD}
+    given = {r[5]: r[6].given for r in recording.records if r[0] == raw.OP and r[6] is not None and r[6].given is not None}
+    for e in host:
+        if e.kind == "backward" and e.forward is not None and (node := nodes.get(e.sequence_nr)) is not None:
+            name, inputs = node.op.name, given.get(e.sequence_nr, ())
+            e.flops, e.nbytes = backward_work(name, e.forward.flops, e.forward.nbytes, inputs, node.needs)
+            e.product_flops = product_backward(name, e.forward.product_flops, inputs, node.needs)
+
+
+def _paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:
+    """Give every event the path of the module that it ran in, as in `LeNet.conv1`, and calls of modules their path as name."""
+    names: dict[int, dict[int, str]] = {}  # of the modules below one, by id
+    running: dict[int, Any] = {}  # the module that a call of one is, by the event's id
+    for e in host:  # in the order in which they began: a parent comes first
+        above = e.cpu_parent if e.forward is None else e.forward
+        outer = None if above is None else running.get(id(above))
+        module = modules.get(id(e))
+        if module is None:
+            e.module = "" if above is None else above.module
+        else:
+            below = {} if outer is None else names.setdefault(id(outer), {id(m): n for n, m in outer.named_modules() if n})
+            own = below.get(id(module))
+            e.module = f"{above.module}.{own}" if own is not None and above is not None else type(module).__name__
+            e.name = f"nn.Module: {e.module}" + (f" ({type(module).__name__})" if own is not None else "")
+        running[id(e)] = outer if module is None else module
+
+
+def _queued(host: list[FunctionEvent], fired: list[Fired], recording: Recording) -> list[FunctionEvent]:
+    """The events of devices, each known to the call that queued it."""
+    calls = {(e.thread, e.time_range.start): e for e in host if e.kind == "runtime"}
+    out = []
+    for f in fired:
+        queued = _interval(f.launched, f.returned, recording)
+        by = calls.get((f.thread, queued.start))
+        where = _interval(f.begin, f.end, recording) if f.begin is not None else Interval(queued.end, queued.end)
+        made = FunctionEvent(
+            f.name, f.kind, where, f.thread, DeviceType.CUDA, f.device, f.stream, metadata=dict(f.about), launched_by=by, is_async=True
+        )
+        if f.begin is None:
+            made.metadata["time"] = "not known"
+        if f.kind == "kernel":
+            made.metadata["kernel"] = f.name
+        if by is not None:
+            owner = by.cpu_parent or by
+            owner.device_events.append(made)
+            owner.kernels.append(Kernel(f.name, f.device, where.elapsed_us()))
+            if f.kind == "kernel" and owner is not by:  # many ops share a kernel
+                made.name = f"{f.name} ({owner.name})"
+        out.append(made)
+    return out
