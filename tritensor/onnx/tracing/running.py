@@ -1,0 +1,135 @@
+"""One traced run of a model: its modules tell when they are entered, what makes tensors is noted, and afterwards all is as it was before."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor import random
+from tritensor.array import to_host
+from tritensor.autograd.modes import no_grad
+from tritensor.dispatch import apply
+from tritensor.layers import running
+from tritensor.nn.module import Module
+from tritensor.onnx.tracing import layer as _layer  # noqa: F401: what a traced tensor does
+from tritensor.onnx.tracing.level import TraceLevel
+from tritensor.onnx.tracing.record import Call, Given, Item
+from tritensor.table import Op, ops, registry
+from tritensor.tensor.core import Tensor
+from tritensor.utils.pytree import tree_flatten
+
+MAKERS = ("full", "arange", "linspace", "eye")  # ops without inputs, whose results depend on sizes
+
+
+class Trace(NamedTuple):
+    """What a run did. `outputs`: what it returned, flat; an Item for each tensor, else the object itself."""
+
+    givens: list[Given]
+    calls: list[Call]
+    outputs: list[Any]
+    values: list[Any]  # the numpy values of the outputs
+    written: dict[str, str]
+
+
+def trace(
+    call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], lifted: bool = False
+) -> Trace:
+    """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
+
+    lifted: what is computed of the module's own tensors alone is noted as well, and not only its outcome.
+    """
+    level = TraceLevel(state_names(call))
+    kept = random.get_rng_state()
+    with no_grad(), _state_kept(call), _scopes(call, level), _makers_noted(level), level:
+        try:
+            stand_ins = [level.given(x) for x in inputs]
+            if lifted and isinstance(call, Module):
+                for t in {id(t): t for t in (*call.parameters(), *call.buffers())}.values():
+                    level.lift(t, [], [t.detach().clone()])
+            args, kwargs = assemble(stand_ins)
+            found = call(*args, **kwargs)
+            flat = tree_flatten(found)[0]
+            outputs = [level.item(x) for x in flat]
+            values = [to_host(x.array.value.array if isinstance(y, Item) and hasattr(x.array, "level") else x.array) if isinstance(x, Tensor) else x
+                      for x, y in zip(flat, outputs, strict=True)]  # fmt: skip
+            values = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
+        finally:
+            level.restore()
+            random.set_rng_state(kept)
+    return Trace(level.givens, level.calls, outputs, values, level.written)
+
+
+def state_names(call: Any) -> dict[int, str]:
+    """The state_dict's name of each tensor of a module, by the id of its array; the first where several share one."""
+    names: dict[int, str] = {}
+    if isinstance(call, Module):
+        for name, t in (*call.named_parameters(remove_duplicate=False), *call.named_buffers(remove_duplicate=False)):
+            names.setdefault(id(t.array), name)
+    return names
+
+
+@contextlib.contextmanager
+def _state_kept(call: Any) -> Iterator[None]:
+    """Afterwards the buffers of a module hold what they held, whatever its forward did to them."""
+    kept = []
+    if isinstance(call, Module):
+        kept = [(module, name, b, b.detach().clone()) for module in call.modules() for name, b in module._buffers.items() if b is not None]
+    try:
+        yield
+    finally:
+        with no_grad():
+            for module, name, b, before in kept:
+                module._buffers[name] = b
+                if not np.array_equal(_bytes(b), _bytes(before)):
+                    b.copy_(before)  # type: ignore[attr-defined]
+
+
+def _bytes(x: Tensor) -> np.ndarray:
+    return np.ascontiguousarray(to_host(x.array)).reshape(-1).view(np.uint8)
+
+
+@contextlib.contextmanager
+def _scopes(call: Any, level: TraceLevel) -> Iterator[None]:
+    """Inside, the level knows which module is running."""
+    handles = []
+    try:
+        if isinstance(call, Module):
+            for name, module in call.named_modules():
+                handles.append(module.register_forward_pre_hook(lambda m, a, name=name: level.stack.append(name), prepend=True))  # type: ignore[misc]
+                handles.append(module.register_forward_hook(lambda m, a, y: _left(level), always_call=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _left(level: TraceLevel) -> None:
+    level.stack.pop()
+
+
+@contextlib.contextmanager
+def _makers_noted(level: TraceLevel) -> Iterator[None]:
+    """Inside, what this thread makes of sizes alone is noted as well. Outside of a trace nobody asks."""
+    before = {name: ops.__dict__.get(name) for name in MAKERS}
+    for name in MAKERS:
+        ops.__dict__[name] = _noted(level, registry[name], getattr(ops, name))
+    try:
+        yield
+    finally:
+        for name, bound in before.items():
+            if bound is None:
+                ops.__dict__.pop(name, None)
+            else:
+                ops.__dict__[name] = bound
+
+
+def _noted(level: TraceLevel, op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def make(**attrs: Any) -> Any:
+        if level not in running.levels:  # another thread, or what is done for a derivative below
+            return plain(**attrs)
+        return level.note(op, (), attrs, (apply(op, **attrs),))[0]
+
+    return make

@@ -1,0 +1,141 @@
+"""Pooling in ONNX: means and maxima of windows. Windows that leave the image at its end (ceil_mode) are made by padding, which every runtime counts alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tritensor.onnx.element_types import INT64, is_float
+from tritensor.onnx.errors import UnsupportedOperatorError
+from tritensor.onnx.graph import Graph, Value
+from tritensor.onnx.registry import translates
+from tritensor.onnx.translations.arithmetic import in_single
+
+
+def _beyond(g: Graph, x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
+    """By how many cells the last window of each axis leaves the padded image."""
+    found = []
+    for n, out, k, s, p, d in zip(x.shape[2:], g.call.results[0].shape[2:], kernel, stride, padding, dilation, strict=True):
+        reach = (out - 1) * s + d * (k - 1) + 1 - (n + 2 * p)
+        found.append(max(0, reach) if isinstance(reach, int) else 0 if reach <= 0 else g.number_of(reach, "how far windows leave the image"))
+    return found
+
+
+def _sums(g: Graph, x: Value, kernel: Any, stride: Any, before: Any, after: Any) -> Value:
+    """The mean over whole windows of x with zeros around it."""
+    if any(before) or any(after):
+        x = g.op("Pad", x, [0, 0, *before, 0, 0, *after], g.value(0.0, x))
+    return g.op("AveragePool", x, kernel_shape=list(kernel), strides=list(stride))  # type: ignore[no-any-return]
+
+
+def _average(name: str) -> None:
+    @translates(name)
+    def average(
+        g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:  # fmt: skip
+        beyond = _beyond(g, x, kernel_size, stride, padding, (1,) * len(kernel_size)) if ceil_mode else [0] * len(kernel_size)
+        wide = g.cast(x, in_single(x))
+        wide.shape = x.shape
+        after = [p + b for p, b in zip(padding, beyond, strict=True)]
+        if divisor_override is not None:
+            y = _sums(g, wide, kernel_size, stride, padding, after)
+            return g.cast(g.op("Mul", y, math.prod(kernel_size) / divisor_override), x.dtype)
+        if not any(beyond):
+            y = g.op(
+                "AveragePool", wide, kernel_shape=list(kernel_size), strides=list(stride), pads=[*padding, *padding],
+                count_include_pad=int(count_include_pad),
+            )  # fmt: skip
+            return g.cast(y, x.dtype)
+        counted = [n + 2 * p if count_include_pad else n for n, p in zip(x.shape[2:], padding, strict=True)]
+        ones = g.full((1, 1, *counted), 1, wide.dtype)
+        share = _sums(g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after)
+        return g.cast(g.op("Div", _sums(g, wide, kernel_size, stride, padding, after), share), x.dtype)
+
+
+def _maximum(name: str) -> None:
+    @translates(name)
+    def maximum(g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Any:
+        beyond = _beyond(g, x, kernel_size, stride, padding, dilation) if ceil_mode else [0] * len(kernel_size)
+        kind = in_single(x) if is_float(x.dtype) else np.dtype(np.float64)
+        wide = g.cast(x, kind)
+        pads = [*padding, *[p + b for p, b in zip(padding, beyond, strict=True)]]
+        indices = g.is_used(1)
+        reach = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+        if not indices and any(p >= r for p, r in zip(pads, [*reach, *reach], strict=True)):
+            wide = g.op("Pad", wide, [0, 0, *pads[: len(padding)], 0, 0, *pads[len(padding) :]], g.value(-math.inf, wide))
+            pads = [0] * len(pads)
+        given = {"kernel_shape": list(kernel_size), "strides": list(stride), "pads": pads, "dilations": list(dilation)}
+        if not indices:
+            return g.cast(g.op("MaxPool", wide, **given), x.dtype)
+        y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))
+        plane: Any = 1
+        for n in x.shape[2:]:
+            plane = plane * n
+        return g.cast(y, x.dtype), g.op("Mod", at, g.number(plane, INT64))  # ONNX counts through the whole batch
+
+
+for _axes in (2, 3):
+    _average(f"avg_pool{_axes}d")
+    _maximum(f"max_pool{_axes}d")
+
+
+def _flat_places(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
+    """x (N, C, *sizes) and indices as rows of a plane each."""
+    lead = tuple(x.shape[: x.ndim - axes])
+    return g.op("Reshape", x, [*lead, -1]), g.op("Reshape", indices, [*indices.shape[: x.ndim - axes], -1])
+
+
+def _unpooling(axes: int) -> None:
+    @translates(f"max_pool{axes}d_scatter")
+    def scatter(g: Graph, x: Value, indices: Value, *, size: Any, **windows: Any) -> Any:
+        """x added up at its places in planes of zeros."""
+        g.needs(16, "ScatterElements(reduction='add')")
+        lead = tuple(x.shape[:2])
+        cells: Any = 1
+        for n in size:
+            cells = cells * n
+        values, at = _flat_places(g, x, indices, axes)
+        flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
+        return g.op("Reshape", flat, [*lead, *size])
+
+    @translates(f"max_pool{axes}d_gather")
+    def gather(g: Graph, x: Value, indices: Value, **windows: Any) -> Any:
+        values, at = _flat_places(g, x, indices, axes)
+        return g.op("Reshape", g.op("GatherElements", values, at, axis=2), list(indices.shape))
+
+
+_unpooling(2)
+_unpooling(3)
+
+
+def even(cells: Any, size: Any) -> list[int] | None:
+    """The window of each axis where windows of one length divide it; None where they do not. An axis that varies is divided by one window alone."""
+    if not all(isinstance(n, int) and isinstance(m, int) and n % m == 0 for n, m in zip(cells, size, strict=True)):
+        return None
+    return [n // m for n, m in zip(cells, size, strict=True)]
+
+
+@translates("adaptive_max_pool")
+def adaptive_max_pool(g: Graph, x: Value, size: Any) -> Any:
+    cells, axes = x.shape[2:], list(range(2, x.ndim))
+    window = even(cells, size)
+    if g.is_used(1):
+        if window is None:
+            raise UnsupportedOperatorError(
+                f"the places of maxima over windows of different lengths ({tuple(cells)} to {tuple(size)}): MaxPool has one length. Leave "
+                "return_indices out, or pool to sizes that divide the input's"
+            )
+        y, at = g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window, outputs=2, dtype=(in_single(x), INT64))
+        return g.cast(y, x.dtype), g.op("Mod", at, math.prod(cells))
+    if all(m == 1 for m in size):
+        return g.reduce("ReduceMax", x, axes, True)
+    if window is not None:
+        return g.cast(g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
+    for axis, n, m in zip(axes, cells, size, strict=True):
+        n = g.number_of(n, "the axis that is pooled to more than one window")
+        parts = [g.reduce("ReduceMax", g.slice(x, axis, k * n // m, -(-(k + 1) * n // m)), [axis], True) for k in range(m)]
+        x = g.op("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
+    return x
