@@ -32,7 +32,7 @@ class Builder:
 
     def __init__(self, merged: Merged, input_names: Sequence[str], asked: Asked) -> None:
         self.merged, self.asked = merged, asked
-        self.graph = Graph(asked.opset, asked.notes)
+        self.graph = Graph(asked.opset, asked.notes, asked.fold)
         self.graph.value_of = self.value
         self.values: dict[int, Value] = {}
         self.inputs: list[Value] = []

@@ -89,7 +89,7 @@ def export(
     custom = _by_name(custom_translation_table)
     fold = do_constant_folding and export_params
     with _in_export(), select_model_mode_for_export(model, training):
-        found, given = traces(model, inputs, axes, not fold)
+        found, given = traces(model, inputs, axes)
     _tell_written(found[0], inputs)
     merged = Merged(found)
     _refuse_outputs(merged.outputs, found[0])

@@ -39,8 +39,8 @@ class Graph:
     is computed from the sizes of the graph's values).
     """
 
-    def __init__(self, opset: int, notes: bool = False) -> None:
-        self.opset, self.notes = opset, notes
+    def __init__(self, opset: int, notes: bool = False, fold: bool = True) -> None:
+        self.opset, self.notes, self.fold = opset, notes, fold
         self.nodes: list[Any] = []
         self.initializers: dict[str, np.ndarray] = {}
         self.taken: set[str] = set()

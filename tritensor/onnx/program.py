@@ -13,6 +13,7 @@ from tritensor.errors import ArgumentError
 from tritensor.io.atomic import replacing
 from tritensor.onnx import element_types as types
 from tritensor.onnx.arguments import Inputs
+from tritensor.onnx.evaluator import evaluator
 from tritensor.onnx.graph import Value
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.utils.pytree import tree_flatten
@@ -154,9 +155,7 @@ class ONNXProgram:
     def evaluate(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The outputs for numpy inputs, by onnx.reference.ReferenceEvaluator: exact and slow."""
         if self._evaluator is None:
-            from onnx.reference import ReferenceEvaluator
-
-            self._evaluator = ReferenceEvaluator(self._message(True, False))
+            self._evaluator = evaluator(self._message(True, False))
         with np.errstate(all="ignore"):
             found = self._evaluator.run(None, dict(zip(self.input_names, values, strict=True)))
         return [np.asarray(y) for y in found]

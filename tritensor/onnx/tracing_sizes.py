@@ -16,11 +16,11 @@ _STEPS = ((0, 1, 3, 7), (0, 3, 1, 5), (0, 5, 2, 1), (0, 2, 7, 3), (0, 7, 5, 2))
 _UNITS = (1, 2, 4, 8, 16, 32, -1)  # a net that halves its images takes sizes of a multiple alone; one with a longest text no longer ones
 
 
-def traces(call: Callable[..., Any], inputs: Inputs, axes: list[Axes], lifted: bool) -> tuple[list[Trace], list[list[Tensor]]]:
+def traces(call: Callable[..., Any], inputs: Inputs, axes: list[Axes]) -> tuple[list[Trace], list[list[Tensor]]]:
     """The traces, and the inputs of each. Raises what the model raises on the sample, DynamicAxisError where it takes no other size."""
     names = list(dict.fromkeys(name for own in axes for name in own.values()))
     if not names:
-        return [trace(call, inputs.tensors, inputs.assemble, lifted)], [inputs.tensors]
+        return [trace(call, inputs.tensors, inputs.assemble)], [inputs.tensors]
     sample = {name: x.shape[axis] for x, own in zip(inputs.tensors, axes, strict=True) for axis, name in own.items()}
     _run(call, inputs, inputs.tensors)  # an error of the sample itself is the model's
     units = dict.fromkeys(names, 1)
@@ -30,7 +30,7 @@ def traces(call: Callable[..., Any], inputs: Inputs, axes: list[Axes], lifted: b
     for k in range(4):
         tensors = _sized(inputs, axes, _sizes(sample, units, k))
         try:
-            found.append(trace(call, tensors, inputs.assemble, lifted))
+            found.append(trace(call, tensors, inputs.assemble))
         except OnnxExporterError:
             raise
         except Exception as error:

@@ -18,7 +18,7 @@ from tritensor.onnx.tracing import layer as _layer  # noqa: F401: what a traced 
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.record import Call, Given, Item
 from tritensor.table import Op, ops, registry
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.utils.pytree import tree_flatten
 
 MAKERS = ("full", "arange", "linspace", "eye")  # ops without inputs, whose results depend on sizes
@@ -35,20 +35,20 @@ class Trace(NamedTuple):
 
 
 def trace(
-    call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], lifted: bool = False
+    call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]]
 ) -> Trace:
     """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
 
-    lifted: what is computed of the module's own tensors alone is noted as well, and not only its outcome.
+    The module's own tensors are traced as well: what is computed of them alone may be of a size that the inputs decide.
     """
     level = TraceLevel(state_names(call))
     kept = random.get_rng_state()
     with no_grad(), _state_kept(call), _scopes(call, level), _makers_noted(level), level:
         try:
             stand_ins = [level.given(x) for x in inputs]
-            if lifted and isinstance(call, Module):
+            if isinstance(call, Module):
                 for t in {id(t): t for t in (*call.parameters(), *call.buffers())}.values():
-                    level.lift(t, [], [t.detach().clone()])
+                    level.lift(t, [], [new_tensor(t.array)])
             args, kwargs = assemble(stand_ins)
             found = call(*args, **kwargs)
             flat = tree_flatten(found)[0]

@@ -24,11 +24,14 @@ def _padded(sizes: Any) -> tuple[Any, Any] | None:
     return (len(sizes), sizes[0]) if sizes and all(n == sizes[0] for n in sizes) else None
 
 
-def _gates(g: Graph, kind: str, x: Value, size: Any, axis: int = 0) -> Value:
+def _gates(g: Graph, kind: str, x: Value, size: Any) -> Value:
     """The gates of weights or biases in ONNX's order, with the axis of directions."""
     order = _ORDER[kind]
-    parts = [g.slice(x, axis, k * size, (k + 1) * size) for k in order]
-    y = parts[0] if len(parts) == 1 else g.op("Concat", *parts, axis=axis)
+    if x.values is not None and g.fold:
+        parts = [x.values[k * size : (k + 1) * size] for k in order]
+        return g.const(np.concatenate(parts)[None], name=f"{x.name}.in_order" if x.name.count(".") or "weight" in x.name else "")
+    pieces = [g.slice(x, 0, k * size, (k + 1) * size) for k in order]
+    y = pieces[0] if len(pieces) == 1 else g.op("Concat", *pieces, axis=0)
     return g.op("Unsqueeze", y, [0])  # type: ignore[no-any-return]
 
 
@@ -61,7 +64,9 @@ def _sequence(
         zero = g.const(np.zeros(gates * size), kept)
         first = zero if b is None else g.cast(b, kept)
         second = zero if bias is None else g.cast(bias, kept)
-        both = g.op("Concat", _gates(g, kind, first, size), _gates(g, kind, second, size), axis=1)
+        halves = [_gates(g, kind, v, size) for v in (first, second)]
+        known = [v.values for v in halves if v.values is not None]
+        both = g.const(np.concatenate(known, axis=1)) if len(known) == 2 and g.fold else g.op("Concat", *halves, axis=1)
     sequence = g.reshape(g.cast(x, kept) if x.dtype != kept else x, (steps, rows, features))
     first_states = [g.op("Unsqueeze", g.cast(s, kept), [0]) for s in states]
     outs = g.op(
