@@ -129,7 +129,7 @@ __version__ = "0.1.0"
 
 def __getattr__(name: str) -> _typing.Any:
     """Modules that few programs need are imported when they are asked for: `tritensor.debug`."""
-    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "signal", "training", "tuning", "viz"):
+    if name in ("amp", "array_api", "debug", "distributed", "func", "models", "onnx", "signal", "training", "tuning", "viz"):
         import importlib
 
         return importlib.import_module(f"tritensor.{name}")

@@ -32,6 +32,24 @@ class Value:
         return f"Value({self.name!r}, {self.dtype}, {self.shape})"
 
 
+# Operators that go element by element, and broadcast
+_ELEMENTWISE = frozenset(
+    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater "
+    "GreaterOrEqual HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Selu Sigmoid Sign "
+    "Sin Sinh Softmax LogSoftmax Sqrt Sub Tan Tanh Where Xor".split()
+)
+
+
+def _elementwise_shape(kind: str, given: Sequence[Value | None]) -> Any:
+    """The shape that an elementwise operator gives; None for other operators, and where a shape is not known."""
+    shapes = [x.shape for x in given if x is not None]
+    if kind not in _ELEMENTWISE or not shapes or any(s is None for s in shapes):
+        return None
+    rank = max(len(s) for s in shapes)
+    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple([next((s[d] for s in padded if s[d] != 1), 1) for d in range(rank)])
+
+
 class Graph:
     """What translations write to: `g.op("Add", a, b)` appends a node and gives its output.
 
@@ -78,6 +96,8 @@ class Graph:
         given = [self.value(x, first) for x in inputs]
         while given and given[-1] is None:
             given.pop()
+        if shape is None:
+            shape = _elementwise_shape(kind, given)
         name = self.unique("/".join(["", *self.scope.split(".") * bool(self.scope), kind]))
         kinds = dtype if isinstance(dtype, tuple) else (dtype,) * outputs
         made = [

@@ -94,8 +94,10 @@ def fmod(g: Graph, a: Any, b: Any) -> Any:
 def floor_divide(g: Graph, a: Any, b: Any) -> Any:
     x, y = both(g, a, b)
     if is_float(x.dtype):
-        q = g.op("Div", g.op("Sub", x, remainder(g, x, y)), y)
-        return g.where(g.op("Equal", y, 0.0, dtype=BOOL), g.op("Div", x, y), g.op("Round", q))
+        q = g.op("Round", g.op("Div", g.op("Sub", x, remainder(g, x, y)), y))
+        special = g.op("Or", g.op("Equal", y, 0.0, dtype=BOOL), g.op("Equal", g.op("Abs", y), math.inf, dtype=BOOL))
+        below = g.where(g.op("Less", g.op("Mul", g.op("Sign", x), g.op("Sign", y)), 0.0, dtype=BOOL), g.value(-1.0, x), g.op("Div", x, y))
+        return g.where(special, g.where(g.op("Equal", y, 0.0, dtype=BOOL), g.op("Div", x, y), below), q)
     return g.op("Div", g.op("Sub", x, g.op("Mod", x, y)), y)
 
 
@@ -206,12 +208,14 @@ def entr(g: Graph, x: Value) -> Any:
 # -- angles and lengths
 @translates("atan2")
 def atan2(g: Graph, a: Any, b: Any) -> Any:
-    """The angle of (b, a): that of the right half plane, turned by pi in the left one."""
+    """The angle of (b, a): that of the right half plane, turned by pi in the left one. Two infinities stand for a diagonal."""
     y, x = both(g, a, b)
-    quotient = g.op("Div", y, x)
-    flat = g.where(g.op("And", g.op("Equal", y, 0.0, dtype=BOOL), g.op("Equal", x, 0.0, dtype=BOOL)), g.value(0.0, x), g.op("Atan", quotient))
-    turn = g.where(g.op("Less", y, 0.0, dtype=BOOL), g.value(-math.pi, x), g.value(math.pi, x))
-    return g.where(g.op("Less", x, 0.0, dtype=BOOL), g.op("Add", flat, turn), flat)
+    far = g.op("And", *[g.op("Equal", g.op("Abs", v), math.inf, dtype=BOOL) for v in (x, y)])
+    p, q = (g.where(far, g.op("Sign", v), v) for v in (y, x))
+    origin = g.op("And", *[g.op("Equal", v, 0.0, dtype=BOOL) for v in (x, y)])
+    flat = g.where(origin, g.value(0.0, x), g.op("Atan", g.op("Div", p, q)))
+    turn = g.where(signbit(g, y), g.value(-math.pi, x), g.value(math.pi, x))
+    return g.where(signbit(g, x), g.op("Add", flat, turn), flat)
 
 
 @translates("hypot")
@@ -220,7 +224,9 @@ def hypot(g: Graph, a: Any, b: Any) -> Any:
     x, y = g.op("Abs", both(g, a, b)[0]), g.op("Abs", both(g, a, b)[1])
     most, least = g.op("Max", x, y), g.op("Min", x, y)
     ratio = g.op("Div", least, g.where(g.op("Equal", most, 0.0, dtype=BOOL), g.value(1.0, x), most))
-    return g.op("Mul", most, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), 1.0)))
+    found = g.op("Mul", most, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), 1.0)))
+    far = g.op("Or", *[g.op("Equal", v, math.inf, dtype=BOOL) for v in (x, y)])
+    return g.where(far, g.value(math.inf, x), found)
 
 
 @translates("real_angle")
@@ -332,7 +338,7 @@ def copysign(g: Graph, a: Any, b: Any) -> Any:
 def signbit(g: Graph, x: Value) -> Any:
     """Whether x is below 0, or -0, whose inverse is -inf."""
     if x.dtype == BOOL or x.dtype.kind == "u":
-        return g.full(x.shape, False, BOOL)
+        return g.full(g.call.results[0].shape, False, BOOL)
     below = g.op("Less", x, 0, dtype=BOOL)
     if not is_float(x.dtype):
         return below

@@ -20,7 +20,7 @@ from tritensor.table import registry as ops
 # -- padding
 @translates("constant_pad")
 def constant_pad(g: Graph, x: Value, sides: Any, value: Any) -> Any:
-    return g.op("Pad", x, [*[a for a, _ in sides], *[b for _, b in sides]], g.number(value, x.dtype))
+    return x if not sides else g.op("Pad", x, [*[a for a, _ in sides], *[b for _, b in sides]], g.number(value, x.dtype))
 
 
 _EDGES = {"reflect": "reflect", "replicate": "edge"}
@@ -34,6 +34,9 @@ def edge_pad(g: Graph, x: Value, sides: Any, mode: str) -> Any:
     if mode == "circular":
         for axis, (before, after) in zip(axes, sides, strict=True):
             n = x.shape[axis]
+            if isinstance(n, int) and max(before, after) > n:
+                y = g.op("Gather", y, g.const((np.arange(n + before + after) - before) % n, np.int64), axis=axis)
+                continue
             parts = [g.slice(y, axis, n - before, n)] if before else []
             parts += [y, *([g.slice(y, axis, 0, after)] if after else [])]
             y = g.op("Concat", *parts, axis=axis) if len(parts) > 1 else y
@@ -80,7 +83,8 @@ def resample(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, fact
         if tuple(cells) == tuple(size):
             return g.op("Identity", x)
         return _by_products(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
-    if (mode.endswith("-aa") or not is_float(x.dtype)) and known((*cells, *size)):
+    odd = mode.endswith("-aa") or not is_float(x.dtype) or (mode == "cubic" and x.ndim != 4)
+    if odd and known((*cells, *size)):
         return _by_products(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
     if mode.endswith("-aa"):
         g.needs(18, "Resize(antialias=1)")
@@ -173,7 +177,10 @@ def overlap_add(g: Graph, x: Value, step: int, length: Any) -> Any:
     *lead, count, size = x.shape
     kind = in_single(x) if is_float(x.dtype) else np.dtype(np.float64)
     size = g.number_of(size, "the windows' length")
-    rows = g.op("Reshape", g.cast(x, kind), g.ints([-1, count, size]))
+    many: Any = 1
+    for n in lead:
+        many = many * n
+    rows = g.op("Reshape", g.cast(x, kind), g.ints([many, count, size]))
     weight = g.const(np.eye(size)[:, None], kind)
     y = g.op("ConvTranspose", g.op("Transpose", rows, perm=[0, 2, 1]), weight, kernel_shape=[size], strides=[step])
     made = (count - 1) * step + size

@@ -50,6 +50,8 @@ def bag_tops(g: Graph, weight: Value, index: Value, edges: Value, *, padding_idx
     """For each bag and column the row of the largest element, -1 of an empty bag."""
     inside = g.unsqueeze(_in_bag(g, index, edges, padding_idx), [2])  # (bags, n, 1)
     rows = g.unsqueeze(g.op("Gather", weight, indices_of(g, index), axis=0), [0])  # (1, n, d)
+    if index.shape == (0,):
+        return g.full((edges.shape[0] - 1, weight.shape[1]), -1, INT64)
     low = g.where(inside, rows, g.value(-np.inf, weight))
     at = g.op("ArgMax", low, axis=1, keepdims=0, dtype=INT64)
     found = g.op("Gather", g.cast(index, INT64), at, axis=0)
@@ -64,7 +66,11 @@ def _lined(g: Graph, x: Value) -> Value:
 
 @translates("gather")
 def gather(g: Graph, x: Value, index: Value, dim: int, called: str = "") -> Any:
-    y = g.op("GatherElements", _lined(g, x), _lined(g, indices_of(g, index)), axis=dim % max(x.ndim, 1))
+    axis, data = dim % max(x.ndim, 1), _lined(g, x)
+    cut = [d for d in range(x.ndim) if d != axis and x.shape[d] != index.shape[d]]
+    if cut:  # as much of x as there are indices
+        data = g.op("Slice", data, [0] * len(cut), [index.shape[d] for d in cut], cut)
+    y = g.op("GatherElements", data, _lined(g, indices_of(g, index)), axis=axis)
     return y if index.ndim else g.op("Reshape", y, g.ints([]))
 
 

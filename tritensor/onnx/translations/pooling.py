@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 
 from tritensor.onnx.element_types import INT64, is_float
-from tritensor.onnx.errors import UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations.arithmetic import in_single
@@ -71,10 +71,7 @@ def _maximum(name: str) -> None:
         if not indices:
             return g.cast(g.op("MaxPool", wide, **given), x.dtype)
         y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))
-        plane: Any = 1
-        for n in x.shape[2:]:
-            plane = plane * n
-        return g.cast(y, x.dtype), g.op("Mod", at, g.number(plane, INT64))  # ONNX counts through the whole batch
+        return g.cast(y, x.dtype), g.op("Mod", at, g.number(_product(x.shape[2:]), INT64))  # ONNX counts through the whole batch
 
 
 for _axes in (2, 3):
@@ -84,8 +81,14 @@ for _axes in (2, 3):
 
 def _flat_places(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
     """x (N, C, *sizes) and indices as rows of a plane each."""
-    lead = tuple(x.shape[: x.ndim - axes])
-    return g.op("Reshape", x, [*lead, -1]), g.op("Reshape", indices, [*indices.shape[: x.ndim - axes], -1])
+    return g.reshape(x, (*x.shape[:2], _product(x.shape[2:]))), g.reshape(indices, (*indices.shape[:2], _product(indices.shape[2:])))
+
+
+def _product(sizes: Any) -> Any:
+    n: Any = 1
+    for m in sizes:
+        n = n * m
+    return n
 
 
 def _unpooling(axes: int) -> None:
@@ -94,9 +97,7 @@ def _unpooling(axes: int) -> None:
         """x added up at its places in planes of zeros."""
         g.needs(16, "ScatterElements(reduction='add')")
         lead = tuple(x.shape[:2])
-        cells: Any = 1
-        for n in size:
-            cells = cells * n
+        cells = _product(size)
         values, at = _flat_places(g, x, indices, axes)
         flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
         return g.op("Reshape", flat, [*lead, *size])
@@ -122,20 +123,30 @@ def even(cells: Any, size: Any) -> list[int] | None:
 def adaptive_max_pool(g: Graph, x: Value, size: Any) -> Any:
     cells, axes = x.shape[2:], list(range(2, x.ndim))
     window = even(cells, size)
-    if g.is_used(1):
-        if window is None:
-            raise UnsupportedOperatorError(
-                f"the places of maxima over windows of different lengths ({tuple(cells)} to {tuple(size)}): MaxPool has one length. Leave "
-                "return_indices out, or pool to sizes that divide the input's"
-            )
+    if g.is_used(1) and window is not None:
         y, at = g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window, outputs=2, dtype=(in_single(x), INT64))
         return g.cast(y, x.dtype), g.op("Mod", at, math.prod(cells))
-    if all(m == 1 for m in size):
+    if all(m == 1 for m in size) and not g.is_used(1):
         return g.reduce("ReduceMax", x, axes, True)
     if window is not None:
         return g.cast(g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
-    for axis, n, m in zip(axes, cells, size, strict=True):
-        n = g.number_of(n, "the axis that is pooled to more than one window")
-        parts = [g.reduce("ReduceMax", g.slice(x, axis, k * n // m, -(-(k + 1) * n // m)), [axis], True) for k in range(m)]
-        x = g.op("Concat", *parts, axis=axis) if len(parts) > 1 else parts[0]
-    return x
+    table = _cells_of_windows([g.number_of(n, "an axis that is pooled to windows of different lengths") for n in cells], size)
+    windows, most = table.shape
+    rows = g.op("Gather", g.reshape(x, (*x.shape[:2], math.prod(cells))), g.const(table, np.int64), axis=2)  # (N, C, windows, most)
+    y = g.op("Reshape", g.reduce("ReduceMax", rows, [3], False), [*x.shape[:2], *size])
+    if not g.is_used(1):
+        return y
+    at = g.op("ArgMax", rows, axis=3, keepdims=0, dtype=INT64)
+    flat = g.op("Add", at, g.const(np.arange(windows) * most, np.int64))
+    return y, g.op("Reshape", g.op("Gather", g.const(table.reshape(-1), np.int64), flat, axis=0), [*x.shape[:2], *size])
+
+
+def _cells_of_windows(cells: Any, size: Any) -> np.ndarray:
+    """(windows, the most cells of one): the flat places of each window's cells, the first one again where it has fewer."""
+    axes = [[range(k * n // m, -(-(k + 1) * n // m)) for k in range(m)] for n, m in zip(cells, size, strict=True)]
+    steps = [math.prod(cells[d + 1 :]) for d in range(len(cells))]
+    found = []
+    for window in itertools.product(*axes):
+        found.append([sum(i * s for i, s in zip(cell, steps, strict=True)) for cell in itertools.product(*window)])
+    most = max(len(w) for w in found)
+    return np.array([w + w[:1] * (most - len(w)) for w in found])

@@ -63,29 +63,35 @@ def var(g: Graph, x: Value, dim: Any, correction: Any = 1, keepdim: bool = False
     return g.op("Div", total, float(max(n - correction, 0)))
 
 
+def extreme_of(g: Graph, kind: str, x: Value, axes: list[int], keepdim: bool) -> Value:
+    """ReduceMax or ReduceMin, which take no truth values and few kinds of integers."""
+    wide = np.dtype(np.int32) if x.dtype.name in ("bool", "int16", "uint16", "int8", "uint8") else x.dtype
+    return g.cast(g.reduce(kind, g.cast(x, wide), axes, keepdim), x.dtype)
+
+
 def _extreme(name: str, kind: str) -> None:
     @translates(name)
     def extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        axes = axes_of(x, dim)
-        if x.dtype == BOOL:
-            return g.cast(g.reduce(kind, g.cast(x, np.int32), axes, keepdim), BOOL)
-        if x.dtype == np.int16:
-            return g.cast(g.reduce(kind, g.cast(x, np.int32), axes, keepdim), np.int16)
-        return g.reduce(kind, x, axes, keepdim)
+        return extreme_of(g, kind, x, axes_of(x, dim), keepdim)
 
 
 _extreme("amax", "ReduceMax")
 _extreme("amin", "ReduceMin")
 
 
-def _truth(name: str, kind: str) -> None:
-    @translates(name)
-    def truth(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        return g.cast(g.reduce(kind, g.cast(g.cast(x, BOOL), np.int32), axes_of(x, dim), keepdim), BOOL)
+def _truths(g: Graph, x: Value, dim: Any, keepdim: bool) -> Value:
+    """How many elements are true, of none 0."""
+    return g.reduce("ReduceSum", g.cast(x, INT64), axes_of(x, dim), keepdim)
 
 
-_truth("any", "ReduceMax")
-_truth("all", "ReduceMin")
+@translates("any")
+def any(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
+    return g.op("Greater", _truths(g, g.cast(x, BOOL), dim, keepdim), 0, dtype=BOOL)
+
+
+@translates("all")
+def all(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
+    return g.op("Equal", _truths(g, g.op("Not", g.cast(x, BOOL)), dim, keepdim), 0, dtype=BOOL)
 
 
 def place(g: Graph, kind: str, x: Value, axis: int, keepdim: bool, last: bool = False) -> Value:
@@ -113,9 +119,8 @@ def _with_place(name: str, kind: str) -> None:
         if not x.ndim:
             return g.op("Identity", x), g.const(np.int64(0))
         axis = dim % x.ndim
-        at = place(g, kind, x, axis, True)
-        y = g.op("GatherElements", x, at, axis=axis)
-        return (y, at) if keepdim else (g.squeeze(y, [axis]), g.squeeze(at, [axis]))
+        at = place(g, kind, x, axis, keepdim)
+        return extreme_of(g, "ReduceMax" if kind == "ArgMax" else "ReduceMin", x, [axis], keepdim), at
 
 
 _with_place("max_dim", "ArgMax")
@@ -182,7 +187,8 @@ def _cumulative(name: str, kind: str, lowest: float) -> None:
         wide = g.cast(x, np.int32) if x.dtype == BOOL else x
         wide.shape = x.shape
         rows = _before(g, wide, axis, outside if x.dtype != BOOL else int(lowest > 0))
-        at = _back(g, place(g, kind, rows, x.ndim, False, last=True), x, axis)
+        last = place(g, kind, rows, x.ndim, False, last=True)  # of no number but the one outside, a place beyond
+        at = _back(g, g.op("Min", last, g.range(x.shape[axis])), x, axis)
         return g.op("GatherElements", x, at, axis=axis), at
 
 

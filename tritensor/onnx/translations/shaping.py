@@ -176,6 +176,8 @@ def _steps_of(index: tuple[Any, ...], ndim: int) -> list[tuple[int, Any, Any]] |
         start, stop, step, whole = _bounds(i)
         if step != 1:
             return None
+        if isinstance(start, int) and isinstance(stop, int):
+            stop = max(start, stop)
         if not whole:
             found.append((axis, start, stop))
     return found
