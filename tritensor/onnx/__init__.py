@@ -5,6 +5,7 @@
 See docs/onnx.md.
 """
 
+from tritensor.errors import TracerWarning as TracerWarning
 from tritensor.onnx.errors import DynamicAxisError as DynamicAxisError
 from tritensor.onnx.errors import OnnxExporterError as OnnxExporterError
 from tritensor.onnx.errors import UnsupportedOperatorError as UnsupportedOperatorError
@@ -15,4 +16,3 @@ from tritensor.onnx.modes import TrainingMode as TrainingMode
 from tritensor.onnx.modes import select_model_mode_for_export as select_model_mode_for_export
 from tritensor.onnx.program import ONNXProgram as ONNXProgram
 from tritensor.onnx.registry import register as register
-from tritensor.onnx.tracing import TracerWarning as TracerWarning

@@ -126,7 +126,9 @@ def dynamic(inputs: Inputs, axes: Any, shapes: Any, outputs: Sequence[str] | Non
         for axis, size in own.items():
             n = x.shape[axis]
             if n < 1:
-                raise ArgumentError(f"onnx.export: {name} {tuple(x.shape)}: its dynamic axis {axis} has no element in the sample; give some")
+                raise ArgumentError(
+                    f"onnx.export: {name} {tuple(x.shape)}: its dynamic axis {axis} has no element in the sample; give some"
+                )
             other = sizes.setdefault(size, (n, name))
             if other[0] != n:
                 raise ArgumentError(
@@ -170,7 +172,9 @@ def _from_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
     elif isinstance(shapes, tuple | list):
         order = list(dict.fromkeys(inputs.owners))
         if len(shapes) > len(order):
-            raise ArgumentError(f"onnx.export: dynamic_shapes has {len(shapes)} entries for {len(order)} arguments with tensors; give one for each")
+            raise ArgumentError(
+                f"onnx.export: dynamic_shapes has {len(shapes)} entries for {len(order)} arguments with tensors; give one for each"
+            )
         trees = list(zip(order, shapes, strict=False))
     else:
         raise TypeError(f"onnx.export: dynamic_shapes is a {type(shapes).__name__}; give a dict or a tuple, an entry for each argument")
@@ -178,7 +182,9 @@ def _from_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
         places = [k for k, (owner, own) in enumerate(zip(inputs.owners, inputs.names, strict=True)) if name in (owner, own)]
         leaves = _leaves(tree)
         if len(leaves) != len(places):
-            raise ArgumentError(f"onnx.export: dynamic_shapes of {name} has {len(leaves)} shapes for {len(places)} tensors; give one for each")
+            raise ArgumentError(
+                f"onnx.export: dynamic_shapes of {name} has {len(leaves)} shapes for {len(places)} tensors; give one for each"
+            )
         for k, leaf in zip(places, leaves, strict=True):
             pairs = leaf.items() if isinstance(leaf, Mapping) else enumerate(leaf or ())
             for axis, size in pairs:
@@ -220,5 +226,3 @@ def resized(x: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
             values = np.take(values, np.arange(n) % values.shape[axis], axis=axis)
     made = new_tensor(np.ascontiguousarray(values))
     return made if x.device.type == "cpu" else moved(made, x.device)
-
-

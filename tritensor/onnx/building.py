@@ -91,6 +91,7 @@ class Builder:
                 return self.graph.const(x.values)  # a buffer that forward has changed in between
             return self.graph.const(x.values, name=x.name)
         assert isinstance(x, Result)
+        assert x.tensor is not None
         return self.graph.const(np.asarray(to_host(x.tensor.array)))
 
     # -- calls
@@ -141,7 +142,7 @@ class Builder:
         """The outputs under their names."""
         g = self.graph
         g.scope, g.line, g.call = "", "", None
-        found = []
+        found: list[Value] = []
         for item, name in zip(self.merged.outputs, names, strict=True):
             x = self.value(item)
             free = name == x.name or (x.node is not None and x.name not in {v.name for v in (*found, *self.inputs)})
@@ -187,4 +188,3 @@ def _bytes(x: np.ndarray) -> np.ndarray:
 
 def _bare(error: Exception) -> str:
     return str(error).removeprefix("onnx.export: ")
-

@@ -38,10 +38,12 @@ def _mended() -> list[Any]:
         def _run(self, x: Any, w: Any, b: Any = None, **attrs: Any) -> Any:
             return (_transposed(x, w, b, attrs),)
 
-    class GridSample(Own):  # type: ignore[misc]
+    class GridSample(Own):
         """onnx's knows the names of modes that opset 20 gave them, and not the older ones of opset 16."""
 
-        def _run(self, x: Any, grid: Any, **attrs: Any) -> Any:
+        def _run(self, x: Any, grid: Any, **attrs: Any) -> Any:  # type: ignore[override]
+            if not x.size or not grid.size:
+                return (np.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype),)
             mode = {"bilinear": "linear", "bicubic": "cubic"}.get(attrs["mode"], attrs["mode"])
             return super()._run(x, grid, **{**attrs, "mode": mode})
 
@@ -52,12 +54,19 @@ def _mended() -> list[Any]:
             y, at = _max_pool(x, attrs)
             return (y, at) if len(self.onnx_node.output) > 1 else (y,)
 
-    return [RNN, GatherElements, ConvTranspose, GridSample, MaxPool]
+    class BatchNormalization(OpRun):
+        """onnx's takes the batch's own mean and variance before opset 14, where the standard has two outputs more for that."""
+
+        def _run(self, x: Any, scale: Any, b: Any, mean: Any, var: Any, epsilon: float = 1e-5, **attrs: Any) -> Any:
+            scale, b, mean, var = (v.reshape(-1, *(1,) * (x.ndim - 2)) for v in (scale, b, mean, var))
+            return (((x - mean) / np.sqrt(var + epsilon) * scale + b).astype(x.dtype),)
+
+    return [RNN, GatherElements, ConvTranspose, GridSample, MaxPool, BatchNormalization]
 
 
 def _rnn(x: Any, w: Any, r: Any, b: Any, h: Any, activation: str, reverse: bool) -> tuple[np.ndarray, np.ndarray]:
     """h = f(x w^T + h r^T + b) over time steps."""
-    act = {"Tanh": np.tanh, "Relu": lambda t: np.maximum(t, 0)}[activation]
+    act: Any = {"Tanh": np.tanh, "Relu": lambda t: np.maximum(t, 0)}[activation]
     size, steps = r.shape[-1], range(x.shape[0])
     bias = np.zeros(2 * size, x.dtype) if b is None else b[0]
     state = np.zeros((x.shape[1], size), x.dtype) if h is None else h[0]
@@ -97,7 +106,7 @@ def _max_pool(x: Any, attrs: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     outs = [(m - d * (k - 1) - 1) // s + 1 for m, k, s, d in zip(wide.shape[2:], kernel, strides, dilations, strict=True)]
     taps, at = [], []
     for tap in itertools.product(*map(range, kernel)):
-        index = tuple([slice(i * d, i * d + (o - 1) * s + 1, s) for i, d, o, s in zip(tap, dilations, outs, strides, strict=True)])
+        index: Any = tuple([slice(i * d, i * d + (o - 1) * s + 1, s) for i, d, o, s in zip(tap, dilations, outs, strides, strict=True)])
         taps.append(wide[(..., *index)])
         at.append(places[(..., *index)])
     stacked = np.stack(taps)

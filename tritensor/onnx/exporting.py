@@ -26,7 +26,7 @@ from tritensor.onnx.tracing.warnings import tell
 from tritensor.onnx.tracing_sizes import traces
 from tritensor.tensor.core import Tensor
 
-OLDEST, DEFAULT = 13, 18
+OLDEST, DEFAULT = 13, 20
 
 
 class _Exporting(threading.local):
@@ -58,7 +58,7 @@ def export(
         args, kwargs: sample inputs; tensors, nested in lists, tuples and dicts, are inputs of the graph, all else is fixed.
         f: a path or a stream to write to; None to write nothing.
         input_names, output_names: names of the first inputs and outputs; those of forward's parameters, and "output", unless given.
-        opset_version: of the operators, 13 to the newest that the installed onnx knows; 18 unless given.
+        opset_version: of the operators, 13 to the newest that the installed onnx knows; 20 unless given.
         dynamic_axes: `{"input": {0: "batch"}}`, or `{"input": [0]}`: sizes that may be others than the sample's. The model is traced with
             several, and what varies with them is computed in the graph.
         dynamic_shapes: the same in torch.export's form, by forward's arguments: `{"x": {0: "batch"}}`.
@@ -107,7 +107,9 @@ def export(
     if report:
         _write_report(program, builder, artifacts_dir)
     if f is not None:
-        program.save(f, include_initializers=export_params, keep_initializers_as_inputs=keep_initializers_as_inputs, external_data=external_data)
+        program.save(
+            f, include_initializers=export_params, keep_initializers_as_inputs=keep_initializers_as_inputs, external_data=external_data
+        )
     return program
 
 
@@ -126,7 +128,9 @@ def _opset(asked: int | None) -> int:
     if asked is None:
         return min(DEFAULT, newest)
     if not isinstance(asked, int) or isinstance(asked, bool) or not OLDEST <= asked <= newest:
-        raise ArgumentError(f"onnx.export: opset_version is {asked!r}; give one of {OLDEST} to {newest}, the newest that the installed onnx knows")
+        raise ArgumentError(
+            f"onnx.export: opset_version is {asked!r}; give one of {OLDEST} to {newest}, the newest that the installed onnx knows"
+        )
     return asked
 
 
@@ -193,9 +197,9 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
         got = program.evaluate([to_host(x.array) for x in tensors])
         for name, a, b in zip(program.output_names, got, values, strict=True):
             tolerance = 1e-4 if b.dtype.itemsize >= 4 else 2e-2
-            wide = [x.astype(np.float64) if x.dtype.kind not in "biu" else x for x in (a, b)]
-            if a.shape != b.shape or not np.allclose(*wide, rtol=tolerance, atol=tolerance, equal_nan=True):
-                how = f"shapes {a.shape} and {b.shape}" if a.shape != b.shape else f"differ by up to {np.nanmax(np.abs(wide[0] - wide[1])):.3g}"
+            left, right = (x.astype(np.float64) if x.dtype.kind not in "biu" else x for x in (a, b))
+            if a.shape != b.shape or not np.allclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True):
+                how = f"shapes {a.shape} and {b.shape}" if a.shape != b.shape else f"differ by up to {np.nanmax(np.abs(left - right)):.3g}"
                 raise OnnxExporterError(
                     f"onnx.export: verify: output {name!r} of the graph is not the model's for inputs {[tuple(x.shape) for x in tensors]}: {how}"
                 )
@@ -204,12 +208,15 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
 def _write_report(program: ONNXProgram, builder: Builder, folder: Any) -> None:
     """A page of the calls and of the graph."""
     path = os.path.join(os.fspath(folder), f"onnx_export_{time.strftime('%Y-%m-%d_%H-%M-%S')}.md")
-    lines = ["# ONNX export", "", f"Operators of version {builder.asked.opset}; {program!r}; {program.bytes_of_weights()} bytes of weights.", ""]
+    lines = [
+        "# ONNX export",
+        "",
+        f"Operators of version {builder.asked.opset}; {program!r}; {program.bytes_of_weights()} bytes of weights.",
+        "",
+    ]
     lines += ["| op | module | line | shapes |", "|---|---|---|---|"]
     for c in builder.live():
         shapes = ", ".join(str(r.shape) for r in c.results)
         lines.append(f"| {c.name} | {c.scope} | {c.line} | {shapes} |")
     with open(path, "w") as file:
         file.write("\n".join(lines) + "\n")
-
-

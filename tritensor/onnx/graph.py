@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,9 +35,66 @@ class Value:
 
 # Operators that go element by element, and broadcast
 _ELEMENTWISE = frozenset(
-    "Abs Acos Acosh Add And Asin Asinh Atan Atanh BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Ceil Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater "
-    "GreaterOrEqual HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pow Reciprocal Relu Round Selu Sigmoid Sign "
-    "Sin Sinh Softmax LogSoftmax Sqrt Sub Tan Tanh Where Xor".split()
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "And",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "BitwiseAnd",
+        "BitwiseNot",
+        "BitwiseOr",
+        "BitwiseXor",
+        "Ceil",
+        "Clip",
+        "Cos",
+        "Cosh",
+        "Div",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Floor",
+        "Gelu",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSwish",
+        "Identity",
+        "IsInf",
+        "IsNaN",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Pow",
+        "Reciprocal",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Softmax",
+        "LogSoftmax",
+        "Sqrt",
+        "Sub",
+        "Tan",
+        "Tanh",
+        "Where",
+        "Xor",
+    ]
 )
 
 
@@ -96,12 +154,19 @@ class Graph:
         given = [self.value(x, first) for x in inputs]
         while given and given[-1] is None:
             given.pop()
+        wide = None if domain else types.widened(kind, self.opset, [None if x is None else x.dtype for x in given])
+        if wide is not None:
+            given = [x if x is None or d is None else self.cast(x, d) for x, d in zip(given, wide.inputs, strict=True)]
         if shape is None:
             shape = _elementwise_shape(kind, given)
         name = self.unique("/".join(["", *self.scope.split(".") * bool(self.scope), kind]))
         kinds = dtype if isinstance(dtype, tuple) else (dtype,) * outputs
         made = [
-            Value(self.unique(f"{name}_output_{k}"), np.dtype(d) if d is not None else first.dtype if first is not None else types.FLOAT, shape)
+            Value(
+                self.unique(f"{name}_output_{k}"),
+                np.dtype(d) if d is not None else first.dtype if first is not None else types.FLOAT,
+                shape,
+            )
             for k, d in zip(range(outputs), kinds, strict=True)
         ]
         node = helper.make_node(
@@ -111,7 +176,16 @@ class Graph:
         self.nodes.append(node)
         for y in made:
             y.node = node
+        if wide is not None:
+            made = [self._back(y, pair) for y, pair in itertools.zip_longest(made, wide.outputs[: len(made)])]
         return made[0] if outputs == 1 else tuple(made)
+
+    def _back(self, y: Value, pair: tuple[Any, Any] | None) -> Value:
+        """An output of a widened operator in the type that was asked for."""
+        if pair is None:
+            return y
+        asked, y.dtype = y.dtype, pair[0]
+        return self.cast(y, asked)
 
     def value(self, x: Any, like: Value | None = None) -> Value | None:
         """What may stand as an input of `op`, as a Value."""
@@ -188,6 +262,8 @@ class Graph:
             rest = [d for d, n in enumerate(target) if isinstance(n, Varying)]
             if len(rest) == 1:
                 target[rest[0]] = -1
+        elif wanted != tuple(x.shape or ())[: len(wanted)]:
+            self.needs(14, "Reshape to a size of 0")
         allow = 1 if 0 in wanted else None
         made: Value = self.op("Reshape", x, self.ints(target), shape=wanted, allowzero=allow if self.opset >= 14 else None)
         made.step = ("reshape", x)
@@ -230,9 +306,13 @@ class Graph:
         shape = None
         if x.shape is not None:
             shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d not in axes)
+        sums = kind not in ("ReduceMax", "ReduceMin") and types.is_float(x.dtype) and x.dtype.itemsize == 2
+        wide = self.cast(x, types.FLOAT) if sums else x  # 16 bits are added up in 32
         if self.opset >= (13 if kind == "ReduceSum" else 18):
-            return self.op(kind, x, list(axes), keepdims=int(keepdims), shape=shape)  # type: ignore[no-any-return]
-        return self.op(kind, x, axes=list(axes), keepdims=int(keepdims), shape=shape)  # type: ignore[no-any-return]
+            y = self.op(kind, wide, list(axes), keepdims=int(keepdims), shape=shape)
+        else:
+            y = self.op(kind, wide, axes=list(axes), keepdims=int(keepdims), shape=shape)
+        return self.cast(y, x.dtype)
 
     def where(self, condition: Value, a: Any, b: Any) -> Value:
         like = a if isinstance(a, Value) else b if isinstance(b, Value) else None
@@ -245,14 +325,16 @@ class Graph:
             return self.const(np.full(shape, number, kind))
         if varies(number):
             return self.expand(self.number(number, kind), shape)
-        value = types.message("", np.full((1,), number, kind))
-        return self.op("ConstantOfShape", self.ints(shape), value=value, dtype=kind, shape=tuple(shape))  # type: ignore[no-any-return]
+        own = types.FLOAT if kind.name == "bfloat16" and self.opset < 20 else kind
+        value = types.message("", np.full((1,), number, own))
+        return self.cast(self.op("ConstantOfShape", self.ints(shape), value=value, dtype=own, shape=tuple(shape)), kind)
 
     def range(self, n: Any) -> Value:
         """0 to n - 1 in int64."""
         if isinstance(n, int):
             return self.const(np.arange(n, dtype=np.int64))
-        return self.op("Range", self.const(np.int64(0)), self.number(n, np.int64), self.const(np.int64(1)), dtype=np.int64, shape=(n,))  # type: ignore[no-any-return]
+        ends = self.const(np.int64(0)), self.number(n, np.int64), self.const(np.int64(1))
+        return self.op("Range", *ends, dtype=np.int64, shape=(n,))  # type: ignore[no-any-return]
 
     # -- refusals
     def needs(self, opset: int, what: str) -> None:

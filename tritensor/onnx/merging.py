@@ -100,7 +100,9 @@ def _same_place(a: Item, b: Any) -> bool:
 def _shape(items: list[Any]) -> tuple[Any, ...]:
     ranks = {len(x.shape) for x in items}
     if len(ranks) > 1:
-        raise DynamicAxisError(f"onnx.export: a value has {sorted(ranks)} dimensions, as the inputs' sizes are; it must have one number of them")
+        raise DynamicAxisError(
+            f"onnx.export: a value has {sorted(ranks)} dimensions, as the inputs' sizes are; it must have one number of them"
+        )
     return tuple([merged([x.shape[d] for x in items]) for d in range(ranks.pop())])
 
 
@@ -108,7 +110,9 @@ def _constant(found: list[Any], where: str) -> Constant:
     """A tensor from outside: the same in every run, or one number in a shape that varies."""
     first = found[0]
     if any(not isinstance(x, Constant) for x in found):
-        raise DynamicAxisError(f"onnx.export: {where}: with inputs of other sizes a constant is computed there; leave the axis out of dynamic_axes")
+        raise DynamicAxisError(
+            f"onnx.export: {where}: with inputs of other sizes a constant is computed there; leave the axis out of dynamic_axes"
+        )
     if all(x.values.shape == first.values.shape and (x.name == first.name != "" or _equal(x.values, first.values)) for x in found):
         return first  # type: ignore[no-any-return]
     numbers = {x.values.reshape(-1)[0].tobytes() for x in found if x.values.size}

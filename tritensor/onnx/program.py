@@ -127,7 +127,9 @@ class ONNXProgram:
             )
         if hasattr(destination, "write"):
             if beside:
-                raise ArgumentError("onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False")
+                raise ArgumentError(
+                    "onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False"
+                )
             destination.write(self._message(include_initializers, keep_initializers_as_inputs).SerializeToString())
             return
         path = os.fspath(destination)

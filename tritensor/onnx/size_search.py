@@ -49,11 +49,10 @@ class Sizes:
 
     def _of_one(self, n: Varying) -> Any:
         """scale * size + shift, or size // scale + shift, the simplest first."""
-        options = [(_linear(atom.runs, n.runs), atom) for atom in self.axes]
-        options = [(o, atom) for o, atom in options if o is not None]
+        options = [(o, atom) for atom in self.axes if (o := _linear(atom.runs, n.runs)) is not None]
         if not options:
             return None
-        (scale, shift), atom = min(options, key=lambda o: (o[0][1] != 0, o[0][0] != 1, abs(o[0][0].numerator) + o[0][0].denominator))  # type: ignore[index]
+        (scale, shift), atom = min(options, key=lambda o: (o[0][1] != 0, o[0][0] != 1, abs(o[0][0].numerator) + o[0][0].denominator))
         return self._scaled(self.vector(atom), scale, shift)
 
     def _scaled(self, x: Any, scale: Fraction, shift: Fraction) -> Any:

@@ -33,7 +33,6 @@ ELSEWHERE = (
 )
 # What serves the same end under another name.
 INSTEAD = {
-    ("onnx", "export"): "save(model.state_dict(), file)",
     **{
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
         for kind in (

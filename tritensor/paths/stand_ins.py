@@ -23,7 +23,6 @@ NAMES_ONLY = {
     "fx": "nothing is traced; a module's forward is plain Python",
     "hub": "nothing is downloaded; build the model and load its weights with load_state_dict(tritensor.load(file))",
     "jit": "nothing is compiled; run the function or the module itself",
-    "onnx": "export to ONNX is not there; save the state_dict",
     "utils.cpp_extension": "nothing is built against PyTorch's C++; write the op in Triton, or use the program's plain form of it",
 }
 

@@ -2,4 +2,3 @@
 
 from tritensor.onnx.tracing.running import Trace as Trace
 from tritensor.onnx.tracing.running import trace as trace
-from tritensor.onnx.tracing.warnings import TracerWarning as TracerWarning

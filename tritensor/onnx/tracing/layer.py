@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import func as _func  # noqa: F401: puts its functions into entries first
 from tritensor.autograd.function import FunctionCtx
 from tritensor.autograd.modes import state
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
 from tritensor.errors import TransformError
-from tritensor.func.interpreter import _record as record_gradient
+from tritensor.func import functions, interpreter, mapping
 from tritensor.func.layering import below, highest, level_of, recording, settle
 from tritensor.layers import TRACE, VMAP, LayerArray, Level, entries, running
 from tritensor.onnx.tracing.level import TraceLevel
@@ -18,9 +17,6 @@ from tritensor.onnx.tracing.warnings import tell_read
 from tritensor.table import Op, ops
 from tritensor.tensor.aliasing.views import replay
 from tritensor.tensor.core import Tensor, new_tensor
-
-_run, _write, _adopt, _detached = entries.run, entries.write, entries.adopt, entries.detached
-_draw, _apply_function, _like = entries.draw, entries.apply_function, entries.like
 
 
 def _is_trace(level: Level | None) -> bool:
@@ -32,14 +28,14 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     given = tuple([settle(x) for x in inputs])
     level = highest(given)
     if not isinstance(level, TraceLevel):
-        return _run(op, inputs, attrs)
+        return interpreter.run(op, inputs, attrs)
     if op.mutates:
         return _mutate(op, given, attrs)
     with recording(level):
         made = apply(op, *[below(x, level) for x in given], **attrs)
     outs = level.note(op, given, attrs, made if op.public > 1 else (made,))
     if state.enabled:
-        record_gradient(op, level, given, attrs, outs)
+        interpreter._record(op, level, given, attrs, outs)
     if op.view and level_of(given[0]) is level:
         share(outs[0], given[0], op, attrs)
     return outs if op.public > 1 else outs[0]
@@ -48,7 +44,9 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
 def _mutate(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     """An op that overwrites an input: indexed assignment, by its twin that does not."""
     if op.name != "index_assign":
-        raise TransformError(f"onnx.export: {op.name} overwrites its inputs, and a graph of ONNX writes nothing; call it outside of forward")
+        raise TransformError(
+            f"onnx.export: {op.name} overwrites its inputs, and a graph of ONNX writes nothing; call it outside of forward"
+        )
     x, v, *indices = inputs
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
     entries.adopt(x, value, "setitem")
@@ -60,7 +58,7 @@ def write(target: LayerArray, given: Tensor) -> None:
     """Write over a traced tensor, in memory and in the graph."""
     level = target.level
     if not isinstance(level, TraceLevel):
-        _write(target, given)
+        interpreter.write(target, given)
         return
     item = given  # read before the memory is written, of which it may be a part
     level.item(given)
@@ -78,7 +76,7 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
         views = [v for v in {id(v): v for v in (x, *_views(root))}.values() if v is not root]
         level.lift(root, views, [own, *[replay(v.path[1:], own) for v in views]])  # type: ignore[index]
     if not _is_trace(level_of(value)):
-        _adopt(x, value, name)
+        interpreter.adopt(x, value, name)
 
 
 def _views(root: Tensor) -> list[Tensor]:
@@ -98,7 +96,7 @@ def _trace_under(x: Tensor) -> TraceLevel | None:
 
 def detached(array: LayerArray) -> LayerArray:
     """The same memory outside of the graph of gradients."""
-    made: LayerArray = _detached(array)
+    made: LayerArray = interpreter.detached(array)
     if isinstance(array.level, TraceLevel):
         array.level.alias(made, array)
     return made
@@ -108,7 +106,7 @@ def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
     """An op that draws numbers."""
     trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
     if trace is None or any(level.kind == VMAP for level in running.levels):
-        drawn: Tensor = _draw(op, attrs)
+        drawn: Tensor = interpreter.draw(op, attrs)
         return drawn
     return trace.note(op, (), attrs, (apply(op, **attrs),))[0]
 
@@ -117,7 +115,7 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """An autograd.Function: the ops of its forward."""
     given = tuple([settle(x) for x in args])
     if not _is_trace(highest(given)):
-        return _apply_function(cls, args, kwargs)
+        return functions.applied(cls, args, kwargs)
     if any("setup_context" in base.__dict__ for base in cls.__mro__ if base.__module__ != FunctionCtx.__module__):
         return cls.forward(*given, **kwargs)
     ctx = FunctionCtx()
@@ -128,7 +126,7 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 def like(made: Tensor, x: Tensor) -> Tensor:
     """A new tensor beside a traced one: as it is."""
     trace = _trace_under(x)
-    return made if trace is not None and _is_trace(level_of(x)) else _like(made, x)
+    return made if trace is not None and _is_trace(level_of(x)) else interpreter.like(made, x)
 
 
 def read(array: LayerArray) -> None:
@@ -140,5 +138,8 @@ def read(array: LayerArray) -> None:
             tell_read()
 
 
-entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
-entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read
+def install() -> None:
+    """Put these in the places where tritensor.func has put its own."""
+    assert mapping.for_each is entries.for_each, "tritensor.func is loaded"
+    entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
+    entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read

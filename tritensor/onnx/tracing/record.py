@@ -47,7 +47,7 @@ class Result(Item):
     def __init__(self, call: Call, place: int, shape: tuple[int, ...], dtype: np.dtype[Any], depends: bool, tensor: Any) -> None:
         super().__init__(shape, dtype, depends)
         self.call, self.place = call, place
-        self.tensor = None if depends else tensor  # activations are not held
+        self.tensor: Any = None if depends else tensor  # activations are not held
 
 
 class Call:

@@ -14,7 +14,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.dispatch import apply
 from tritensor.layers import running
 from tritensor.nn.module import Module
-from tritensor.onnx.tracing import layer as _layer  # noqa: F401: what a traced tensor does
+from tritensor.onnx.tracing.layer import install
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.record import Call, Given, Item
 from tritensor.table import Op, ops, registry
@@ -34,13 +34,12 @@ class Trace(NamedTuple):
     written: dict[str, str]
 
 
-def trace(
-    call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]]
-) -> Trace:
+def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]]) -> Trace:
     """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
 
     The module's own tensors are traced as well: what is computed of them alone may be of a size that the inputs decide.
     """
+    install()
     level = TraceLevel(state_names(call))
     kept = random.get_rng_state()
     with no_grad(), _state_kept(call), _scopes(call, level), _makers_noted(level), level:

@@ -6,15 +6,12 @@ import sys
 import warnings
 
 from tritensor.call_site import called_name, user_frame
+from tritensor.errors import TracerWarning
 
 _KINDS = {
     "__bool__": "a Python bool", "__int__": "a Python int", "__float__": "a Python float", "__index__": "a Python int", "item": "a Python number",
     "tolist": "a Python list", "numpy": "a numpy array", "__array__": "a numpy array", "__contains__": "a Python bool",
 }  # fmt: skip
-
-
-class TracerWarning(UserWarning):
-    """The exported graph may do for other inputs what it did for the sample alone."""
 
 
 def tell_read() -> None:

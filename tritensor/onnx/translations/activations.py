@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.onnx.element_types import BOOL, is_float
+from tritensor.onnx.element_types import BOOL, FLOAT, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations.arithmetic import both, expm1, log1p
@@ -144,6 +144,5 @@ def log_softmax(g: Graph, x: Value, dim: int) -> Any:
 def _over(g: Graph, kind: str, x: Value, dim: int) -> Any:
     if not x.ndim:  # the axis of a scalar is none
         return g.op("Reshape", g.op(kind, g.op("Reshape", x, [1]), axis=0), g.ints([]))
-    return g.op(kind, x, axis=dim % x.ndim, shape=x.shape)
-
-
+    wide = g.cast(x, FLOAT) if x.dtype.itemsize == 2 else x  # sums of exponentials of 16 bits overflow
+    return g.cast(g.op(kind, wide, axis=dim % x.ndim, shape=x.shape), x.dtype)

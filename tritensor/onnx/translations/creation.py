@@ -50,7 +50,11 @@ def eye(g: Graph, rows: Any, columns: Any, dtype: Any, device: Any = None) -> An
 def _triangle(name: str, upper: int) -> None:
     @translates(name)
     def part(g: Graph, x: Value, diagonal: int = 0) -> Any:
-        g.needs(14, "Trilu")
+        if g.opset < 14:
+            rows, columns = g.range(x.shape[-2]), g.range(x.shape[-1])
+            apart = g.op("Sub", g.unsqueeze(columns, [0]), g.unsqueeze(rows, [1]))
+            kept = g.op("GreaterOrEqual" if upper else "LessOrEqual", apart, g.number(diagonal, np.int64), dtype=BOOL)
+            return g.where(kept, x, g.number(0, x.dtype))
         return g.op("Trilu", x, g.number(diagonal, np.int64), upper=upper, shape=x.shape)
 
 

@@ -97,7 +97,7 @@ def _resize(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, facto
     how = "asymmetric" if mode == "nearest" else "align_corners" if align_corners and kind != "nearest" else "half_pixel"
     if how == "half_pixel" and mode == "linear":
         how = "pytorch_half_pixel" if any(isinstance(m, int) and m == 1 for m in size) else how
-    attrs = {
+    attrs: dict[str, Any] = {
         "mode": kind, "coordinate_transformation_mode": how, "cubic_coeff_a": -0.75 if kind == "cubic" else None,
         "nearest_mode": {"nearest": "floor", "nearest-exact": "round_prefer_ceil"}.get(mode), "antialias": 1 if mode.endswith("-aa") else None,
     }  # fmt: skip
@@ -167,7 +167,12 @@ def col2im(g: Graph, x: Value, output_size: Any, kernel_size: Any, dilation: Any
         outs.append(count)
         extra.append(size + 2 * p - ((count - 1) * s + d * (k - 1) + 1))
     channels = x.shape[1] // math.prod(kernel_size)
-    how = {"strides": list(stride), "dilations": list(dilation), "pads": [*padding, *padding], "output_padding": extra if any(extra) else None}
+    how = {
+        "strides": list(stride),
+        "dilations": list(dilation),
+        "pads": [*padding, *padding],
+        "output_padding": extra if any(extra) else None,
+    }
     return _added_up(g, x, channels, list(kernel_size), outs, output_size, how)
 
 
@@ -189,5 +194,3 @@ def overlap_add(g: Graph, x: Value, step: int, length: Any) -> Any:
     elif made > length:
         y = g.slice(y, 2, 0, length)
     return g.cast(g.op("Reshape", y, g.ints([*lead, length])), x.dtype)
-
-

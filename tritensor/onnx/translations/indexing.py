@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.onnx.element_types import BOOL, INT64, is_float
+from tritensor.onnx.element_types import BOOL, FLOAT, INT64, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 
@@ -162,5 +162,7 @@ def index_put(
     updates = g.transpose(value, [*range(lead, lead + n), *range(lead), *range(lead + n, value.ndim)])
     if accumulate:
         g.needs(16, "ScatterND(reduction='add')")
-    y = g.op("ScatterND", g.transpose(x, order), rows, updates, reduction="add" if accumulate else None)
+    wide = FLOAT if accumulate and is_float(x.dtype) and x.dtype.itemsize == 2 else x.dtype  # sums of 16 bits
+    whole = g.op("ScatterND", g.cast(g.transpose(x, order), wide), rows, g.cast(updates, wide), reduction="add" if accumulate else None)
+    y = g.cast(whole, x.dtype)
     return g.transpose(y, [order.index(d) for d in range(x.ndim)])

@@ -1,10 +1,9 @@
-"""Losses in ONNX."""
+"""Losses in ONNX, of single elements and of classes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-
 
 from tritensor.onnx.element_types import BOOL, INT64, is_float
 from tritensor.onnx.graph import Graph, Value
@@ -159,5 +158,3 @@ def nll_loss(g: Graph, x: Value, target: Value, weight: Value | None = None, *, 
     away = g.op("Neg", g.cast(x, kind), shape=x.shape)
     w = None if weight is None else g.cast(weight, kind)
     return g.cast(_of_labels(g, away, target, w, reduction, ignore_index, 0.0, x.shape[axis]), x.dtype)
-
-

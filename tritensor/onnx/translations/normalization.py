@@ -80,10 +80,10 @@ def group_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | No
 @translates("layer_norm")
 def layer_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | None = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
     if g.opset >= 17 and x.dtype != np.float64 and axes:  # its inner sums are float32
-        shape = x.shape[x.ndim - axes :]
-        scale = g.full(shape, 1, x.dtype) if weight is None else g.cast(weight, x.dtype)
-        shift = None if bias is None else g.cast(bias, x.dtype)
-        return g.op("LayerNormalization", x, scale, shift, axis=-axes, epsilon=float(eps), shape=x.shape)
+        shape, wide = x.shape[x.ndim - axes :], g.cast(x, FLOAT)
+        scale = g.full(shape, 1, FLOAT) if weight is None else g.cast(weight, FLOAT)
+        shift = None if bias is None else g.cast(bias, FLOAT)
+        return g.cast(g.op("LayerNormalization", wide, scale, shift, axis=-axes, epsilon=float(eps), shape=x.shape), x.dtype)
     wide = g.cast(x, wider(x))
     wide.shape = x.shape
     apart, _, variance = centred(g, wide, list(range(x.ndim - axes, x.ndim)))

@@ -19,7 +19,9 @@ def _beyond(g: Graph, x: Value, kernel: Any, stride: Any, padding: Any, dilation
     found = []
     for n, out, k, s, p, d in zip(x.shape[2:], g.call.results[0].shape[2:], kernel, stride, padding, dilation, strict=True):
         reach = (out - 1) * s + d * (k - 1) + 1 - (n + 2 * p)
-        found.append(max(0, reach) if isinstance(reach, int) else 0 if reach <= 0 else g.number_of(reach, "how far windows leave the image"))
+        found.append(
+            max(0, reach) if isinstance(reach, int) else 0 if reach <= 0 else g.number_of(reach, "how far windows leave the image")
+        )
     return found
 
 
@@ -51,7 +53,9 @@ def _average(name: str) -> None:
             return g.cast(y, x.dtype)
         counted = [n + 2 * p if count_include_pad else n for n, p in zip(x.shape[2:], padding, strict=True)]
         ones = g.full((1, 1, *counted), 1, wide.dtype)
-        share = _sums(g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after)
+        share = _sums(
+            g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after
+        )
         return g.cast(g.op("Div", _sums(g, wide, kernel_size, stride, padding, after), share), x.dtype)
 
 
@@ -67,7 +71,7 @@ def _maximum(name: str) -> None:
         if not indices and any(p >= r for p, r in zip(pads, [*reach, *reach], strict=True)):
             wide = g.op("Pad", wide, [0, 0, *pads[: len(padding)], 0, 0, *pads[len(padding) :]], g.value(-math.inf, wide))
             pads = [0] * len(pads)
-        given = {"kernel_shape": list(kernel_size), "strides": list(stride), "pads": pads, "dilations": list(dilation)}
+        given: dict[str, Any] = {"kernel_shape": list(kernel_size), "strides": list(stride), "pads": pads, "dilations": list(dilation)}
         if not indices:
             return g.cast(g.op("MaxPool", wide, **given), x.dtype)
         y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-
 from tritensor.onnx.element_types import BOOL, INT64
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
@@ -68,5 +67,3 @@ def cdist(g: Graph, x1: Value, x2: Value, p: float = 2.0, fast: bool = False) ->
     if p in (1, 2):
         return g.reduce("ReduceL1" if p == 1 else "ReduceL2", apart, [3], False)
     return g.op("Pow", g.reduce("ReduceSum", g.op("Pow", apart, float(p)), [3], False), 1.0 / p)
-
-

@@ -74,7 +74,7 @@ def _sequence(
         direction="reverse" if reverse else "forward", outputs=1 + len(states), dtype=kept, **attrs,
     )  # fmt: skip
     flat = g.op("Reshape", outs[0], g.ints([steps * rows, size]))
-    return tuple([g.cast(flat, z.dtype), *[g.cast(g.op("Squeeze", y, [0]), z.dtype) for y in outs[1:]]])
+    return (g.cast(flat, z.dtype), *[g.cast(g.op("Squeeze", y, [0]), z.dtype) for y in outs[1:]])
 
 
 @translates("lstm_sequence")

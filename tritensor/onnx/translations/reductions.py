@@ -158,7 +158,7 @@ def _back(g: Graph, y: Value, x: Value, axis: int) -> Value:
 def cumprod(g: Graph, x: Value, dim: int) -> Any:
     kind = g.call.results[0].dtype
     x = g.cast(x, kind)
-    if not x.ndim:
+    if not x.ndim or x.shape[dim % x.ndim] == 0:
         return g.op("Identity", x)
     axis = dim % x.ndim
     return _back(g, g.reduce("ReduceProd", _before(g, x, axis, 1), [x.ndim], False), x, axis)
@@ -168,12 +168,14 @@ def cumprod(g: Graph, x: Value, dim: int) -> Any:
 def logcumsumexp(g: Graph, x: Value, dim: int) -> Any:
     if not x.ndim:
         return g.op("Identity", x)
-    axis = dim % x.ndim
+    axis, kind = dim % x.ndim, x.dtype
+    if kind.itemsize == 2:
+        x = g.cast(x, FLOAT)
     rows = _before(g, x, axis, -math.inf)
     most = g.reduce("ReduceMax", rows, [x.ndim], True)
     even = g.where(g.op("Equal", g.op("Abs", most), math.inf, dtype=BOOL), g.value(0.0, x), most)
     total = g.reduce("ReduceSum", g.op("Exp", g.op("Sub", rows, even)), [x.ndim], False)
-    return _back(g, g.op("Add", g.op("Log", total), g.squeeze(even, [x.ndim]) if even.shape else g.op("Squeeze", even, [x.ndim])), x, axis)
+    return g.cast(_back(g, g.op("Add", g.op("Log", total), g.squeeze(even, [x.ndim])), x, axis), kind)
 
 
 def _cumulative(name: str, kind: str, lowest: float) -> None:
@@ -182,6 +184,8 @@ def _cumulative(name: str, kind: str, lowest: float) -> None:
         """The extreme so far, and the last place that it stands at."""
         if not x.ndim:
             return g.op("Identity", x), g.const(np.int64(0))
+        if x.shape[dim % x.ndim] == 0:
+            return g.op("Identity", x), g.full(x.shape, 0, INT64)
         axis, limits = dim % x.ndim, None if is_float(x.dtype) or x.dtype == BOOL else np.iinfo(x.dtype)
         outside = lowest if limits is None else limits.min if lowest < 0 else limits.max
         wide = g.cast(x, np.int32) if x.dtype == BOOL else x

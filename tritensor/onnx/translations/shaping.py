@@ -205,5 +205,3 @@ def pad_view(g: Graph, x: Value, shape: Any, index: Any) -> Any:
 @translates("pad_diagonal")
 def pad_diagonal(g: Graph, x: Value, shape: Any, offset: int, dim1: int, dim2: int) -> Any:
     return write_view(g, g.full(shape, 0, x.dtype), x, "diagonal", {"offset": offset, "dim1": dim1, "dim2": dim2})
-
-
