@@ -30,8 +30,8 @@ def traces(call: Callable[..., Any], inputs: Inputs, axes: list[Axes]) -> tuple[
     for k in range(4):
         tensors = _sized(inputs, axes, _sizes(sample, units, k))
         try:
-            found.append(trace(call, tensors, inputs.assemble))
-        except OnnxExporterError:
+            found.append(trace(call, tensors, inputs.assemble, told=k > 0))
+        except (OnnxExporterError, Warning):  # a warning that the caller has made an error
             raise
         except Exception as error:
             raise DynamicAxisError(

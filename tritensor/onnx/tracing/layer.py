@@ -132,7 +132,7 @@ def like(made: Tensor, x: Tensor) -> Tensor:
 def read(array: LayerArray) -> None:
     """The values of a traced tensor are about to be read."""
     level = array.level
-    if isinstance(level, TraceLevel):
+    if isinstance(level, TraceLevel) and not level.told:
         slot = level.slots.get(id(array))
         if slot is not None and slot.item.depends:
             tell_read()

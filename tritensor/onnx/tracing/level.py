@@ -30,11 +30,12 @@ class Slot:
 class TraceLevel(Level):
     """One run that is noted down. `names`: of the module's tensors, by the id of their arrays; `stack`: names of the modules that are running."""
 
-    __slots__ = ("calls", "constants", "givens", "held", "lifted", "names", "slots", "stack", "written")
+    __slots__ = ("calls", "constants", "givens", "held", "lifted", "names", "slots", "stack", "told", "written")
 
-    def __init__(self, names: Mapping[int, str]) -> None:
+    def __init__(self, names: Mapping[int, str], told: bool) -> None:
         super().__init__(TRACE, recording=False)
         self.names = names
+        self.told = told  # whether the user has heard of what cannot be traced
         self.stack: list[str] = [""]
         self.calls: list[Call] = []
         self.givens: list[Given] = []

@@ -34,13 +34,13 @@ class Trace(NamedTuple):
     written: dict[str, str]
 
 
-def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]]) -> Trace:
+def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], told: bool = False) -> Trace:
     """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
 
-    The module's own tensors are traced as well: what is computed of them alone may be of a size that the inputs decide.
+    told: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a size that the inputs decide.
     """
     install()
-    level = TraceLevel(state_names(call))
+    level = TraceLevel(state_names(call), told)
     kept = random.get_rng_state()
     with no_grad(), _state_kept(call), _scopes(call, level), _makers_noted(level), level:
         try:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+from types import FrameType
 
-from tritensor.call_site import called_name, user_frame
+from tritensor.call_site import INSIDE, user_frame
 from tritensor.errors import TracerWarning
 
 _KINDS = {
@@ -14,10 +16,25 @@ _KINDS = {
 }  # fmt: skip
 
 
+_MODULES = (INSIDE + "nn" + os.sep + "module.py", INSIDE + "nn" + os.sep + "container.py")
+
+
+def _called(frame: FrameType | None) -> str:
+    """What the user's line called, or, where library code alone runs, what the exporter did: the last function before these."""
+    name = ""
+    while frame is not None and frame.f_code.co_filename.startswith(INSIDE):
+        if os.sep + "onnx" + os.sep in frame.f_code.co_filename and name:
+            break
+        if frame.f_code.co_filename not in _MODULES and not frame.f_code.co_name.startswith("call"):
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
 def tell_read() -> None:
     """Warn, at the user's line, that values of a traced tensor are read."""
     frame = user_frame(sys._getframe(1))
-    name = called_name()
+    name = _called(sys._getframe(1))
     what = f"makes {_KINDS[name]} of" if name in _KINDS else f"({name}) reads the values of"
     warnings.warn_explicit(
         f"onnx.export: this line {what} a tensor that depends on the inputs. The trace holds the numbers of the sample as constants, and a branch "
