@@ -166,16 +166,18 @@ def _in_export() -> Iterator[None]:
 
 # -- after the trace
 def _tell_written(first: Trace, inputs: Inputs) -> None:
+    own = {name: line for name, line in first.written.items() if not name.startswith("#")}
+    if own:
+        name = next(iter(own))
+        tell(
+            f"onnx.export: forward writes {', '.join(own)} ({own[name]}). A graph of ONNX keeps nothing between two runs: it begins with what {name} holds "
+            "now, every time; return it as an output, and give it as an input, to carry it on"
+        )
     for name, line in first.written.items():
         if name.startswith("#"):
             tell(
                 f"onnx.export: the model writes into its input {inputs.names[int(name[1:])]!r} ({line}). A graph of ONNX writes nothing: its outputs are "
                 "those of the model, its inputs stay as they are"
-            )
-        else:
-            tell(
-                f"onnx.export: forward writes {name} ({line}). A graph of ONNX keeps nothing between two runs: it begins with what {name} holds now, "
-                "every time; return it as an output, and give it as an input, to carry it on"
             )
 
 

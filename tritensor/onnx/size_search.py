@@ -30,7 +30,7 @@ class Sizes:
         """A size as an int64 vector of one element. Raises DynamicAxisError where it follows from no size that there is."""
         made = self.found.get(n)
         if made is None:
-            made = self.found[n] = self._axis(n) or self._of_one(n) or self._of_two(n)
+            made = self.found[n] = self._axis(n) or self._of_one(n) or self._of_part(n) or self._of_two(n)
         if made is None:
             raise DynamicAxisError(
                 f"a size of {', '.join(map(str, n.runs))} in the traced runs follows from no size of the inputs or of what is computed before"
@@ -54,6 +54,18 @@ class Sizes:
             return None
         (scale, shift), atom = min(options, key=lambda o: (o[0][1] != 0, o[0][0] != 1, abs(o[0][0].numerator) + o[0][0].denominator))
         return self._scaled(self.vector(atom), scale, shift)
+
+    def _of_part(self, n: Varying) -> Any:
+        """(size + b) // d + c, with the smallest d and b."""
+        for d in (2, 3, 4, 5, 6, 7, 8, 16, 32):
+            for b in range(d):
+                for atom in self.axes:
+                    part = [(x + b) // d for x in atom.runs]
+                    c = n.runs[0] - part[0]
+                    if len(set(part)) > 1 and all(p + c == y for p, y in zip(part, n.runs, strict=True)):
+                        floor = self.graph.op("Div", self._scaled(self.vector(atom), Fraction(1), Fraction(b)), [d], shape=(1,))
+                        return self._scaled(floor, Fraction(1), Fraction(c))
+        return None
 
     def _scaled(self, x: Any, scale: Fraction, shift: Fraction) -> Any:
         """(x * numerator + shift) / denominator in integers."""

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.autograd.modes import no_grad
 from tritensor.onnx.arguments import Axes, Inputs, resized
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError
-from tritensor.onnx.tracing import Trace, trace
+from tritensor.onnx.tracing import Trace, state_kept, trace
 from tritensor.tensor.core import Tensor
 
 # What is added to each dynamic size in the runs: no two sizes go along with one another.
@@ -62,7 +62,7 @@ def _sized(inputs: Inputs, axes: list[Axes], sizes: Mapping[str, int]) -> list[T
 
 def _run(call: Callable[..., Any], inputs: Inputs, tensors: list[Tensor]) -> None:
     args, kwargs = inputs.assemble([x.detach().clone() for x in tensors])
-    with no_grad():
+    with no_grad(), state_kept(call):
         call(*args, **kwargs)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.function import FunctionCtx
@@ -17,6 +19,8 @@ from tritensor.onnx.tracing.warnings import tell_read
 from tritensor.table import Op, ops
 from tritensor.tensor.aliasing.views import replay
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation import constructors
+from tritensor.tensor.publishing.publish import rerouted
 
 
 def _is_trace(level: Level | None) -> bool:
@@ -124,9 +128,27 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def like(made: Tensor, x: Tensor) -> Tensor:
-    """A new tensor beside a traced one: as it is."""
-    trace = _trace_under(x)
-    return made if trace is not None and _is_trace(level_of(x)) else interpreter.like(made, x)
+    """A new tensor beside a traced one: as it is, or zeros for memory that nothing was written to."""
+    return _blank(made) if _is_trace(level_of(x)) else interpreter.like(made, x)
+
+
+def _blank(made: Tensor) -> Tensor:
+    """Zeros, noted, for uninitialised memory; what is noted already as it is."""
+    if _is_trace(level_of(made)):
+        return made
+    zeros: Tensor = ops.full(shape=tuple(made.array.shape), value=0, dtype=made.array.dtype, device=made.device)
+    return zeros
+
+
+def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """tritensor.empty, which makes no call of an op, in a program that has exported something."""
+
+    @functools.wraps(f)
+    def empty(*args: Any, **kwargs: Any) -> Tensor:
+        made = f(*args, **kwargs)
+        return _blank(made) if any(isinstance(level, TraceLevel) for level in running.levels) else made
+
+    return empty
 
 
 def read(array: LayerArray) -> None:
@@ -141,5 +163,7 @@ def read(array: LayerArray) -> None:
 def install() -> None:
     """Put these in the places where tritensor.func has put its own."""
     assert mapping.for_each is entries.for_each, "tritensor.func is loaded"
+    if entries.run is not run:
+        rerouted(constructors.empty, _noting)
     entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
     entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read

@@ -41,8 +41,7 @@ def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[li
     """
     install()
     level = TraceLevel(state_names(call), told)
-    kept = random.get_rng_state()
-    with no_grad(), _state_kept(call), _scopes(call, level), _makers_noted(level), level:
+    with no_grad(), state_kept(call), _scopes(call, level), _makers_noted(level), level:
         try:
             stand_ins = [level.given(x) for x in inputs]
             if isinstance(call, Module):
@@ -57,7 +56,6 @@ def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[li
             values = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
         finally:
             level.restore()
-            random.set_rng_state(kept)
     return Trace(level.givens, level.calls, outputs, values, level.written)
 
 
@@ -71,14 +69,16 @@ def state_names(call: Any) -> dict[int, str]:
 
 
 @contextlib.contextmanager
-def _state_kept(call: Any) -> Iterator[None]:
-    """Afterwards the buffers of a module hold what they held, whatever its forward did to them."""
+def state_kept(call: Any) -> Iterator[None]:
+    """Afterwards the buffers of a module hold what they held, whatever its forward did to them, and chance goes on as if nothing had been drawn."""
+    drawn = random.get_rng_state()
     kept = []
     if isinstance(call, Module):
         kept = [(module, name, b, b.detach().clone()) for module in call.modules() for name, b in module._buffers.items() if b is not None]
     try:
         yield
     finally:
+        random.set_rng_state(drawn)
         with no_grad():
             for module, name, b, before in kept:
                 module._buffers[name] = b

@@ -142,6 +142,10 @@ def roll(g: Graph, x: Value, shifts: Any, dims: Any) -> Any:
     for shift, dim in zip(shifts, dims, strict=True):
         d = dim % x.ndim
         n = x.shape[d]
+        if not isinstance(n, int):
+            at = g.op("Mod", g.op("Sub", g.range(n), shift), g.number(n, np.int64))
+            x = g.op("Gather", x, at, axis=d, shape=x.shape)
+            continue
         k = shift % n if n else 0
         if k:
             x = g.op("Concat", g.slice(x, d, n - k, END), g.slice(x, d, 0, n - k), axis=d, shape=x.shape)
@@ -157,11 +161,11 @@ def write_view(g: Graph, base: Value, x: Value, view: str, how: dict[str, Any]) 
     if view == "permute":
         dims = [d % base.ndim for d in how["dims"]]
         return g.transpose(x, [dims.index(d) for d in range(len(dims))])
-    if view == "index_view" and (parts := _steps_of(how["index"], base.ndim)) is not None:
+    if view == "index_view":
         new = [k for k, i in enumerate([i for i in how["index"] if i is None or isinstance(i, slice)]) if i is None]
         y = g.squeeze(x, new)
         y = g.unsqueeze(y, [d for d, i in enumerate(i for i in how["index"] if i is not None) if not isinstance(i, slice)])
-        return _put(g, base, y, parts)
+        return _put(g, base, y, _cuts(how["index"]))
     if not known(base.shape):
         raise DynamicAxisError(f"a write in place through {view} needs the sizes of what is written, {base.shape}, as numbers")
     at = _positions(view, base.shape, how).reshape(-1)
@@ -169,32 +173,43 @@ def write_view(g: Graph, base: Value, x: Value, view: str, how: dict[str, Any]) 
     return g.op("Reshape", flat, list(base.shape), shape=base.shape)
 
 
-def _steps_of(index: tuple[Any, ...], ndim: int) -> list[tuple[int, Any, Any]] | None:
-    """(axis, start, stop) of each axis that is cut, where every step is 1; None where one is not."""
+def _cuts(index: tuple[Any, ...]) -> list[tuple[int, Any, Any, int]]:
+    """(axis, start, stop, step) of each axis that is cut."""
     found = []
     for axis, i in enumerate([i for i in index if i is not None]):
         start, stop, step, whole = _bounds(i)
-        if step != 1:
-            return None
-        if isinstance(start, int) and isinstance(stop, int):
+        if isinstance(start, int) and isinstance(stop, int) and step == 1:
             stop = max(start, stop)
         if not whole:
-            found.append((axis, start, stop))
+            found.append((axis, start, stop, step))
     return found
 
 
-def _put(g: Graph, base: Value, x: Value, parts: list[tuple[int, Any, Any]]) -> Value:
+def _put(g: Graph, base: Value, x: Value, cuts: list[tuple[int, Any, Any, int]]) -> Value:
     """x between what lies before and behind it along the first axis that is cut; inside, the same along the others."""
-    if not parts:
+    if not cuts:
         return x
-    (axis, start, stop), *rest = parts
-    inner = _put(g, g.slice(base, axis, start, stop), x, rest) if rest else x
+    (axis, start, stop, step), *rest = cuts
+    inner = x
+    if rest:
+        part = g.op("Slice", base, [start], [stop], [axis], [step], shape=(*base.shape[:axis], x.shape[axis], *base.shape[axis + 1 :]))
+        inner = _put(g, part, x, rest)
+    if step != 1:
+        return _put_apart(g, base, inner, axis, base.shape[axis] - 1 if start == END else start, step, x.shape[axis])
     pieces = [inner]
     if start != 0:
         pieces.insert(0, g.slice(base, axis, 0, start))
-    if stop is not END and stop != END:
+    if stop != END:
         pieces.append(g.slice(base, axis, stop, END))
     return g.op("Concat", *pieces, axis=axis, shape=base.shape) if len(pieces) > 1 else inner  # type: ignore[no-any-return]
+
+
+def _put_apart(g: Graph, base: Value, x: Value, axis: int, start: Any, step: int, count: Any) -> Value:
+    """x at every `step`-th place along an axis."""
+    order = [axis, *[d for d in range(base.ndim) if d != axis]]
+    at = g.op("Add", g.op("Mul", g.range(count), step), g.number(start, np.int64))
+    y = g.op("ScatterND", g.op("Transpose", base, perm=order), g.unsqueeze(at, [1]), g.op("Transpose", x, perm=order))
+    return g.op("Transpose", y, perm=[order.index(d) for d in range(base.ndim)], shape=base.shape)  # type: ignore[no-any-return]
 
 
 @translates("pad_view")
