@@ -214,3 +214,26 @@ def test_training_mode_normalizes_by_the_batch() -> None:
         program = tt.onnx.export(model, (x,), training=tt.onnx.TrainingMode.TRAINING, dynamic_axes={"input": {0: "n"}})
     assert all(tt.equal(v, before[k]) for k, v in model.state_dict().items()), "an export changes nothing"
     compare(program, nn.Sequential(model[0], nn.BatchNorm1d(3, track_running_stats=False)), (tt.randn(9, 4),))
+
+
+def test_models_on_the_device_are_read_back() -> None:
+    """The graph knows no devices; weights and samples are copied to the host."""
+    model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.LayerNorm(3)).to("cuda")
+    agree(model, (tt.randn(2, 4, device="cuda"),), {0: BATCH})
+    assert all(p.device.type == "cuda" for p in model.parameters())
+    recurrent = nn.LSTM(4, 5, batch_first=True).to("cuda")
+    agree(recurrent, (tt.randn(2, 3, 4, device="cuda"),), {0: SEQUENCE})
+
+
+def test_a_model_that_keeps_what_it_computes() -> None:
+    """A tensor that outlives the trace is a plain one again."""
+
+    class Keeping(nn.Module):
+        def forward(self, x: tt.Tensor) -> tt.Tensor:
+            self.last = x * 2
+            return self.last + 1
+
+    model = Keeping()
+    agree(model, (tt.randn(3, 4),), {0: BATCH})
+    tt.onnx.export(model, (tt.ones(3, 4),))
+    assert (model.last + 1).sum().item() == 36
