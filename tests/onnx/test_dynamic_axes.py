@@ -74,11 +74,7 @@ def test_one_name_is_one_size() -> None:
 
 
 def test_dynamic_shapes_as_torch_export_writes_them() -> None:
-    class Dim:
-        def __init__(self, name: str) -> None:
-            self.__name__ = name
-
-    model, x = nn.Linear(4, 2), tt.randn(3, 4)
+    model, x, Dim = nn.Linear(4, 2), tt.randn(3, 4), tt.export.Dim
     for shapes in (
         {"input": {0: "batch"}},
         ({0: "batch"},),
@@ -91,6 +87,11 @@ def test_dynamic_shapes_as_torch_export_writes_them() -> None:
         assert (dims[0].dim_param, dims[1].dim_value) == ("batch", 4)
     listed = tt.onnx.export(model, (x,), input_names=["a"], dynamic_axes={"a": [0]})
     assert listed.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "a_dynamic_axes_1"
+    hinted = tt.onnx.export(model, (x,), dynamic_shapes=({0: Dim.DYNAMIC, 1: Dim.STATIC},))
+    assert hinted.model_proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param == "input_dim_0"
+    assert [repr(d) for d in tt.export.dims("a", "b")] == ["Dim('a')", "Dim('b')"]
+    with pytest.raises(ValueError, match="Dim: the name '2x' is no identifier"):
+        Dim("2x")
     nested = tt.onnx.export(lambda xs: xs[0] + xs[1], ([x, x],), dynamic_shapes={"xs": [{0: "n"}, {0: "n"}]})
     assert nested.input_names == ["xs_0", "xs_1"]
 

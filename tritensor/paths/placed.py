@@ -29,6 +29,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "underscored.process_groups": "Backend DebugLevel default_pg_timeout get_debug_level set_debug_level set_debug_level_from_env supports_complex",
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
+    "export": {"underscored.named_sizes": "Dim dims"},
     "fx": {"internals": "wrap"},
     "hub": {"internals": "HASH_REGEX urlparse", "underscored.downloads": "get_dir set_dir _get_torch_home"},
     "nn.functional": {
