@@ -74,7 +74,7 @@ def test_more_than_a_file_may_hold_goes_beside(tmp_path: Path, monkeypatch: pyte
 def test_a_stream() -> None:
     file = io.BytesIO()
     program = tt.onnx.export(net(), (tt.randn(2, 4),), file)
-    assert file.getvalue() == program.model_proto.SerializeToString()
+    assert onnx.load_from_string(file.getvalue()) == program.model_proto
 
 
 def test_weights_as_inputs_and_left_out(tmp_path: Path) -> None:

@@ -287,10 +287,15 @@ class Graph:
         return self.op("Unsqueeze", x, list(axes), shape=shape)  # type: ignore[no-any-return]
 
     def transpose(self, x: Value, dims: Sequence[int]) -> Value:
+        if isinstance(x.step, tuple) and x.step[0] == "transpose":  # of what is transposed already, both at once
+            dims = [x.step[2][d] for d in dims]
+            x = x.step[1]
         if list(dims) == list(range(len(dims))):
             return x
         shape = None if x.shape is None else tuple(x.shape[d] for d in dims)
-        return self.op("Transpose", x, perm=list(dims), shape=shape)  # type: ignore[no-any-return]
+        y: Value = self.op("Transpose", x, perm=list(dims), shape=shape)
+        y.step = ("transpose", x, list(dims))
+        return y
 
     def expand(self, x: Value, shape: Sequence[Any]) -> Value:
         return x if x.shape == tuple(shape) else self.op("Expand", x, self.ints(shape), shape=tuple(shape))

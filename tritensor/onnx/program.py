@@ -60,31 +60,33 @@ class ONNXProgram:
         return sum(v.nbytes for v in self.initializers.values())
 
     # -- the message
-    def _message(self, with_initializers: bool, as_inputs: bool, apart: Mapping[str, tuple[str, int, int]] | None = None) -> Any:
-        """The ModelProto. `apart`: weights that stand in another file: by name its name, offset and length."""
-        from onnx import GraphProto, ModelProto, TensorProto, helper
+    def _message(self, with_initializers: bool, as_inputs: bool) -> Any:
+        """The ModelProto."""
+        model = self._frame(as_inputs or not with_initializers)
+        if with_initializers:
+            model.graph.initializer.extend(types.message(name, values) for name, values in self.initializers.items())
+        return model
+
+    def _frame(self, as_inputs: bool) -> Any:
+        """The ModelProto without weights."""
+        from onnx import GraphProto, ModelProto, helper
 
         graph = GraphProto(name="main_graph")
         graph.node.extend(self.nodes)
         graph.input.extend(self._described(x) for x in self.inputs)
         graph.output.extend(self._described(y) for y in self.outputs)
-        for name, values in self.initializers.items():
-            if as_inputs or not with_initializers:
-                graph.input.append(helper.make_tensor_value_info(name, types.number(values.dtype), list(values.shape)))
-            if not with_initializers:
-                continue
-            if apart is not None and name in apart:
-                file, offset, length = apart[name]
-                t = TensorProto(name=name, data_type=types.number(values.dtype), dims=values.shape, data_location=TensorProto.EXTERNAL)
-                for key, value in (("location", file), ("offset", str(offset)), ("length", str(length))):
-                    t.external_data.add(key=key, value=value)
-            else:
-                t = types.message(name, values)
-            graph.initializer.append(t)
+        if as_inputs:
+            graph.input.extend(self._described_weight(name) for name in self.initializers)
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         model = ModelProto(graph=graph, producer_name="tritensor", ir_version=_ir_version(opsets))
         model.opset_import.extend(opsets)
         return model
+
+    def _described_weight(self, name: str) -> Any:
+        from onnx import helper
+
+        values = self.initializers[name]
+        return helper.make_tensor_value_info(name, types.number(values.dtype), list(values.shape))
 
     def _described(self, x: Value) -> Any:
         from onnx import helper
@@ -96,13 +98,12 @@ class ONNXProgram:
         """Ask onnx's checker, with its inference of all shapes. Weights stand as inputs, so that they are not copied."""
         import onnx
 
-        skeleton = self._message(True, False)
-        small = [t for t in skeleton.graph.initializer if len(t.raw_data) <= APART]
+        skeleton = self._frame(False)
         for name, values in self.initializers.items():
             if values.nbytes > APART:
-                skeleton.graph.input.append(onnx.helper.make_tensor_value_info(name, types.number(values.dtype), list(values.shape)))
-        del skeleton.graph.initializer[:]
-        skeleton.graph.initializer.extend(small)
+                skeleton.graph.input.append(self._described_weight(name))
+            else:
+                skeleton.graph.initializer.append(types.message(name, values))
         onnx.checker.check_model(skeleton, full_check=True)
 
     # -- saving
@@ -130,13 +131,41 @@ class ONNXProgram:
                 raise ArgumentError(
                     "onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False"
                 )
-            destination.write(self._message(include_initializers, keep_initializers_as_inputs).SerializeToString())
+            self._write(destination, include_initializers, keep_initializers_as_inputs, {})
             return
         path = os.fspath(destination)
-        apart = self._write_weights(f"{path}.data") if beside else None
-        message = self._message(include_initializers, keep_initializers_as_inputs, apart)
+        apart = self._write_weights(f"{path}.data") if beside else {}
         with replacing(path) as file:
-            file.write(message.SerializeToString())
+            self._write(file, include_initializers, keep_initializers_as_inputs, apart)
+
+    def _write(self, file: Any, with_initializers: bool, as_inputs: bool, apart: Mapping[str, tuple[str, int, int]]) -> None:
+        """The bytes of the ModelProto, weight after weight, so that these are not copied: what protobuf writes for graph.initializer
+        (field 5 of field 7), each a TensorProto whose raw_data is field 9. `apart`: weights in another file, by name its name, offset and length."""
+        frame = self._frame(as_inputs or not with_initializers)
+        graph = frame.graph.SerializeToString()
+        frame.ClearField("graph")
+        weights = self.initializers if with_initializers else {}
+        heads = {name: self._head(name, apart.get(name)) for name in weights}
+        raw = {name: b"" if name in apart else b"\x4a" + _varint(values.nbytes) for name, values in weights.items()}
+        sizes = {name: len(heads[name]) + len(raw[name]) + (0 if name in apart else values.nbytes) for name, values in weights.items()}
+        total = len(graph) + sum(1 + len(_varint(n)) + n for n in sizes.values())
+        file.write(frame.SerializeToString() + b"\x3a" + _varint(total) + graph)
+        for name, values in weights.items():
+            file.write(b"\x2a" + _varint(sizes[name]) + heads[name] + raw[name])
+            if name not in apart:
+                file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+
+    def _head(self, name: str, apart: tuple[str, int, int] | None) -> bytes:
+        """A TensorProto without its data, or with where that is."""
+        from onnx import TensorProto
+
+        values = self.initializers[name]
+        t = TensorProto(name=name, data_type=types.number(values.dtype), dims=values.shape)
+        if apart is not None:
+            t.data_location = TensorProto.EXTERNAL
+            for key, value in zip(("location", "offset", "length"), apart, strict=True):
+                t.external_data.add(key=key, value=str(value))
+        return bytes(t.SerializeToString())
 
     def _write_weights(self, path: str) -> dict[str, tuple[str, int, int]]:
         """Write large weights one after the other, each on a page of its own."""
@@ -186,6 +215,15 @@ class ONNXProgram:
     def release(self) -> None:
         """Let the evaluator go."""
         self._evaluator = None
+
+
+def _varint(n: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    found = bytearray()
+    while n > 127:
+        found.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*found, n])
 
 
 def _ir_version(opsets: Sequence[Any]) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import dataclasses
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +43,7 @@ def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[li
     """
     install()
     level = TraceLevel(state_names(call), told)
-    with no_grad(), state_kept(call), _scopes(call, level), _makers_noted(level), level:
+    with no_grad(), state_kept(call), _scopes(call, level), _makers_noted, level:
         try:
             stand_ins = [level.given(x) for x in inputs]
             if isinstance(call, Module):
@@ -49,7 +51,7 @@ def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[li
                     level.lift(t, [], [new_tensor(t.array)])
             args, kwargs = assemble(stand_ins)
             found = call(*args, **kwargs)
-            flat = tree_flatten(found)[0]
+            flat = _flat(found)
             outputs = [level.item(x) for x in flat]
             values = [to_host(x.array.value.array if isinstance(y, Item) and hasattr(x.array, "level") else x.array) if isinstance(x, Tensor) else x
                       for x, y in zip(flat, outputs, strict=True)]  # fmt: skip
@@ -109,26 +111,49 @@ def _left(level: TraceLevel) -> None:
     level.stack.pop()
 
 
-@contextlib.contextmanager
-def _makers_noted(level: TraceLevel) -> Iterator[None]:
-    """Inside, what this thread makes of sizes alone is noted as well. Outside of a trace nobody asks."""
-    before = {name: ops.__dict__.get(name) for name in MAKERS}
-    for name in MAKERS:
-        ops.__dict__[name] = _noted(level, registry[name], getattr(ops, name))
-    try:
-        yield
-    finally:
-        for name, bound in before.items():
-            if bound is None:
-                ops.__dict__.pop(name, None)
-            else:
-                ops.__dict__[name] = bound
+class _Makers:
+    """Inside, what a traced thread makes of sizes alone is noted as well. While no thread traces, nobody asks."""
+
+    def __init__(self) -> None:
+        self.lock, self.count = threading.Lock(), 0
+        self.before: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.count += 1
+            if self.count == 1:
+                self.before = {name: ops.__dict__.get(name) for name in MAKERS}
+                for name in MAKERS:
+                    ops.__dict__[name] = _noted(registry[name], getattr(ops, name))
+
+    def __exit__(self, *exc: object) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                for name, bound in self.before.items():
+                    if bound is None:
+                        ops.__dict__.pop(name, None)
+                    else:
+                        ops.__dict__[name] = bound
 
 
-def _noted(level: TraceLevel, op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+_makers_noted = _Makers()
+
+
+def _noted(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(**attrs: Any) -> Any:
-        if level not in running.levels:  # another thread, or what is done for a derivative below
-            return plain(**attrs)
-        return level.note(op, (), attrs, (apply(op, **attrs),))[0]
+        level = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+        return plain(**attrs) if level is None else level.note(op, (), attrs, (apply(op, **attrs),))[0]
 
     return make
+
+
+def _flat(found: Any) -> list[Any]:
+    """What a model returned, flat; also of mappings and dataclasses, as many libraries make them for outputs."""
+    if isinstance(found, Mapping):
+        return [y for x in found.values() for y in _flat(x)]
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        return [y for field in dataclasses.fields(found) for y in _flat(getattr(found, field.name))]
+    if isinstance(found, list | tuple):
+        return [y for x in found for y in _flat(x)]
+    return tree_flatten(found)[0]

@@ -99,9 +99,12 @@ def count_keys(g: Graph, keys: Value, weights: Value | None = None, *, size: int
 
 @translates("nonzero_static")
 def nonzero_static(g: Graph, x: Value, size: int, fill_value: int = -1) -> Any:
-    """The first positions, as many as the trace saw, and the filling for those that are not there."""
+    """The first positions, as many as the trace saw, and the filling for those that are not there. Where the runs saw different numbers of them, all:
+    their number is then one of the graph's own sizes."""
     if not x.ndim:
         return g.full((size, 0), fill_value, INT64)
     at = g.op("Transpose", g.op("NonZero", g.cast(x, BOOL), dtype=INT64), perm=[1, 0])
+    if not isinstance(size, int):
+        return at
     filling = g.const(np.full((size, x.ndim), fill_value), np.int64)
     return g.slice(g.op("Concat", at, filling, axis=0), 0, 0, size)
