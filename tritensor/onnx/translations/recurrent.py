@@ -9,8 +9,8 @@ import numpy as np
 
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.sizes import Repeated
-from tritensor.onnx.tracing.record import Call
+from tritensor.onnx.sizes import Repeated, Varying, VaryingFloat
+from tritensor.onnx.tracing.record import Call, Constant, Result
 from tritensor.onnx.translations.arithmetic import in_single
 
 # Where ONNX has the gates of tritensor (i, f, g, o and r, z, n): i, o, f, c and z, r, h
@@ -68,13 +68,28 @@ def _sequence(
         known = [v.values for v in halves if v.values is not None]
         both = g.const(np.concatenate(known, axis=1)) if len(known) == 2 and g.fold else g.op("Concat", *halves, axis=1)
     sequence = g.reshape(g.cast(x, kept) if x.dtype != kept else x, (steps, rows, features))
-    first_states = [g.op("Unsqueeze", g.cast(s, kept), [0]) for s in states]
+    begins = (
+        [] if all(_is_zero(v) for v in g.call.inputs[1 : 1 + len(states)]) else [g.op("Unsqueeze", g.cast(v, kept), [0]) for v in states]
+    )
     outs = g.op(
-        kind, sequence, w, _gates(g, kind, g.cast(weight, kept), size), both, None, *first_states, hidden_size=size,
+        kind, sequence, w, _gates(g, kind, g.cast(weight, kept), size), both, None, *begins, hidden_size=size,
         direction="reverse" if reverse else "forward", outputs=1 + len(states), dtype=kept, **attrs,
     )  # fmt: skip
-    flat = g.op("Reshape", outs[0], g.ints([steps * rows, size]))
-    return (g.cast(flat, z.dtype), *[g.cast(g.op("Squeeze", y, [0]), z.dtype) for y in outs[1:]])
+    outs[0].shape = (steps, 1, rows, size)
+    found_states = []
+    for y in outs[1:]:
+        y.shape = (1, rows, size)
+        found_states.append(g.cast(g.reshape(y, (rows, size)), z.dtype))
+    return (g.cast(g.reshape(outs[0], (steps * rows, size)), z.dtype), *found_states)
+
+
+def _is_zero(x: Any) -> bool:
+    """Whether a first state is of zeros alone, which the operators take when none is given."""
+    while isinstance(x, Result) and x.call.name in ("index_view", "reshape", "expand", "permute", "copy"):
+        x = x.call.inputs[0]
+    if isinstance(x, Result):
+        return x.call.name == "full" and not isinstance(x.call.attrs["value"], VaryingFloat | Varying) and x.call.attrs["value"] == 0
+    return isinstance(x, Constant) and not x.name and not x.values.any()
 
 
 @translates("lstm_sequence")
