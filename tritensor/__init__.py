@@ -222,6 +222,7 @@ _LAZY = (
     "jit",
     "models",
     "multiprocessing",
+    "onnx",
     "signal",
     "testing",
     "training",

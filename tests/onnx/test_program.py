@@ -143,6 +143,52 @@ def test_an_input_that_is_not_used_stays_an_input() -> None:
     assert program(tt.ones(2), tt.ones(3))[0].tolist() == [2, 2]
 
 
+def test_names_of_inputs_and_weights_are_apart() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(tt.ones(2))
+
+        def forward(self, weight: tt.Tensor) -> tt.Tensor:
+            return self.weight * weight
+
+    program = tt.onnx.export(Scaled(), (tt.ones(2),))
+    assert program.input_names == ["weight_"]
+    assert list(program.initializers) == ["weight"]
+    with pytest.raises(ValueError, match="input_names: 'weight' is a tensor of the module"):
+        tt.onnx.export(Scaled(), (tt.ones(2),), input_names=["weight"])
+
+
+def test_names_of_the_axes_of_outputs() -> None:
+    axes = {"x": {0: "n"}, "y": {0: "half", 1: "of no account"}}
+    program = tt.onnx.export(lambda x: x[::2], (tt.ones(4, 3),), input_names=["x"], output_names=["y"], dynamic_axes=axes)
+    dims = program.model_proto.graph.output[0].type.tensor_type.shape.dim
+    assert (dims[0].dim_param, dims[1].dim_value) == ("half", 3)
+
+
+def test_a_lazy_module_learns_its_sizes() -> None:
+    model = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2))
+    program = tt.onnx.export(model, (tt.randn(1, 3, 5, 5),), dynamic_axes={"input": {0: "n"}})
+    compare(program, model.eval(), (tt.randn(3, 3, 5, 5),))
+
+
+def test_a_graph_that_the_checker_refuses() -> None:
+    def cast(x: tt.Tensor) -> tt.Tensor:
+        return x.to(tt.float8_e4m3fn).to(tt.float32)
+
+    with pytest.raises(
+        tt.onnx.OnnxExporterError, match=r"onnx's checker refuses the graph with operators of version 18: .*Nothing was written"
+    ):
+        tt.onnx.export(cast, (tt.ones(2),), opset_version=18)
+    compare(tt.onnx.export(cast, (tt.randn(5),)), cast, (tt.randn(5),))
+
+
+def test_a_traced_tensor_prints_as_it_is() -> None:
+    shown = []
+    tt.onnx.export(lambda x: shown.append(repr(x + 1)) or x * 2, (tt.ones(2, dtype=tt.int64),))
+    assert shown == ["tensor([2, 2])"]
+
+
 def test_models_know_that_they_are_exported() -> None:
     seen = []
     tt.onnx.export(lambda x: seen.append(tt.onnx.is_in_onnx_export()) or x * 2, (tt.zeros(2),))

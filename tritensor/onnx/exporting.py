@@ -13,10 +13,12 @@ import numpy as np
 
 from tritensor.array import to_host
 from tritensor.errors import ArgumentError
+from tritensor.nn.module import Module
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
 from tritensor.onnx.building import Asked, Builder
 from tritensor.onnx.errors import OnnxExporterError
+from tritensor.onnx.graph import Value
 from tritensor.onnx.merging import Merged
 from tritensor.onnx.modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from tritensor.onnx.program import ONNXProgram
@@ -85,6 +87,7 @@ def export(
         raise ArgumentError(f"onnx.export: operator_export_type is {operator_export_type}; there are operators of ONNX alone, leave it out")
     _refuse_path(f)
     inputs = Inputs(model, args, kwargs, input_names)
+    _keep_apart(inputs, model, input_names)
     axes = arguments.dynamic(inputs, dynamic_axes, dynamic_shapes, output_names)
     custom = _by_name(custom_translation_table)
     fold = do_constant_folding and export_params
@@ -98,10 +101,11 @@ def export(
     outputs = builder.outputs(arguments.output_names(output_names, len(merged.outputs)))
     builder.prune(outputs)
     g = builder.graph
+    _named_outputs(outputs, dynamic_axes)
     sizes = {n: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items() for n in (x.shape[axis],)}
     program = ONNXProgram(g.nodes, builder.inputs, outputs, g.initializers, {"": opset, **(custom_opsets or {})}, inputs, sizes)
     program.kept_as_inputs, program.with_initializers = keep_initializers_as_inputs, export_params
-    program.check()
+    _check(program)
     if verify:
         _verify(program, found, given)
     if report:
@@ -151,6 +155,18 @@ def _refuse_path(f: Any) -> None:
         raise PermissionError(f"onnx.export: {path} cannot be written; give another path, or ask for the right to write there")
 
 
+def _keep_apart(inputs: Inputs, model: Any, given: Sequence[str] | None) -> None:
+    """An input has not the name of a weight: one that was given is refused, our own gets another."""
+    state = set(model.state_dict()) if isinstance(model, Module) else set()
+    for k, name in enumerate(inputs.names):
+        if name in state and k < len(given or ()):
+            raise ArgumentError(
+                f"onnx.export: input_names: {name!r} is a tensor of the module, which keeps its name in the graph; give another"
+            )
+        while inputs.names[k] in state:
+            inputs.names[k] += "_"
+
+
 def _by_name(table: Mapping[Any, Any] | None) -> dict[str, Any]:
     return {key if isinstance(key, str) else getattr(key, "__name__", str(key)): value for key, value in (table or {}).items()}
 
@@ -165,6 +181,13 @@ def _in_export() -> Iterator[None]:
 
 
 # -- after the trace
+def _named_outputs(outputs: Sequence[Value], axes: Mapping[str, Any] | None) -> None:
+    """Give axes of outputs whose sizes vary the names that dynamic_axes has for them."""
+    for y in outputs:
+        own = (axes or {}).get(y.name)
+        y.axis_names = dict(own) if isinstance(own, Mapping) else {}
+
+
 def _tell_written(first: Trace, inputs: Inputs) -> None:
     own = {name: line for name, line in first.written.items() if not name.startswith("#")}
     if own:
@@ -190,6 +213,19 @@ def _refuse_outputs(outputs: list[Any], first: Trace) -> None:
         )
     if not any(isinstance(y, Item) for y in outputs):
         raise OnnxExporterError("onnx.export: the model returns no tensor; a graph needs an output")
+
+
+def _check(program: ONNXProgram) -> None:
+    """Raise OnnxExporterError for a graph that onnx's checker refuses: a translation that does not fit the version, or one of yours."""
+    import onnx
+
+    try:
+        program.check()
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise OnnxExporterError(
+            f"onnx.export: onnx's checker refuses the graph with operators of version {program.opsets['']}: {str(error).strip()[:400]}. Nothing was written; "
+            "give another opset_version, or a translation that fits it"
+        ) from error
 
 
 def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]]) -> None:

@@ -18,12 +18,13 @@ from tritensor.onnx.sizes import Varying, VaryingFloat, varies
 class Value:
     """A value of the graph. `shape`: ints and Varyings, None where it is not known; `values`: a constant's; `step`: the call that it is a result of."""
 
-    __slots__ = ("dtype", "name", "node", "shape", "step", "values")
+    __slots__ = ("axis_names", "dtype", "name", "node", "shape", "step", "values")
 
     def __init__(self, name: str, dtype: np.dtype[Any], shape: Any = None, values: np.ndarray | None = None) -> None:
         self.name, self.dtype, self.shape, self.values = name, dtype, shape, values
         self.step: Any = None
         self.node: Any = None
+        self.axis_names: dict[int, str] = {}  # of an output's axes, as they were given
 
     @property
     def ndim(self) -> int:

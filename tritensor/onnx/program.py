@@ -91,7 +91,10 @@ class ONNXProgram:
     def _described(self, x: Value) -> Any:
         from onnx import helper
 
-        shape = [n if isinstance(n, int) else self._sizes.get(n) or f"{x.name}_dim_{axis}" for axis, n in enumerate(x.shape)]
+        shape = [
+            n if isinstance(n, int) else self._sizes.get(n) or x.axis_names.get(axis) or f"{x.name}_dim_{axis}"
+            for axis, n in enumerate(x.shape)
+        ]
         return helper.make_tensor_value_info(x.name, types.number(x.dtype), shape)
 
     def check(self) -> None:
