@@ -53,6 +53,7 @@ def model() -> nn.Module:
         (lambda: tt.onnx.export(lambda x: tt.fft.rfft(x).abs(), (X,)), tt.onnx.UnsupportedOperatorError, "no complex numbers"),
         (lambda: tt.onnx.export(lambda x, g: nn.functional.grid_sample(x, g), (tt.zeros(1, 1, 2, 2), tt.zeros(1, 2, 2, 2)), opset_version=15), tt.onnx.UnsupportedOperatorError,
          r"grid_sample in the model itself .*: GridSample of 4 dimensions needs opset_version=16, and 15 was asked for"),
+        (lambda: tt.onnx.export(lambda x: tt.bincount(x), (tt.arange(3),)), tt.onnx.UnsupportedOperatorError, r"bincount \(.*test_bad_input.py:\d+\) computes on the host"),
         (lambda: tt.onnx.register(3), TypeError, "the op's name is a int"),
         (lambda: tt.onnx.register("sin")(3), TypeError, "'sin' is translated by a int"),
         (lambda: tt.onnx.export(lambda x: x.sin(), (X,), custom_translation_table={"sin": lambda g, x: "y"}), tt.onnx.OnnxExporterError, "its translation returned 'y'"),

@@ -141,14 +141,17 @@ def _blank(made: Tensor) -> Tensor:
 
 
 def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """tritensor.empty, which makes no call of an op, in a program that has exported something."""
+    """tritensor.empty and tensor, which make no call of an op, in a program that has exported something."""
 
     @functools.wraps(f)
-    def empty(*args: Any, **kwargs: Any) -> Tensor:
+    def make(*args: Any, **kwargs: Any) -> Tensor:
         made = f(*args, **kwargs)
-        return _blank(made) if any(isinstance(level, TraceLevel) for level in running.levels) else made
+        trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+        if trace is None or level_of(made) is not None:
+            return made
+        return _blank(made) if f.__name__ == "empty" else trace.noted(made)
 
-    return empty
+    return make
 
 
 def read(array: LayerArray) -> None:
@@ -165,5 +168,6 @@ def install() -> None:
     assert mapping.for_each is entries.for_each, "tritensor.func is loaded"
     if entries.run is not run:
         rerouted(constructors.empty, _noting)
+        rerouted(constructors.tensor, _noting)
     entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
     entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read

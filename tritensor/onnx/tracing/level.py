@@ -14,6 +14,7 @@ from tritensor.onnx.tracing.record import Call, Constant, Given, Item, Result
 from tritensor.table import Op
 from tritensor.tensor.core import Tensor, new_tensor
 
+_SMALL = 65536  # elements of a tensor that is kept whole for a view of it
 RANDOM = ("dropout", "rand", "randn", "randint", "randperm")  # they depend on chance, as results depend on inputs
 
 
@@ -74,14 +75,14 @@ class TraceLevel(Level):
         return slot.item
 
     def constant(self, x: Tensor) -> Item:
-        """A tensor from outside; of a view of one that the module names, the view of it."""
+        """A tensor from outside; of a view the view of what it is one of, whose shape a size may decide."""
         key = id(x), x._version
         found = self.constants.get(key)
         if found is None:
             self.held.append(x)
             name = self.names.get(id(x.array), "")
             root = x if x.path is None else x.path[0]
-            if not name and x.path is not None and id(root.array) in self.names:
+            if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL)):
                 found, under = self.constant(root), root
                 for op, attrs, _ in x.path[1:]:
                     under = new_tensor(op.reference(under.array, **attrs))
@@ -91,6 +92,13 @@ class TraceLevel(Level):
                 found = Constant(name, np.array(values) if not name or not x.tracked else values, user_line())
             self.constants[key] = found
         return found
+
+    def noted(self, x: Tensor) -> Tensor:
+        """A tensor that was just made of data, as a traced one."""
+        item = self.constant(x)
+        array = LayerArray(self, x)
+        self.slots[id(array)] = Slot(array, item)
+        return new_tensor(array)  # type: ignore[arg-type]
 
     # -- calls
     def call(self, name: str, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: list[tuple[Any, Any, Any]]) -> list[Result]:

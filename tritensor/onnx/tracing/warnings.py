@@ -7,8 +7,10 @@ import sys
 import warnings
 from types import FrameType
 
-from tritensor.call_site import INSIDE, user_frame
+from tritensor.call_site import INSIDE, shown, user_frame
 from tritensor.errors import TracerWarning
+from tritensor.layers.entries import HOST_FUNCTIONS
+from tritensor.onnx.errors import UnsupportedOperatorError
 
 _KINDS = {
     "__bool__": "a Python bool", "__int__": "a Python int", "__float__": "a Python float", "__index__": "a Python int", "item": "a Python number",
@@ -17,6 +19,10 @@ _KINDS = {
 
 
 _MODULES = (INSIDE + "nn" + os.sep + "module.py", INSIDE + "nn" + os.sep + "container.py")
+
+
+# Of these the numbers that are read say how, and not what
+_OF_NUMBERS = frozenset(["embedding_bag", "linspace", "logspace", "repeat_interleave"])
 
 
 def _called(frame: FrameType | None) -> str:
@@ -35,6 +41,11 @@ def tell_read() -> None:
     """Warn, at the user's line, that values of a traced tensor are read."""
     frame = user_frame(sys._getframe(1))
     name = _called(sys._getframe(1))
+    if name in HOST_FUNCTIONS - _OF_NUMBERS:
+        raise UnsupportedOperatorError(
+            f"onnx.export: {name} ({shown(frame.f_code.co_filename, frame.f_lineno)}) computes on the host from the values of its input, which a graph "
+            "would hold as constants; ONNX has no operator for it: compute it outside of the exported part"
+        )
     what = f"makes {_KINDS[name]} of" if name in _KINDS else f"({name}) reads the values of"
     warnings.warn_explicit(
         f"onnx.export: this line {what} a tensor that depends on the inputs. The trace holds the numbers of the sample as constants, and a branch "

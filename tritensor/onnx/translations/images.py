@@ -13,7 +13,7 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.sizes import known
 from tritensor.onnx.translations.arithmetic import in_single
-from tritensor.onnx.translations.pooling import even
+from tritensor.onnx.translations.pooling import even, whole
 from tritensor.table import registry as ops
 
 
@@ -73,15 +73,15 @@ def _by_products(g: Graph, x: Value, size: Any, **how: Any) -> Value:
 
 @translates("resample")
 def resample(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, factors: Any) -> Any:
-    cells, axes = x.shape[2:], list(range(2, x.ndim))
     if mode == "area":
-        if all(m == 1 for m in size):
-            return g.reduce("ReduceMean", x, axes, True)
-        window = even(cells, size)
-        if window is not None and len(axes) <= 3:
-            return g.cast(g.op("AveragePool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
+        x = whole(g, "ReduceMean", x, size)
+    cells = x.shape[2:]
+    if mode == "area":
         if tuple(cells) == tuple(size):
-            return g.op("Identity", x)
+            return x
+        window = even(cells, size)
+        if window is not None:
+            return g.cast(g.op("AveragePool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
         return _by_products(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
     odd = mode.endswith("-aa") or not is_float(x.dtype) or (mode == "cubic" and x.ndim != 4)
     if odd and known((*cells, *size)):

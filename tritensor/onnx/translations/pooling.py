@@ -118,20 +118,29 @@ _unpooling(3)
 
 def even(cells: Any, size: Any) -> list[int] | None:
     """The window of each axis where windows of one length divide it; None where they do not. An axis that varies is divided by one window alone."""
-    if not all(isinstance(n, int) and isinstance(m, int) and n % m == 0 for n, m in zip(cells, size, strict=True)):
+    pairs = list(zip(cells, size, strict=True))
+    if not all(n == m or (isinstance(n, int) and isinstance(m, int) and n % m == 0) for n, m in pairs):
         return None
-    return [n // m for n, m in zip(cells, size, strict=True)]
+    return [1 if n == m else n // m for n, m in pairs]
+
+
+def whole(g: Graph, kind: str, x: Value, size: Any) -> Value:
+    """x reduced along the axes that are pooled to one window, which need not be known."""
+    axes = [axis for axis, m in enumerate(size, 2) if isinstance(m, int) and m == 1]
+    return g.reduce(kind, x, axes, True)
 
 
 @translates("adaptive_max_pool")
 def adaptive_max_pool(g: Graph, x: Value, size: Any) -> Any:
-    cells, axes = x.shape[2:], list(range(2, x.ndim))
+    if not g.is_used(1):
+        x = whole(g, "ReduceMax", x, size)
+    cells = x.shape[2:]
     window = even(cells, size)
     if g.is_used(1) and window is not None:
         y, at = g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window, outputs=2, dtype=(in_single(x), INT64))
         return g.cast(y, x.dtype), g.op("Mod", at, math.prod(cells))
-    if all(m == 1 for m in size) and not g.is_used(1):
-        return g.reduce("ReduceMax", x, axes, True)
+    if tuple(cells) == tuple(size) and not g.is_used(1):
+        return x
     if window is not None:
         return g.cast(g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
     table = _cells_of_windows([g.number_of(n, "an axis that is pooled to windows of different lengths") for n in cells], size)
