@@ -237,3 +237,21 @@ def test_a_model_that_keeps_what_it_computes() -> None:
     agree(model, (tt.randn(3, 4),), {0: BATCH})
     tt.onnx.export(model, (tt.ones(3, 4),))
     assert (model.last + 1).sum().item() == 36
+
+
+def test_views_of_weights_that_a_module_keeps() -> None:
+    class Sharing(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(tt.randn(4, 3))
+            with tt.no_grad():
+                self.first = self.weight[:2]
+            self.plain = tt.arange(6.0).reshape(2, 3)  # no buffer
+
+        def forward(self, x: tt.Tensor) -> tt.Tensor:
+            return x @ self.weight.t() + x @ self.first.t().repeat(1, 2) + (x @ self.plain.t()).sum(1, keepdim=True)
+
+    model = Sharing()
+    program = agree(model, (tt.randn(2, 3),), {0: BATCH})
+    assert "weight" in program.initializers
+    assert type(model.first.array) is np.ndarray

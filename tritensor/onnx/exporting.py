@@ -22,10 +22,10 @@ from tritensor.onnx.graph import Value
 from tritensor.onnx.merging import Merged
 from tritensor.onnx.modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from tritensor.onnx.program import ONNXProgram
+from tritensor.onnx.runs import traces
 from tritensor.onnx.tracing import Trace
 from tritensor.onnx.tracing.record import Item
 from tritensor.onnx.tracing.warnings import tell
-from tritensor.onnx.tracing_sizes import traces
 from tritensor.tensor.core import Tensor
 
 OLDEST, DEFAULT = 13, 20

@@ -39,7 +39,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         made = apply(op, *[below(x, level) for x in given], **attrs)
     outs = level.note(op, given, attrs, made if op.public > 1 else (made,))
     if state.enabled:
-        interpreter._record(op, level, given, attrs, outs)
+        interpreter.record(op, level, given, attrs, outs)
     if op.view and level_of(given[0]) is level:
         share(outs[0], given[0], op, attrs)
     return outs if op.public > 1 else outs[0]

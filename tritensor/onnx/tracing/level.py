@@ -83,7 +83,7 @@ class TraceLevel(Level):
             name = self.names.get(id(x.array), "")
             root = x if x.path is None else x.path[0]
             if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL)):
-                found, under = self.constant(root), root
+                found, under = self.item(root), root if type(root.array) is not LayerArray else root.array.value
                 for op, attrs, _ in x.path[1:]:
                     under = new_tensor(op.reference(under.array, **attrs))
                     found = self.call(op.name, (found,), attrs, [(under.array.shape, under.array.dtype, under)])[0]

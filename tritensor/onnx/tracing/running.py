@@ -39,7 +39,8 @@ class Trace(NamedTuple):
 def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], told: bool = False) -> Trace:
     """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
 
-    told: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a size that the inputs decide.
+    told: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a
+    size that the inputs decide.
     """
     install()
     level = TraceLevel(state_names(call), told)
