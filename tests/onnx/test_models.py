@@ -255,3 +255,34 @@ def test_views_of_weights_that_a_module_keeps() -> None:
     program = agree(model, (tt.randn(2, 3),), {0: BATCH})
     assert "weight" in program.initializers
     assert type(model.first.array) is np.ndarray
+
+
+def test_autocast_inside_of_forward() -> None:
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(4, 4)
+
+        def forward(self, x: tt.Tensor) -> tt.Tensor:
+            with tt.autocast("cpu", dtype=tt.bfloat16):
+                return self.inner(x).float()
+
+    program = agree(Cast(), (tt.randn(3, 4),), {0: BATCH}, tolerance=2e-2)
+    assert [n.op_type for n in program.nodes] == ["Cast", "Gemm", "Cast"]
+
+
+def test_exports_in_several_threads() -> None:
+    """Each traces its own; what other threads make meanwhile is plain."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def one(seed: int) -> tuple[int, type]:
+        made = type(tt.zeros(3).array)
+        program = agree(SentenceClassifier(), (tt.randint(0, 20, (2, 3 + seed)),), {0: SEQUENCE})
+        return len(program.nodes), made
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(one, range(8)))
+    assert {n for n, _ in found} == {found[0][0]}
+    assert {made for _, made in found} == {np.ndarray}
+    assert type(tt.zeros(3).array) is np.ndarray
+    assert "full" not in vars(tt.ops) or not vars(tt.ops)["full"].__qualname__.startswith("_noted")
