@@ -1,4 +1,5 @@
-"""onnx's reference evaluator, with those operators written anew in which it departs from the standard (onnx 1.17 to 1.23)."""
+"""onnx's reference evaluator, with those operators written anew in which it departs from the standard (onnx 1.23; older ones depart further: of LSTM
+they have no last cell)."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def stack(g: Graph, *xs: Value, dim: int) -> Any:
 
 @translates("flip")
 def flip(g: Graph, x: Value, dims: Any) -> Any:
-    axes = [d % x.ndim for d in dims]
+    axes = [d % x.ndim for d in dims if x.shape[d % x.ndim] != 0]
     n = len(axes)
     return g.op("Slice", x, [-1] * n, [-END] * n, axes, [-1] * n, shape=x.shape) if axes else x
 
