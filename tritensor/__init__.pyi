@@ -120,6 +120,7 @@ from tritensor import fft as fft
 from tritensor import func as func
 from tritensor import linalg as linalg
 from tritensor import masked as masked
+from tritensor import onnx as onnx
 from tritensor import special as special
 from tritensor import testing as testing
 from tritensor import training as training

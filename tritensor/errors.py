@@ -103,5 +103,13 @@ class HostCopyWarning(UserWarning):
     """An op without a kernel was called on a GPU: its tensors go to the host and back."""
 
 
+class TracerWarning(Warning):
+    """Python decided on the values of a tensor while it was traced: what was recorded may be wrong for others."""
+
+    @staticmethod
+    def ignore_lib_warnings() -> None:
+        """PyTorch silences its own library's lines here; tritensor's warn of none."""
+
+
 class CheckpointError(ValueError, RuntimeError):
     """A file that is torn, foreign, or does not match the module it is loaded into."""

@@ -141,7 +141,7 @@ def test_dir_of_the_front_door_shows_public_names() -> None:
         ("tt.nn.quantized", AttributeError, "nothing is quantized here"),
         ("tt.values", AttributeError, "has no attribute 'values'; the nearest"),
         ("tt.fx.symbolic_trace(0)", NotImplementedError, "fx.symbolic_trace: not in tritensor: nothing is traced"),
-        ("tt.onnx.export(0)", NotImplementedError, "onnx.export: not in tritensor: export to ONNX is not there"),
+        ("tt.onnx.ExportableModule", AttributeError, "torch.onnx 2.13 has it, tritensor does not"),
         ("tt.distributed.TCPStore('localhost', 1)", NotImplementedError, "distributed.TCPStore: not in tritensor"),
         ("tt.distributed.tensor.DTensor()", NotImplementedError, "distributed.tensor.DTensor: not in tritensor"),
         ("tt.distributed.algorithms.join.Join([])", NotImplementedError, "distributed.algorithms.Join: not in tritensor"),

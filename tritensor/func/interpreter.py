@@ -32,7 +32,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if op.mutates:
         return _assign(op, inputs, attrs)
     outs = _KINDS[level.kind](op, level, inputs, attrs)
-    _record(op, level, inputs, attrs, outs)
+    record(op, level, inputs, attrs, outs)
     if op.view and level_of(inputs[0]) is level:
         share(outs[0], inputs[0], op, attrs)
     return outs if op.public > 1 else outs[0]
@@ -76,7 +76,7 @@ def _edge(x: Any, level: Level) -> Any:
     return x.node if x.node is not None else x
 
 
-def _record(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
+def record(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
     """Leave a node at the level, where a derivative is asked for there."""
     if op.rule is None or not state.enabled or level.quiet:
         return

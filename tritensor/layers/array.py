@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.errors import NoValuesError
 from tritensor.layers import entries
-from tritensor.layers.levels import Level
+from tritensor.layers.levels import TRACE, Level
 from tritensor.strides import contiguous_format, matches
 
 
@@ -78,6 +78,8 @@ class LayerArray:
                 "vmap: this function needs a tensor's values (.item(), .numpy(), bool(), a size that depends on them), and under vmap there "
                 "are as many as examples; write it with tensor operations (where instead of if), or call it outside vmap",
             )
+        if self.level.kind == TRACE and self.level.alive:
+            entries.read(self)
         found: np.ndarray = self.value.numpy(force=True)
         return found
 

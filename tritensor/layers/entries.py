@@ -1,4 +1,4 @@
-"""What the floors below call when they meet a layered tensor. tritensor.func, which alone makes such tensors, puts its functions here."""
+"""What the floors below call when they meet a layered tensor. tritensor.func puts its functions here, and tritensor.onnx its own in front of them."""
 
 from __future__ import annotations
 
@@ -29,4 +29,5 @@ apply_function: Callable[..., Any] = _missing  # (cls, args, kwargs): an autogra
 like: Callable[..., Any] = _missing  # (made, x): a new tensor with room for what x has, an element for each example
 spread: Callable[..., Any] = _missing  # (x, around): with an element for each example of vmaps that draw for each
 detached: Callable[..., Any] = _missing  # (array): without its ways into the graph
+read: Callable[..., Any] = _missing  # (array): the values of a traced tensor are about to be read
 for_each: Callable[..., Any] = _missing  # (f, args, kwargs, error): a function of HOST_FUNCTIONS that met examples

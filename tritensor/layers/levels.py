@@ -7,6 +7,7 @@ import threading
 from tritensor.errors import TransformError
 
 GRAD, JVP, VMAP = "grad", "jvp", "vmap"
+TRACE = "trace"  # every op is noted, for ONNX: of tritensor.onnx alone
 _numbers = 0
 
 

@@ -35,6 +35,7 @@ SHARED = [
     "optim.lr_scheduler",
     "optim.optimizer",
     "optim.sgd",
+    "onnx",
     "random",
     "special",
     "testing",

@@ -35,7 +35,6 @@ ELSEWHERE = (
 INSTEAD = {
     ("utils.data", "IterDataPipe"): "utils.data.IterableDataset: data pipes are not part of the library",
     ("utils.data", "MapDataPipe"): "utils.data.Dataset: data pipes are not part of the library",
-    ("onnx", "export"): "save(model.state_dict(), file)",
     **{
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
         for kind in (

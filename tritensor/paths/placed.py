@@ -33,6 +33,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "underscored.process_groups": "Backend DebugLevel default_pg_timeout get_debug_level set_debug_level set_debug_level_from_env supports_complex",
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
+    "export": {"underscored.named_sizes": "Dim dims"},
     "fx": {"internals": "wrap"},
     "nn.functional": {
         "networks.hidden":
@@ -62,7 +63,6 @@ _ADDED: dict[str, dict[str, str]] = {
     "nn.parallel": {"networks.replicas": "DistributedDataParallel DistributedDataParallelCPU=DistributedDataParallel"},
     "nn.parallel.parallel_apply": {"networks.replicas": "get_a_var"},
     "nn.parallel.scatter_gather": {"networks.replicas": "scatter_kwargs"},
-    "onnx": {"underscored.exporting": "is_in_onnx_export OperatorExportTypes TrainingMode"},
     "serialization": {"internals": "FILE_LIKE MAP_LOCATION add_safe_globals clear_safe_globals get_safe_globals safe_globals"},
     "utils": {"networks.bases": "swap_tensors"},
     "utils.dlpack": {"internals": "to_dlpack"},

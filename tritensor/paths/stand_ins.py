@@ -22,7 +22,6 @@ NAMES_ONLY = {
     "distributed.tensor.parallel": _ONE_PROCESS,
     "fx": "nothing is traced; a module's forward is plain Python",
     "jit": "nothing is compiled; run the function or the module itself",
-    "onnx": "export to ONNX is not there; save the state_dict",
     "utils.cpp_extension": "nothing is built against PyTorch's C++; write the op in Triton, or use the program's plain form of it",
 }
 

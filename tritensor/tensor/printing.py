@@ -11,7 +11,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import Array, to_host
 from tritensor.errors import ArgumentError, GradError
-from tritensor.layers import JVP, LayerArray
+from tritensor.layers import JVP, TRACE, LayerArray
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -184,6 +184,8 @@ def _repr(self: Tensor) -> str:
 def _layered(x: LayerArray) -> str:
     """What a tensor inside a transform shows: what lies below it, and its tangent, as PyTorch does."""
     value = repr(x.value)
+    if x.level.kind == TRACE:
+        return value
     if x.level.kind == JVP and x.tangent is not None:
         return f"{value[:-1]}, tangent={x.tangent!r})"
     name, note = ("BatchedTensor", ", bdim=0") if x.batched else ("GradTrackingTensor", "")

@@ -132,14 +132,14 @@ def front_door() -> str:
             lines.append(ast.unparse(n))
     lines += [
         f"from tritensor import {m} as {m}"
-        for m in sorted({"array_api", "debug", "distributions", "func", "testing", "training", *namespaces})
+        for m in sorted({"array_api", "debug", "distributions", "func", "onnx", "testing", "training", *namespaces})
     ]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
     lines += [
         f"{n}: Any"
         for n in ours._LAZY
-        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "testing", "training", "vmap", *ours._FOR_AUTHORS)
+        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "onnx", "testing", "training", "vmap", *ours._FOR_AUTHORS)
     ]
     for n, place in ours._FOR_AUTHORS.items():
         module, _, attribute = f"tritensor.{place}".replace(":", ".").rpartition(".")

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from tritensor.array import all_values
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import alike, check_reduction, same_shape
@@ -188,7 +189,7 @@ def gaussian_nll_loss(
     check_reduction("gaussian_nll_loss", reduction)
     if isinstance(var, Tensor):
         spread: Tensor = _variance(input, var)
-        low = bool((spread.detach() < 0).any().item())
+        low = bool(all_values((spread.detach() < 0).any().array).any())
     else:
         low = var < 0
         spread = ops.full(shape=tuple(input.shape), value=float(var), dtype=input.array.dtype, device=input.device)

@@ -8,6 +8,7 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
+from tritensor.errors import TracerWarning as TracerWarning
 from tritensor.nn.compilation import nothing_is_compiled
 from tritensor.nn.module import Module
 
@@ -48,14 +49,6 @@ def trace_module(
     """The module itself. One notice says so."""
     nothing_is_compiled("jit.trace_module")
     return mod
-
-
-class TracerWarning(Warning):
-    """The category of what PyTorch's tracer warns of: for filters. Nothing here gives it."""
-
-    @staticmethod
-    def ignore_lib_warnings() -> None:
-        """Nothing is traced, so there is nothing to ignore."""
 
 
 class ScriptWarning(Warning):

@@ -1,0 +1,1 @@
+"""ONNX export: ops one by one, models, dynamic axes, bad input."""

@@ -1,0 +1,236 @@
+"""An exported model: the protobuf message, saving it, and running it by the reference evaluator."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import to_host
+from tritensor.errors import ArgumentError
+from tritensor.io.atomic import replacing
+from tritensor.onnx import element_types as types
+from tritensor.onnx.arguments import Inputs
+from tritensor.onnx.evaluator import evaluator
+from tritensor.onnx.graph import Value
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.utils.pytree import tree_flatten
+
+LARGEST = 2**31 - 2**20  # bytes that a protobuf message may have, less room for the graph itself
+APART = 1024  # bytes from which on a weight goes to the file beside
+
+
+class ONNXProgram:
+    """What `export` returns: an ONNX model in memory.
+
+    Attributes:
+        model_proto: the model as an onnx.ModelProto.
+        input_names, output_names: of its inputs and outputs, in order.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], initializers: Mapping[str, np.ndarray], opsets: Mapping[str, int],
+        given: Inputs, sizes: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        self.nodes, self.inputs, self.outputs = list(nodes), list(inputs), list(outputs)
+        self.initializers = dict(initializers)
+        self.opsets, self._given, self._sizes = dict(opsets), given, sizes
+        self.kept_as_inputs = False
+        self.with_initializers = True
+        self._evaluator: Any = None
+
+    @property
+    def input_names(self) -> list[str]:
+        return [x.name for x in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [y.name for y in self.outputs]
+
+    def __repr__(self) -> str:
+        return f"ONNXProgram({len(self.nodes)} nodes, {len(self.initializers)} initializers, inputs {self.input_names}, outputs {self.output_names})"
+
+    @property
+    def model_proto(self) -> Any:
+        return self._message(self.with_initializers, self.kept_as_inputs)
+
+    def bytes_of_weights(self) -> int:
+        return sum(v.nbytes for v in self.initializers.values())
+
+    # -- the message
+    def _message(self, with_initializers: bool, as_inputs: bool) -> Any:
+        """The ModelProto."""
+        model = self._frame(as_inputs or not with_initializers)
+        if with_initializers:
+            model.graph.initializer.extend(types.message(name, values) for name, values in self.initializers.items())
+        return model
+
+    def _frame(self, as_inputs: bool) -> Any:
+        """The ModelProto without weights."""
+        from onnx import GraphProto, ModelProto, helper
+
+        graph = GraphProto(name="main_graph")
+        graph.node.extend(self.nodes)
+        graph.input.extend(self._described(x) for x in self.inputs)
+        graph.output.extend(self._described(y) for y in self.outputs)
+        if as_inputs:
+            graph.input.extend(self._described_weight(name) for name in self.initializers)
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
+        model = ModelProto(graph=graph, producer_name="tritensor", ir_version=_ir_version(opsets))
+        model.opset_import.extend(opsets)
+        return model
+
+    def _described_weight(self, name: str) -> Any:
+        from onnx import helper
+
+        values = self.initializers[name]
+        return helper.make_tensor_value_info(name, types.number(values.dtype), list(values.shape))
+
+    def _described(self, x: Value) -> Any:
+        from onnx import helper
+
+        shape = [
+            n if isinstance(n, int) else self._sizes.get(n) or x.axis_names.get(axis) or f"{x.name}_dim_{axis}"
+            for axis, n in enumerate(x.shape)
+        ]
+        return helper.make_tensor_value_info(x.name, types.number(x.dtype), shape)
+
+    def check(self) -> None:
+        """Ask onnx's checker, with its inference of all shapes. Weights stand as inputs, so that they are not copied."""
+        import onnx
+
+        skeleton = self._frame(False)
+        for name, values in self.initializers.items():
+            if values.nbytes > APART:
+                skeleton.graph.input.append(self._described_weight(name))
+            else:
+                skeleton.graph.initializer.append(types.message(name, values))
+        onnx.checker.check_model(skeleton, full_check=True)
+
+    # -- saving
+    def save(
+        self, destination: Any, *, include_initializers: bool = True, keep_initializers_as_inputs: bool = False, external_data: bool | None = None
+    ) -> None:  # fmt: skip
+        """Write the model to a path, or to what has `write`; an old file is replaced when the new one is whole.
+
+        Args:
+            include_initializers: False leaves the weights out; they are inputs then.
+            keep_initializers_as_inputs: let weights be inputs as well, with themselves as defaults.
+            external_data: weights in a file beside, `destination + ".data"`; None where they are more than the 2 GB that one file may have.
+
+        Raises OSError for what cannot be written, ArgumentError for weights of more than 2 GB in one file or in a stream.
+        """
+        weights = self.bytes_of_weights() if include_initializers else 0
+        beside = weights > LARGEST if external_data is None else external_data and include_initializers
+        if weights > LARGEST and not beside:
+            raise ArgumentError(
+                f"onnx: the weights have {weights} bytes, and one file of ONNX holds fewer than 2 GB; leave external_data=False out, so that they stand "
+                "in a file beside it"
+            )
+        if hasattr(destination, "write"):
+            if beside:
+                raise ArgumentError(
+                    "onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False"
+                )
+            self._write(destination, include_initializers, keep_initializers_as_inputs, {})
+            return
+        path = os.fspath(destination)
+        apart = self._write_weights(f"{path}.data") if beside else {}
+        with replacing(path) as file:
+            self._write(file, include_initializers, keep_initializers_as_inputs, apart)
+
+    def _write(self, file: Any, with_initializers: bool, as_inputs: bool, apart: Mapping[str, tuple[str, int, int]]) -> None:
+        """The bytes of the ModelProto, weight after weight, so that these are not copied: what protobuf writes for graph.initializer
+        (field 5 of field 7), each a TensorProto whose raw_data is field 9. `apart`: weights in another file, by name its name, offset and length."""
+        frame = self._frame(as_inputs or not with_initializers)
+        graph = frame.graph.SerializeToString()
+        frame.ClearField("graph")
+        weights = self.initializers if with_initializers else {}
+        heads = {name: self._head(name, apart.get(name)) for name in weights}
+        raw = {name: b"" if name in apart else b"\x4a" + _varint(values.nbytes) for name, values in weights.items()}
+        sizes = {name: len(heads[name]) + len(raw[name]) + (0 if name in apart else values.nbytes) for name, values in weights.items()}
+        total = len(graph) + sum(1 + len(_varint(n)) + n for n in sizes.values())
+        file.write(frame.SerializeToString() + b"\x3a" + _varint(total) + graph)
+        for name, values in weights.items():
+            file.write(b"\x2a" + _varint(sizes[name]) + heads[name] + raw[name])
+            if name not in apart:
+                file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+
+    def _head(self, name: str, apart: tuple[str, int, int] | None) -> bytes:
+        """A TensorProto without its data, or with where that is."""
+        from onnx import TensorProto
+
+        values = self.initializers[name]
+        t = TensorProto(name=name, data_type=types.number(values.dtype), dims=values.shape)
+        if apart is not None:
+            t.data_location = TensorProto.EXTERNAL
+            for key, value in zip(("location", "offset", "length"), apart, strict=True):
+                t.external_data.add(key=key, value=str(value))
+        return bytes(t.SerializeToString())
+
+    def _write_weights(self, path: str) -> dict[str, tuple[str, int, int]]:
+        """Write large weights one after the other, each on a page of its own."""
+        found = {}
+        with replacing(path) as file:
+            at = 0
+            for name, values in self.initializers.items():
+                if values.nbytes <= APART:
+                    continue
+                file.write(b"\0" * (-at % 4096))
+                at += -at % 4096
+                file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+                found[name] = (os.path.basename(path), at, values.nbytes)
+                at += values.nbytes
+        return found
+
+    # -- running
+    def evaluate(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The outputs for numpy inputs, by onnx.reference.ReferenceEvaluator: exact and slow."""
+        if self._evaluator is None:
+            self._evaluator = evaluator(self._message(True, False))
+        with np.errstate(all="ignore"):
+            found = self._evaluator.run(None, dict(zip(self.input_names, values, strict=True)))
+        return [np.asarray(y) for y in found]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
+        """The outputs of the exported model, by the reference evaluator, for arguments as the model takes them."""
+        tensors = [x for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)]
+        if len(tensors) != len(self.inputs):
+            raise ArgumentError(f"onnx: {len(tensors)} tensors for the inputs {', '.join(self.input_names)}; give one for each")
+        return tuple([new_tensor(y) for y in self.evaluate([to_host(x.array) for x in tensors])])
+
+    call_reference = __call__
+
+    def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
+        """Put other weights in the place of those with the same names. Raises ArgumentError for one of another shape or type."""
+        for name, t in state_dict.items():
+            old = self.initializers.get(name)
+            if old is None:
+                continue
+            values = to_host(t.array)
+            if values.shape != old.shape or values.dtype != old.dtype:
+                raise ArgumentError(f"onnx: {name} is {values.dtype} {values.shape}; the model has {old.dtype} {old.shape}")
+            self.initializers[name] = np.array(values)
+        self._evaluator = None
+
+    def release(self) -> None:
+        """Let the evaluator go."""
+        self._evaluator = None
+
+
+def _varint(n: int) -> bytes:
+    """A number as protobuf writes it: seven bits a byte, the lowest first."""
+    found = bytearray()
+    while n > 127:
+        found.append(n & 127 | 128)
+        n >>= 7
+    return bytes([*found, n])
+
+
+def _ir_version(opsets: Sequence[Any]) -> int:
+    """The oldest format of files that has these versions of operators, so that older runtimes read it."""
+    from onnx import helper
+
+    return int(helper.find_min_ir_version_for([o for o in opsets if o.domain in ("", "ai.onnx")], ignore_unknown=True))

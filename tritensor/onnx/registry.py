@@ -1,0 +1,79 @@
+"""The table of translations: what an op of tritensor is in ONNX, and why some are nothing."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tritensor.table import registry as ops
+
+Translation = Callable[..., Any]
+
+_known: dict[str, Translation] = {}
+_own: dict[str, Translation] = {}  # of packages and programs, which go first
+_reasons: dict[str, str] = {}
+FAMILIES = (
+    "activations", "arithmetic", "comparison", "convolution", "creation", "images", "indexing", "losses", "normalization", "pooling", "products",
+    "recurrent", "reductions", "shaping", "sorting",
+)  # fmt: skip
+
+
+def translates(*names: str) -> Callable[[Translation], Translation]:
+    """Enter a translation of ours under the names of ops."""
+
+    def enter(f: Translation) -> Translation:
+        for name in names:
+            _known[name] = f
+        return f
+
+    return enter
+
+
+def unexpressed(reason: str, *names: str) -> None:
+    """Enter why ops have no translation."""
+    for name in names:
+        _reasons[name] = reason
+
+
+def register(op_name: str) -> Callable[[Translation], Translation]:
+    """Say how an op is written in ONNX: `@tt.onnx.register("my_op")` over a function (g, *inputs, **attrs) that gives the output, or several.
+
+    g: the graph, to which `g.op("Add", a, b)` appends a node. Inputs are values with `.shape` and `.dtype`, Python numbers, or None for one that was
+    left out; attrs those of the op. A translation of ours with the same name is replaced. Raises TypeError for a name that is no string.
+    """
+    if not isinstance(op_name, str):
+        raise TypeError(f"onnx.register: the op's name is a {type(op_name).__name__}; give a string, as in @onnx.register('my_op')")
+
+    def enter(f: Translation) -> Translation:
+        if not callable(f):
+            raise TypeError(f"onnx.register: {op_name!r} is translated by a {type(f).__name__}; give a function of (g, *inputs, **attrs)")
+        _own[op_name] = f
+        return f
+
+    return enter
+
+
+def load() -> None:
+    """Have every family of translations in the table."""
+    for family in FAMILIES:
+        importlib.import_module(f"tritensor.onnx.translations.{family}")
+    importlib.import_module("tritensor.onnx.unexpressed")
+
+
+def translation(name: str, custom: Mapping[str, Translation] | None = None) -> Translation | None:
+    """How an op is written, or None."""
+    load()
+    return (custom or {}).get(name) or _own.get(name) or _known.get(name)
+
+
+def reason(name: str) -> str:
+    """Why an op has no translation, and what could serve."""
+    load()
+    return _reasons.get(name, f'nothing says how it is written in ONNX; say it with @tritensor.onnx.register("{name}")')
+
+
+def listed() -> dict[str, str]:
+    """Every op of the table: "translated", or the reason why it is not. The pseudo-op of views that are written is left out."""
+    load()
+    return {name: "translated" if name in _known else _reasons.get(name, "") for name in sorted(ops.everything())}

@@ -1,0 +1,1 @@
+"""What each op of tritensor is in ONNX, a file for each family."""

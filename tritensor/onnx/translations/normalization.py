@@ -1,0 +1,99 @@
+"""Normalizations in ONNX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.onnx.element_types import FLOAT
+from tritensor.onnx.graph import Graph, Value
+from tritensor.onnx.registry import translates
+from tritensor.onnx.translations.arithmetic import in_single
+
+
+def _per_channel(g: Graph, x: Value, v: Value) -> Value:
+    """A number for each channel, as it broadcasts over (N, C, ...)."""
+    return g.op("Reshape", v, [1, -1, *(1,) * (x.ndim - 2)])  # type: ignore[no-any-return]
+
+
+def _scaled(g: Graph, y: Value, weight: Value | None, bias: Value | None) -> Value:
+    y = y if weight is None else g.op("Mul", y, g.cast(weight, y.dtype))
+    return y if bias is None else g.op("Add", y, g.cast(bias, y.dtype))
+
+
+def wider(x: Value) -> Any:
+    """The type that means are taken in: float32 for 16 bits."""
+    return np.dtype(np.float64) if x.dtype == np.float64 else FLOAT
+
+
+def centred(g: Graph, x: Value, axes: list[int]) -> tuple[Value, Value, Value]:
+    """x - mean, mean and variance (of n) over axes."""
+    mean = g.reduce("ReduceMean", x, axes, True)
+    apart = g.op("Sub", x, mean, shape=x.shape)
+    return apart, mean, g.reduce("ReduceMean", g.op("Mul", apart, apart, shape=x.shape), axes, True)
+
+
+def _divided(g: Graph, apart: Value, variance: Value, eps: float) -> Value:
+    return g.op("Div", apart, g.op("Sqrt", g.op("Add", variance, float(eps))), shape=apart.shape)  # type: ignore[no-any-return]
+
+
+@translates("batch_norm")
+def batch_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | None = None, *, eps: float = 1e-5) -> Any:
+    """By the batch's own mean and variance, which are outputs as well."""
+    wide = g.cast(x, wider(x))
+    wide.shape = x.shape
+    axes = [d for d in range(x.ndim) if d != 1]
+    apart, mean, variance = centred(g, wide, axes)
+    y = _divided(g, apart, variance, eps)
+    w, b = (None if v is None else _per_channel(g, x, v) for v in (weight, bias))
+    y = _scaled(g, y, w, b)
+    kinds = [r.dtype for r in g.call.results]
+    flat = [g.cast(g.squeeze(v, axes), k) for v, k in zip((mean, variance), kinds[1:], strict=True)]
+    return g.cast(y, x.dtype), *flat
+
+
+@translates("batch_norm_by")
+def batch_norm_by(
+    g: Graph, x: Value, mean: Value, var: Value, weight: Value | None = None, bias: Value | None = None, *, eps: float = 1e-5
+) -> Any:  # fmt: skip
+    (channels,) = mean.shape
+    kind = in_single(x)
+    scale = g.full((channels,), 1, mean.dtype) if weight is None else weight
+    shift = g.full((channels,), 0, mean.dtype) if bias is None else bias
+    given = [g.cast(v, kind) for v in (x, scale, shift, mean, var)]
+    return g.cast(g.op("BatchNormalization", *given, epsilon=float(eps)), x.dtype)
+
+
+@translates("group_norm")
+def group_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | None = None, *, groups: int, eps: float = 1e-5) -> Any:
+    """Each group of channels is one row, normalized as an instance."""
+    wide = g.cast(x, in_single(x))
+    rows = g.op("Reshape", wide, [0, groups, -1])
+    ones, zeros = g.const(np.ones(groups), wide.dtype), g.const(np.zeros(groups), wide.dtype)
+    y = g.op("InstanceNormalization", rows, ones, zeros, epsilon=float(eps))
+    y = g.reshape(y, x.shape)
+    w, b = (None if v is None else _per_channel(g, x, v) for v in (weight, bias))
+    return g.cast(_scaled(g, y, w, b), x.dtype)
+
+
+@translates("layer_norm")
+def layer_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | None = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
+    if g.opset >= 17 and x.dtype != np.float64 and axes:  # its inner sums are float32
+        shape, wide = x.shape[x.ndim - axes :], g.cast(x, FLOAT)
+        scale = g.full(shape, 1, FLOAT) if weight is None else g.cast(weight, FLOAT)
+        shift = None if bias is None else g.cast(bias, FLOAT)
+        return g.cast(g.op("LayerNormalization", wide, scale, shift, axis=-axes, epsilon=float(eps), shape=x.shape), x.dtype)
+    wide = g.cast(x, wider(x))
+    wide.shape = x.shape
+    apart, _, variance = centred(g, wide, list(range(x.ndim - axes, x.ndim)))
+    return g.cast(_scaled(g, _divided(g, apart, variance, eps), weight, bias), x.dtype)
+
+
+@translates("rms_norm")
+def rms_norm(g: Graph, x: Value, weight: Value | None = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
+    """x / sqrt(mean(x^2) + eps) weight"""
+    wide = g.cast(x, wider(x))
+    square = g.op("Mul", wide, wide, shape=x.shape)
+    power = g.reduce("ReduceMean", square, list(range(x.ndim - axes, x.ndim)), True)
+    return g.cast(_scaled(g, _divided(g, wide, power, eps), weight, None), x.dtype)

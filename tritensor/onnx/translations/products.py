@@ -1,0 +1,69 @@
+"""Matrix products, attention and determinants in ONNX."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tritensor.onnx.element_types import BOOL, INT64
+from tritensor.onnx.graph import Graph, Value
+from tritensor.onnx.registry import translates
+from tritensor.onnx.translations.arithmetic import in_single
+
+_MULTIPLIED = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64")
+
+
+@translates("linear")
+def linear(g: Graph, x: Value, weight: Value, bias: Value | None = None) -> Any:
+    """x @ weight^T + bias"""
+    if x.ndim == 2 and x.dtype.kind != "c":
+        return g.op("Gemm", x, weight, bias, transB=1)
+    y = g.op("MatMul", x, g.transpose(weight, (1, 0)))
+    return y if bias is None else g.op("Add", y, bias)
+
+
+@translates("matmul")
+def matmul(g: Graph, a: Value, b: Value) -> Any:
+    if a.dtype.name in _MULTIPLIED:
+        return g.op("MatMul", a, b)
+    return g.cast(g.op("MatMul", g.cast(a, INT64), g.cast(b, INT64)), a.dtype)
+
+
+@translates("attention")
+def attention(g: Graph, q: Value, k: Value, v: Value, mask: Value | None = None, *, scale: float, causal: bool = False) -> Any:
+    """softmax(q k^T scale + mask) v; a query that sees no key gives 0."""
+    n = k.ndim
+    scores = g.op("MatMul", q, g.transpose(k, (*range(n - 2), n - 1, n - 2)))
+    scores = g.op("Mul", scores, float(scale))
+    seen = None
+    if causal:
+        rows, columns = g.range(q.shape[-2]), g.range(k.shape[-2])
+        seen = g.op("LessOrEqual", g.unsqueeze(columns, [0]), g.unsqueeze(rows, [1]), dtype=BOOL)
+    if mask is not None and mask.dtype == BOOL:
+        seen = mask if seen is None else g.op("And", seen, mask)
+    elif mask is not None:
+        scores = g.op("Add", scores, mask)
+    if seen is not None:
+        scores = g.where(seen, scores, g.value(-math.inf, scores))
+    weights = g.op("Softmax", scores, axis=-1)
+    if mask is not None:  # a row of -inf has no softmax
+        weights = g.where(g.op("IsNaN", weights, dtype=BOOL), g.value(0.0, weights), weights)
+    return g.op("MatMul", weights, v)
+
+
+@translates("det")
+def det(g: Graph, a: Value) -> Any:
+    return g.cast(g.op("Det", g.cast(a, in_single(a))), a.dtype)
+
+
+@translates("cdist")
+def cdist(g: Graph, x1: Value, x2: Value, p: float = 2.0, fast: bool = False) -> Any:
+    """The p-norm of every difference of two rows."""
+    apart = g.op("Abs", g.op("Sub", g.unsqueeze(x1, [2]), g.unsqueeze(x2, [1])))
+    if p == 0:
+        return g.reduce("ReduceSum", g.cast(g.op("Not", g.op("Equal", apart, 0.0, dtype=BOOL)), x1.dtype), [3], False)
+    if p == math.inf:
+        return g.reduce("ReduceMax", apart, [3], False)
+    if p in (1, 2):
+        return g.reduce("ReduceL1" if p == 1 else "ReduceL2", apart, [3], False)
+    return g.op("Pow", g.reduce("ReduceSum", g.op("Pow", apart, float(p)), [3], False), 1.0 / p)
