@@ -48,18 +48,18 @@ def objects(torch: Any) -> dict[str, Any]:
 
 
 def old_layout(path: Path) -> None:
-    """Rewrite an archive as PyTorch 1.6 to 2.0 wrote it: data.pkl, the storages, version; no record of the order of bytes, none of the alignment."""
-    import torch
+    """Rewrite an archive as PyTorch 1.6 to 2.0 wrote it: data.pkl, the storages, version; no order of bytes, no alignment, no number of its own."""
+    from tritensor.io.torch_format.writing import ArchiveWriter
 
     with zipfile.ZipFile(path) as archive:
         folder = archive.namelist()[0].split("/")[0]
-        kept = [n.removeprefix(folder + "/") for n in archive.namelist()]
-        kept = [n for n in kept if n == "data.pkl" or n.startswith("data/")] + ["version"]
-        records = {n: archive.read(f"{folder}/{n}") for n in kept if n != "version"}
-    writer = torch._C.PyTorchFileWriter(str(path))  # writes the version and, since 2.1, its own number, which readers before pass over
-    for name, data in records.items():
-        writer.write_record(name, data, len(data))
-    writer.write_end_of_file()
+        names = [n.removeprefix(folder + "/") for n in archive.namelist()]
+        records = {n: archive.read(f"{folder}/{n}") for n in names if n in ("data.pkl", "version") or n.startswith("data/")}
+    with open(path, "wb") as file:
+        writer = ArchiveWriter(file, folder)
+        for name, data in records.items():
+            writer.add(name, memoryview(data))
+        writer.end()
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -128,9 +129,16 @@ def _take_place(beside: str, target: str, old: os.stat_result | None) -> None:
 
 def _remove_orphans(target: str) -> None:
     """Remove temporary files of this target whose writer is gone: those that no one holds locked."""
-    folder, stem = os.path.dirname(target), _stem(target)
+    remove_orphans(os.path.dirname(target), re.compile(re.escape(_stem(target)) + r".*\.tmp"))
+
+
+ANY_ORPHAN = re.compile(r"\.[0-9a-f]{12}\.[0-9a-f]{12}\.tmp")
+
+
+def remove_orphans(folder: str | os.PathLike[str], named: re.Pattern[str] = ANY_ORPHAN) -> None:
+    """Remove temporary files of a folder, of any target unless their names are given, whose writer is gone."""
     with contextlib.suppress(OSError):  # tidying must not fail a save that is done
-        for name in [n for n in os.listdir(folder) if n.startswith(stem) and n.endswith(".tmp")]:
+        for name in [n for n in os.listdir(folder) if named.fullmatch(n)]:
             with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as left:
                 fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.unlink(left.name)

@@ -105,7 +105,7 @@ class Placing:
     def bytes(self, memory: np.ndarray, location: Any) -> Any:
         """The vector of bytes on its device."""
         if type(location) is not str:
-            raise CheckpointError(f"load: a storage's location is {str(location)[:40]!r}, no text; the file is damaged")
+            raise CheckpointError(f"load: a storage's location is a {type(location).__name__}, no text; the file is damaged")
         return self.restore(on_bytes(memory), location)._elements
 
     def tensor(self, t: Tensor, location: str) -> Tensor:

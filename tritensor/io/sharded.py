@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritensor.errors import CheckpointError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import remove_orphans, replacing
 from tritensor.io.checkpoint import load
 from tritensor.io.safetensors import save_file
 from tritensor.tensor.core import Tensor
@@ -49,6 +49,7 @@ def save_sharded(
     before = _shards_of(folder)
     parts = _split(state_dict, limit)
     said = {"format": "pt", **(metadata or {})}
+    remove_orphans(folder)
     if len(parts) == 1:
         save_file(parts[0], os.path.join(folder, _ONE), said)
         _remove(folder, {_INDEX, *before})

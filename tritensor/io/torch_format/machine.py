@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.errors import CheckpointError
 from tritensor.io import safe_globals
 from tritensor.io.torch_format import numpy_values
 from tritensor.io.torch_format.refusals import Damaged, ForbiddenGlobalError, forbidden
@@ -117,7 +118,15 @@ class Machine:
 
     def trusts(self, named: Any) -> bool:
         """Whether the user calls a class or function safe that this pickle has named."""
-        return self.trusted.get(id(named)) is named
+        return id(named) in self.trusted
+
+    def trying(self, function: Any, *args: Any) -> Any:
+        """Call what the user calls safe."""
+        try:
+            return function(*args)
+        except Exception as error:
+            name = getattr(function, "__name__", function)
+            raise Damaged(f"{name}, which the user calls safe, raised {type(error).__name__}: {error}") from error
 
     def call(self, function: Any, args: Any) -> Any:
         """What a constructor makes."""
@@ -125,7 +134,9 @@ class Machine:
             raise Damaged(f"a {type(args).__name__} stands where arguments should")
         make = self.constructors.get(id(function))
         if make is None and self.tuples.get(id(function), self) is function:
-            if len(args) == 2 and type(args[0]) is tuple and args[1] == {}:  # PyTorch's own, such as return_types.max
+            if (
+                len(args) == 2 and type(args[0]) is tuple and type(args[1]) is dict and not args[1]
+            ):  # PyTorch's own, such as return_types.max
                 args = args[0]
             if len(args) != len(function._fields):
                 raise Damaged(f"the named tuple {function.__name__} of {len(args)} values")
@@ -133,13 +144,13 @@ class Machine:
         if make is None:
             if not self.trusts(function):
                 raise ForbiddenGlobalError(f"{self.label}: calls a {type(function).__name__}, which is no constructor of values")
-            return function(*args)
+            return self.trying(function, *args)
         try:
             return make(self, *args)
         except Damaged:
             raise
         except (TypeError, ValueError) as error:
-            if isinstance(error, ForbiddenGlobalError):
+            if isinstance(error, CheckpointError):
                 raise
             raise Damaged(f"{getattr(function, '__name__', function)}: {error}") from None
 
@@ -159,11 +170,11 @@ class Machine:
             x, depth = todo.pop()
             members = x if isinstance(x, tuple | frozenset) else ()
             self.hashed += 1 + len(members) + (x.bit_length() // 8 if type(x) is int else 0)
-            if self.hashed > 1_000_000 + 64 * self.at or depth > _DEEPEST:
+            if self.hashed > 100_000 + 64 * self.at or depth > _DEEPEST:
                 raise Damaged("a key is nested, or repeated, beyond all measure")
             if members:
                 todo += [(member, depth + 1) for member in members]
-            elif isinstance(x, list | dict | set | bytearray):
+            elif isinstance(x, list | dict | set | bytearray | np.ndarray):
                 raise Damaged(f"a {type(x).__name__} is a key")
         return key
 
@@ -178,7 +189,10 @@ class Machine:
                 self.chains[id(into)] = into
                 if len(self.chains) > _CHAINS:
                     raise Damaged(f"more than {_CHAINS} defaultdicts hold one another")
-            into[self.key(key)] = value
+            try:
+                into[self.key(key)] = value
+            except TypeError as error:
+                raise Damaged(f"a key cannot be one: {error}") from None
 
     def build(self, made: Any, state: Any) -> Any:
         """Give what was made its attributes."""
@@ -189,7 +203,7 @@ class Machine:
         elif type(made) is np.ndarray:
             numpy_values.build_array(self, made, state)
         elif self.trusts(type(made)):
-            _revive(made, state)
+            self.trying(_revive, made, state)
         else:
             raise ForbiddenGlobalError(f"{self.label}: sets attributes of a {type(made).__name__}, which is no value")
         return made

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.io.torch_format.refusals import Damaged
+from tritensor.io.torch_format.refusals import Damaged, told
 
 _NAME = re.compile(r"[<|=]?(?:[biufc]\d{1,2}|[SU]\d{1,9})")  # numbers and text; no objects, no records
 
@@ -17,17 +17,22 @@ def dtype(_: Any, name: Any, align: Any = False, copy: Any = True) -> np.dtype:
     """numpy.dtype of a type of numbers or text."""
     text = name.decode("latin1") if type(name) is bytes else name
     if type(text) is not str or not _NAME.fullmatch(text):
-        raise Damaged(f"numpy.dtype({str(text)[:40]!r}) is no type of numbers or text in this machine's byte order")
+        raise Damaged(f"numpy.dtype({told(text)}) is no type of numbers or text in this machine's byte order")
     return np.dtype(text)
 
 
 def build_dtype(made: np.dtype, state: Any) -> None:
     """What numpy writes of a dtype beside its name: it must say that the bytes are in this machine's order, and nothing else."""
-    if type(state) is not tuple or len(state) < 8 or state[1] not in ("<", "|", "=", b"<", b"|", b"="):
+    if (
+        type(state) is not tuple
+        or len(state) < 8
+        or type(state[1]) not in (str, bytes)
+        or state[1] not in ("<", "|", "=", b"<", b"|", b"=")
+    ):
         raise Damaged(
-            f"a numpy.dtype of another byte order, or of a state that it cannot have: {str(state)[:80]}; convert it where it was saved"
+            f"a numpy.dtype of another byte order, or of a state that it cannot have: {told(state)}; convert it where it was saved"
         )
-    if any(x is not None for x in state[2:5]) or state[5] not in (-1, made.itemsize):
+    if any(x is not None for x in state[2:5]) or type(state[5]) is not int or state[5] not in (-1, made.itemsize):
         raise Damaged("a numpy.dtype of fields; tensors and plain arrays have none")
 
 
@@ -47,7 +52,7 @@ def _bytes(given: Any) -> bytes | bytearray:
 
 def _shape(given: Any) -> tuple[int, ...]:
     if type(given) is not tuple or len(given) > 64 or not all(type(n) is int and 0 <= n < 2**48 for n in given):
-        raise Damaged(f"{str(given)[:80]} is no shape")
+        raise Damaged(f"{told(given)} is no shape")
     return given
 
 
@@ -67,7 +72,7 @@ def scalar(machine: Any, kind: Any, data: Any) -> Any:
 
 def reconstruct(_: Any, cls: Any, shape: Any, code: Any) -> np.ndarray:
     """An array before its state is known."""
-    if cls is not np.ndarray or shape != (0,):
+    if cls is not np.ndarray or _shape(shape) != (0,):
         raise Damaged("an array of another class")
     return np.ndarray.__new__(np.ndarray, (0,), np.uint8)
 
@@ -82,6 +87,8 @@ def build_array(machine: Any, made: np.ndarray, state: Any) -> None:
     if type(state) is not tuple or len(state) != 5 or made.shape != (0,) or not made.flags.owndata:
         raise Damaged("an array of a state that it cannot have")
     _, shape, kind, columns_first, data = state
+    if type(columns_first) not in (bool, int):
+        raise Damaged("an array of another order")
     machine.charge(2 * len(_bytes(data)))
     values = _filled(_kind(kind), _shape(shape), _bytes(data), "F" if columns_first else "C")
     made.__setstate__((1, values.shape, values.dtype, bool(columns_first), bytes(_bytes(data))))  # type: ignore[arg-type]
@@ -89,7 +96,7 @@ def build_array(machine: Any, made: np.ndarray, state: Any) -> None:
 
 def from_buffer(machine: Any, data: Any, kind: Any, shape: Any, order: Any, *axes: Any) -> np.ndarray:
     """An array of protocol 5."""
-    if order not in ("C", "F") or axes not in ((), (None,)):
+    if type(order) is not str or order not in ("C", "F") or any(axis is not None for axis in axes):
         raise Damaged("an array of another order")
     machine.charge(len(_bytes(data)))
     return _filled(_kind(kind), _shape(shape), _bytes(data), order)

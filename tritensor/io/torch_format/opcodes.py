@@ -222,7 +222,7 @@ def _new(m: Machine) -> None:
     if type(args) is not tuple:
         raise Damaged(f"a {type(args).__name__} stands where arguments should")
     if m.trusts(cls) and isinstance(cls, type):
-        m.stack.append(cls.__new__(cls, *args))
+        m.stack.append(m.trying(cls.__new__, cls, *args))
     else:
         m.stack.append(m.call(cls, args))
 

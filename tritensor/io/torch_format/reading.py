@@ -16,7 +16,7 @@ from tritensor.io.sources import Source
 from tritensor.io.torch_format import endianness, tensors, trusted, vocabulary
 from tritensor.io.torch_format.archive import Archive
 from tritensor.io.torch_format.opcodes import read
-from tritensor.io.torch_format.refusals import Damaged, ForbiddenGlobalError
+from tritensor.io.torch_format.refusals import Damaged, ForbiddenGlobalError, told
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -97,7 +97,7 @@ def _text(given: Any) -> str:
 
 def _count(given: Any) -> int:
     if type(given) is not int or not 0 <= given < 2**56:
-        raise Damaged(f"{str(given)[:40]} is no number of elements")
+        raise Damaged(f"{told(given)} is no number of elements")
     return given
 
 
@@ -142,7 +142,12 @@ def load_legacy(r: Reading) -> Any:
     magic, at = plain.values(data, 0, None)
     version, at = plain.values(data, at, None)
     info, at = plain.values(data, at, None)
-    if (magic, version) != (MAGIC_NUMBER, PROTOCOL_VERSION) or not isinstance(info, dict):
+    if (
+        type(magic) is not int
+        or type(version) is not int
+        or (magic, version) != (MAGIC_NUMBER, PROTOCOL_VERSION)
+        or not isinstance(info, dict)
+    ):
         raise CheckpointError(
             f"{r.label}: magic number and version are not those of torch.save; the file is damaged: copy or save it again"
         )
@@ -167,7 +172,9 @@ class _Waiting:
         self.told = 0
 
     def persistent(self, given: Any) -> Any:
-        if type(given) is tuple and len(given) == 4 and given[0] == "module":  # a class with its source, for the eye
+        if (
+            type(given) is tuple and len(given) == 4 and type(given[0]) is str and given[0] == "module"
+        ):  # a class with its source, for the eye
             return given[1]
         if type(given) is not tuple or len(given) != 6 or _text(given[0]) != "storage":
             raise Damaged("a storage is named by what is no name of one")
@@ -200,7 +207,12 @@ class _Waiting:
     def fill(self, keys: Any, at: int) -> int:
         """Read the storages' bytes, in the order of `keys`, from `at` on; where they end."""
         r, data = self.r, self.r.source.view
-        if type(keys) is not list or set(map(str, keys)) != set(self.hosts) or len(keys) != len(self.hosts):
+        if (
+            type(keys) is not list
+            or not all(type(key) is str for key in keys)
+            or set(keys) != set(self.hosts)
+            or len(keys) != len(self.hosts)
+        ):
             raise CheckpointError(
                 f"{r.label}: the storages that tensors need are not those that the file has; it is damaged: copy or save it again"
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 from tritensor.errors import CheckpointError
 from tritensor.io import safe_globals
@@ -18,6 +19,17 @@ class ForbiddenGlobalError(CheckpointError, pickle.UnpicklingError):
 
 class Damaged(ValueError):
     """A pickle that no pickler wrote; the reader adds the file's name."""
+
+
+def told(x: Any) -> str:
+    """A value of a pickle in a few words: it may be nested or shared without end, so that repr() would not come back."""
+    if type(x) is int:
+        return str(x) if x.bit_length() < 200 else f"an integer of {x.bit_length()} bits"
+    if type(x) in (str, bytes, float, bool) or x is None:
+        return repr(x[:40] if isinstance(x, str | bytes) else x)
+    if type(x) is tuple and len(x) <= 8 and all(type(n) is int and n.bit_length() < 200 for n in x):
+        return str(x)
+    return f"a {type(x).__name__}"
 
 
 # What PyTorch has and tensors here have not, by the function that would rebuild it.

@@ -13,7 +13,7 @@ from tritensor.array import as_strided, from_host, to_host
 from tritensor.dtypes import DType
 from tritensor.errors import GradError
 from tritensor.io.torch_format.machine import attributes
-from tritensor.io.torch_format.refusals import Damaged
+from tritensor.io.torch_format.refusals import Damaged, told
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
@@ -50,7 +50,7 @@ def typed(memory: Any, kind: StorageType) -> Any:
 
 def _sizes(what: str, given: Any) -> tuple[int, ...]:
     if not isinstance(given, tuple) or len(given) > 64 or not all(type(n) is int and 0 <= n < 2**62 for n in given):
-        raise Damaged(f"{str(given)[:80]} is no {what} of a tensor")
+        raise Damaged(f"{told(given)} is no {what} of a tensor")
     return tuple(given)
 
 
@@ -65,15 +65,15 @@ def _window(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | No
         raise Damaged(f"a {type(storage).__name__} stands where a storage should")
     shape, strides = _sizes("size", size), _sizes("stride", stride)
     if type(offset) is not int or not 0 <= offset < 2**62 or len(shape) != len(strides):
-        raise Damaged(f"offset {str(offset)[:40]}, size {shape} and strides {strides} are no window")
+        raise Damaged(f"offset {told(offset)}, size {shape} and strides {strides} are no window")
     elements = storage._elements
     if dtype is not None:
-        whole = len(elements) * elements.dtype.itemsize // dtype.itemsize * dtype.itemsize // elements.dtype.itemsize
+        whole = elements.size * elements.dtype.itemsize // dtype.itemsize * dtype.itemsize // elements.dtype.itemsize
         elements = elements[:whole].view(dtype.numpy)
     empty = 0 in shape
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
-    if math.prod(n or 1 for n in shape) * elements.dtype.itemsize >= 2**62 or (not empty and last >= len(elements)):
-        raise Damaged(f"a window of size {shape}, strides {strides} from {offset} on leaves its storage of {len(elements)} elements")
+    if math.prod(n or 1 for n in shape) * elements.dtype.itemsize >= 2**62 or (not empty and last >= elements.size):
+        raise Damaged(f"a window of size {shape}, strides {strides} from {offset} on leaves its storage of {elements.size} elements")
     if empty:
         return new_tensor(elements[:0].reshape(shape))
     if isinstance(elements, np.ndarray):
@@ -84,6 +84,8 @@ def _window(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | No
 
 def _asks(t: Tensor, requires_grad: Any) -> Tensor:
     """With requires_grad as the file has it."""
+    if type(requires_grad) not in (bool, int):
+        raise Damaged(f"requires_grad is {told(requires_grad)}")
     if requires_grad:
         try:
             t.requires_grad_()
@@ -94,9 +96,9 @@ def _asks(t: Tensor, requires_grad: Any) -> Tensor:
 
 def _finished(machine: Any, t: Tensor, requires_grad: Any, hooks: Any, metadata: Any) -> Tensor:
     _no_hooks(hooks)
-    if metadata:  # PyTorch's lazy views: the bytes are those of the conjugate, or of the negative
-        if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"}:
-            raise Damaged(f"a tensor's metadata {str(metadata)[:60]} is not known")
+    if metadata is not None:  # PyTorch's lazy views: the bytes are those of the conjugate, or of the negative
+        if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"} or not all(v is True for v in metadata.values()):
+            raise Damaged(f"a tensor's metadata {told(metadata)} is not known")
         machine.charge(3 * t.nbytes)
         seen = t.array
         t = new_tensor(from_host(_resolved(seen, metadata), t.device))
@@ -181,8 +183,8 @@ def rebuild_from_type(machine: Any, function: Any, cls: Any, args: Any, state: A
         made.array, made.tracked = plain.array, plain.tracked
     elif cls is Parameter and type(made) is not Parameter:
         made = Parameter(made, made.tracked)
-    if type(state) is dict and state.get("_is_buffer") and type(made) is Tensor:
-        made = Buffer(made, persistent=bool(state.get("persistent", True)))
+    if type(state) is dict and state.get("_is_buffer") is True and type(made) is Tensor:
+        made = Buffer(made, persistent=state.get("persistent") is not False)
         state = {k: v for k, v in state.items() if k not in ("_is_buffer", "persistent")}
     attributes(made, state)
     return made

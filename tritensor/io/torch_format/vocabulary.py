@@ -11,7 +11,7 @@ from tritensor import dtypes
 from tritensor.device import device
 from tritensor.errors import DeviceError
 from tritensor.io.torch_format import numpy_values, tensors
-from tritensor.io.torch_format.refusals import Damaged
+from tritensor.io.torch_format.refusals import Damaged, told
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.layout import strided
@@ -42,7 +42,7 @@ def _counter(machine: Any, items: Any = None) -> Counter[Any]:
 
 def _default(machine: Any, factory: Any = None) -> defaultdict[Any, Any]:
     if factory is not None and not any(factory is known for known in _FACTORIES):
-        raise Damaged(f"a defaultdict of {factory!r}; it may be of a built-in type")
+        raise Damaged(f"a defaultdict of {getattr(factory, '__name__', told(factory))}; it may be of a built-in type")
     return defaultdict(factory)
 
 
@@ -80,7 +80,7 @@ def _text(machine: Any, given: str = "") -> str:
 
 def _encode(machine: Any, text: Any, coding: Any = "utf-8") -> bytes:
     """How pickle of protocol 2 writes bytes."""
-    if type(text) is not str or coding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
+    if type(text) is not str or type(coding) is not str or coding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
         raise Damaged("bytes that are not written as text")
     machine.charge(len(text))
     return text.encode(coding)
@@ -113,8 +113,8 @@ def _device(machine: Any, name: Any, index: Any = None) -> device:
 
 
 def _layout(machine: Any, name: Any) -> Any:
-    if name != "torch.strided":
-        raise Damaged(f"layout {str(name)[:40]}, which tensors here have not; they are torch.strided")
+    if type(name) is not str or name != "torch.strided":
+        raise Damaged(f"layout {told(name)}, which tensors here have not; they are torch.strided")
     return strided
 
 

@@ -152,10 +152,14 @@ class ArchiveWriter:
         self.identity.update(full + crc.to_bytes(4, "little") + size.to_bytes(8, "little"))
 
     def finish(self) -> None:
-        """Write what stands behind the storages: the version, the file's own number, the directory and its end records."""
+        """Write what stands behind the storages: the version, the file's own number, the directory."""
         self.add("version", memoryview(b"3\n"))
         number = f"{int.from_bytes(self.identity.digest(), 'little') % 10**40:040d}"
         self.add(".data/serialization_id", memoryview(number.encode()))
+        self.end()
+
+    def end(self) -> None:
+        """Write the directory and its end records."""
         place, entries = self.at, b"".join(self.directory)
         self._put(entries)
         count, end64 = len(self.directory), self.at
