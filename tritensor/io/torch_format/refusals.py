@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 from tritensor.errors import CheckpointError
@@ -32,6 +33,8 @@ def told(x: Any) -> str:
     return f"a {type(x).__name__}"
 
 
+_ELEMENTS = re.compile(r"(complex|float|bfloat|u?int|quint|qint|bits)\d+\w*")  # names of dtypes
+
 # What PyTorch has and tensors here have not, by the function that would rebuild it.
 _OTHER_TENSORS = {
     "_rebuild_qtensor": ("a quantized tensor", "dequantize() it"),
@@ -53,7 +56,7 @@ def forbidden(label: str, module: str, name: str) -> ForbiddenGlobalError:
         return ForbiddenGlobalError(
             f"{label}: holds {what} ({whole}), which tritensor has not; where PyTorch is installed, {instead}", whole
         )
-    if module == "torch" and name.endswith("Storage"):
+    if module in ("torch", "torch.storage") and (name.endswith("Storage") or _ELEMENTS.fullmatch(name)):
         return ForbiddenGlobalError(
             f"{label}: holds a {whole}, of a type that tensors here cannot hold; convert it where PyTorch is installed", whole
         )

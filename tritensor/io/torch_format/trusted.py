@@ -76,10 +76,13 @@ def read(
     return found.load(), stream.at
 
 
+_MOVED = {"torch._C._nn": "torch.nn.functional"}  # PyTorch's compiled functions, as modules refer to them
+
+
 def _ours(space: str, name: str) -> Any:
     """What stands at PyTorch's path in tritensor."""
     try:
-        found = importlib.import_module("tritensor" + space.removeprefix("torch"))
+        found: Any = importlib.import_module("tritensor" + _MOVED.get(space, space).removeprefix("torch"))
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
