@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `static`, `gpu`, `compare` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `imports`, `checkpoint`, `static`, `gpu`, `compare` or `table`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ COMMANDS = {
     "ops": ("bench.cpu.ops", "every op of the table on the CPU (--peer: every function beside torch)"),
     "optim": ("bench.cpu.optim", "a step of every optimizer"),
     "imports": ("bench.cpu.imports", "what an import takes"),
+    "checkpoint": ("bench.cpu.checkpoint", "a checkpoint of 1 GB saved and loaded in every format"),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
     "compare": ("bench.reports.compare", "what became slower between two reports"),

@@ -166,7 +166,7 @@ def _safetensors(source: sources.Source, map_location: Any, trusted: bool) -> An
     label = source.label
     entries, metadata, start = safetensors.parse(source.view, label)
     data = source.view[start:]
-    place = _placing(map_location)
+    place = _placing(map_location, label)
     tensors = {name: place(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
     source.close()
     if _OBJECTS in metadata:
@@ -204,10 +204,10 @@ def _packed(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     return {_OBJECTS: text}, tensors
 
 
-def _placing(map_location: Any) -> Callable[[Tensor], Tensor]:
+def _placing(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
     """What puts a tensor of a safetensors file, read on the CPU, where it shall be."""
     if callable(map_location):
-        placing = Placing(map_location)
+        placing = Placing(map_location, label)
 
         def place(t: Tensor) -> Tensor:
             values: np.ndarray = t.array

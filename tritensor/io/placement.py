@@ -68,7 +68,7 @@ def validate_cuda_device(location: Any) -> device:
     try:
         found = as_device(str(location))
     except TypeError as error:
-        raise CheckpointError(f"load: location {location!r} is no device ({error}); give map_location") from None
+        raise CheckpointError(f"location {location!r} is no device ({error}); give map_location") from None
     if not cuda.is_available():
         raise CheckpointError(
             f"Attempting to deserialize object on a CUDA device but {spelled('cuda.is_available')}() is False. If you are running on a CPU-only "
@@ -98,15 +98,19 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
 class Placing:
     """What puts loaded memory where map_location says."""
 
-    def __init__(self, map_location: Any) -> None:
+    def __init__(self, map_location: Any, label: str) -> None:
+        self.label = label  # the file
         self.restore = _restoring(map_location)
         self.later: list[Callable[[], None]] | None = None  # what waits for bytes that come after the tensors; None where they are there
 
     def bytes(self, memory: np.ndarray, location: Any) -> Any:
         """The vector of bytes on its device."""
         if type(location) is not str:
-            raise CheckpointError(f"load: a storage's location is a {type(location).__name__}, no text; the file is damaged")
-        return self.restore(on_bytes(memory), location)._elements
+            raise CheckpointError(f"{self.label}: a storage's location is a {type(location).__name__}, no text; the file is damaged")
+        try:
+            return self.restore(on_bytes(memory), location)._elements
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.label}: {error}") from None
 
     def tensor(self, t: Tensor, location: str) -> Tensor:
         """A tensor on its device: of a file that has tensors and no storages."""

@@ -27,7 +27,7 @@ class Reading:
 
     def __init__(self, source: Source, map_location: Any, weights_only: bool, pickle_module: Any, arguments: dict[str, Any]) -> None:
         self.source, self.label = source, source.label
-        self.placing = Placing(map_location)
+        self.placing = Placing(map_location, source.label)
         self.weights_only, self.pickle_module, self.arguments = weights_only, pickle_module, arguments
         self.storages: dict[Any, Any] = {}  # vectors of bytes on their devices, by key
 
