@@ -34,7 +34,7 @@ class Reading:
     def values(self, data: memoryview, at: int, persistent: Callable[[Any], Any] | None) -> tuple[Any, int]:
         """The value of the pickle at byte `at`, and where it ends."""
         wanted = ""
-        if self.weights_only or self.pickle_module is None:  # values need no trust
+        if self.weights_only or (self.pickle_module is None and not self.arguments):  # values need no trust
             try:
                 _, constructors = vocabulary.known()
                 return read(data, self.label, vocabulary.lookup, constructors, persistent, at, self.placing, len(self.source.view))
