@@ -244,6 +244,57 @@ def test_attributes_buffers_and_named_tuples() -> None:
     assert found["top"].values.item() == 3
 
 
+def test_storages_themselves() -> None:
+    x = tt.arange(4, dtype=tt.int16)
+    found = again({"typed": x.storage(), "bytes": tt.tensor([1, 2], dtype=tt.uint8).untyped_storage(), "x": x[1:3]})
+    assert found["typed"].dtype is tt.int16
+    assert found["typed"].tolist() == [0, 1, 2, 3]
+    assert found["bytes"].tolist() == [1, 2]
+    assert found["x"].untyped_storage() == found["typed"].untyped()
+    with pytest.raises(RuntimeError, match="see the same memory"):
+        tt.save([x, x.untyped_storage()], io.BytesIO())
+
+
+class Tagged(tt.Tensor):
+    """A class of tensors of this program."""
+
+
+def test_tensors_of_a_class_and_objects_that_hold_themselves() -> None:
+    from tritensor.serialization import safe_globals
+
+    x: Any = tt.ones(3).as_subclass(Tagged)
+    x.tag = 5
+    with pytest.raises(CheckpointError, match=r"wants .*Tagged"):
+        again(x)
+    with safe_globals([Tagged]):
+        found = again([x, x])
+    assert (type(found[0]), found[0].tag, found[0] is found[1]) == (Tagged, 5, True)
+    ring: Any = ([],)
+    ring[0].append(ring)
+    assert (found := again(ring))[0][0] is found
+
+
+def test_files_of_other_kinds(tmp_path: Path) -> None:
+    import gzip
+    import tempfile
+
+    for opened in (tempfile.TemporaryFile, tempfile.NamedTemporaryFile, tempfile.SpooledTemporaryFile):
+        with opened() as file:
+            tt.save({"a": tt.ones(2)}, file)
+            file.seek(0)
+            assert tt.load(file)["a"].tolist() == [1, 1]
+    with gzip.open(tmp_path / "x.gz", "wb") as packed:
+        tt.save({"a": tt.ones(2)}, packed)  # type: ignore[arg-type]
+    with gzip.open(tmp_path / "x.gz", "rb") as packed:
+        assert tt.load(packed)["a"].tolist() == [1, 1]  # type: ignore[arg-type]
+    with pytest.raises(CheckpointError, match=r"x.gz: this is no checkpoint, but compressed with gzip; gunzip it first"):
+        tt.load(tmp_path / "x.gz")
+    with pytest.raises(TypeError, match=r"x.gz is open for text; open it with 'rb'"), open(tmp_path / "x.gz", encoding="utf-8") as text:
+        tt.load(text)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="y is open for text; open it with 'wb'"), open(tmp_path / "y", "w", encoding="utf-8") as text:
+        tt.save({}, text)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_numpys_values(protocol: int) -> None:
     nest = {"a": np.arange(6, dtype=np.int16).reshape(2, 3), "f": np.asfortranarray(np.ones((2, 3))), "s": np.float32(1.5), "t": np.array(["ab", "c"]),

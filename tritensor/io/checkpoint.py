@@ -10,6 +10,7 @@ PyTorch's: see torch_format/. Its pickle is read by a machine of our own that ma
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import warnings
@@ -73,6 +74,8 @@ def save(
         raise AttributeError(
             f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, not a {type(f).__name__}"
         )
+    if isinstance(f, io.TextIOBase):
+        raise TypeError(f"save: {getattr(f, 'name', type(f).__name__)} is open for text; open it with 'wb'")
     kind = formats.chosen(f, format, _use_new_zipfile_serialization)
     write, nbytes = (
         _as_safetensors(obj) if kind == formats.SAFETENSORS else _as_torch(obj, f, kind, pickle_protocol, not _disable_byteorder_record)

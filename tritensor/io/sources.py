@@ -78,6 +78,8 @@ def opened(f: Any, mapped: bool | None = None) -> Source:
     if not hasattr(f, "read"):
         raise TypeError(f"load: a {type(f).__name__} is neither a path nor a binary file with read()")
     label = str(getattr(f, "name", type(f).__name__))
+    if isinstance(f, io.TextIOBase):
+        raise TypeError(f"load: {label} is open for text; open it with 'rb'")
     return _real(f, label) or _read(f, label)
 
 

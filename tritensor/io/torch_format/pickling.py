@@ -13,7 +13,8 @@ from tritensor.dtypes import DType
 from tritensor.io.torch_format.memories import Storage, windows
 from tritensor.io.torch_format.tensors import STORAGE_OF
 from tritensor.nn.parameter import Buffer, Parameter, is_lazy
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
 from tritensor.tensor.publishing.layout import strided
 from tritensor.tensor.size import Size
 
@@ -60,6 +61,7 @@ class _Looking(pickle.Pickler):
     def __init__(self) -> None:
         super().__init__(_Nowhere(), 4)
         self.tensors: dict[int, Tensor] = {}
+        self.storages: dict[int, Tensor] = {}  # what is a storage itself, as a tensor of its elements, by the storage's id
         self.attributes: list[dict[str, Any]] = []
 
     def persistent_id(self, obj: Any) -> Any:
@@ -69,6 +71,9 @@ class _Looking(pickle.Pickler):
                 if obj.__dict__:
                     self.attributes.append(obj.__dict__)
             return 0
+        if isinstance(obj, TypedStorage | UntypedStorage):
+            self.storages.setdefault(id(obj), new_tensor(obj._elements))
+            return 0
         return 0 if type(obj) in _WRITTEN else None
 
 
@@ -77,13 +82,13 @@ class _Nowhere:
         return len(data)
 
 
-def tensors_of(obj: Any) -> list[Tensor]:
-    """The tensors that pickling an object comes upon. Raises what pickle does for what it cannot take."""
+def _looked_through(obj: Any) -> _Looking:
+    """The tensors and storages that pickling an object comes upon. Raises what pickle does for what it cannot take."""
     looking = _Looking()
     looking.dump(obj)
     while looking.attributes:
         looking.dump(looking.attributes.pop())
-    return list(looking.tensors.values())
+    return looking
 
 
 class Pickler(PlainPickler):  # type: ignore[misc]
@@ -96,20 +101,33 @@ class Pickler(PlainPickler):  # type: ignore[misc]
 
     def __init__(self, file: Any, protocol: int, obj: Any, named: Callable[[str, Name, Storage], Any]) -> None:
         super().__init__(file, protocol)
-        self.windows = windows(tensors_of(obj))
+        looking = _looked_through(obj)
+        self.whole = looking.storages
+        self.windows = windows([*looking.tensors.values(), *looking.storages.values()])
         self.storages: list[Storage] = []
         self.named = named
         self.kept: list[Any] = []  # tensors that a __reduce__ made while pickling: their ids stay their own
 
     def persistent_id(self, obj: Any) -> Any:
-        if type(obj) is not _Token:
+        if isinstance(obj, TypedStorage | UntypedStorage):
+            storage, typed = self._storage_of(obj), isinstance(obj, TypedStorage)
+        elif type(obj) is _Token:
+            storage, typed = obj.storage, True
+        else:
             return None
-        storage = obj.storage
         if storage.key is None:
             storage.key = str(len(self.storages))
             self.storages.append(storage)
-        name = STORAGE_OF.get(storage.dtype.name)
+        name = STORAGE_OF.get(storage.dtype.name) if typed else None
         return self.named(storage.key, _name("torch", name) if name else _name("torch.storage", "UntypedStorage"), storage)
+
+    def _storage_of(self, obj: Any) -> Storage:
+        """The storage of the file for one of the object's own."""
+        t = self.whole.setdefault(id(obj), new_tensor(obj._elements))
+        self.kept.append(obj)
+        window = self.windows.get(id(t)) or windows([t])[id(t)]
+        self.windows[id(t)] = window
+        return window.storage
 
     def reducer_override(self, obj: Any) -> Any:
         if not isinstance(obj, Tensor) or is_lazy(obj):

@@ -65,13 +65,9 @@ def forbidden(label: str, module: str, name: str) -> ForbiddenGlobalError:
             f"{label}: wants {whole}, a function of the operating system: no checkpoint needs it; the file is hostile, do not load it",
             whole,
         )
-    if safe_globals.in_memory(module, name) is None:
-        how = f"import {module} first"
-    else:
-        how = "that much is imported already"
+    first = "" if safe_globals.in_memory(module, name) is not None else f" (import {module} first)"
     return ForbiddenGlobalError(
-        f"{label}: wants {whole}, which is no plain value: using it may run code from the file. If you trust the file: "
-        f"load(f, weights_only=False) loads it ({how}); with serialization.safe_globals([{name.rpartition('.')[2]}]) it is loaded and nothing "
-        "else is; else save a state_dict",
+        f"{label}: wants {whole}, which is no plain value: using it may run code from the file. If you trust the file, load(f, weights_only=False) "
+        f"loads it{first}; with serialization.safe_globals([{name.rpartition('.')[2]}]): load(f) allows it alone; else save a state_dict",
         whole,
     )
