@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `tensorboard`, `profiler`, `imports`, `static`, `gpu`, `compare` or `table`."""
+"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `tensorboard`, `profiler`, `imports`, `checkpoint`, `static`, `gpu`, `compare` or `table`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ COMMANDS = {
     "loader": ("bench.cpu.loader", "DataLoader workers: waiting datasets, large batches, start-up"),
     "profiler": ("bench.cpu.profiler", "what the profiler costs a training step"),
     "imports": ("bench.cpu.imports", "what an import takes"),
+    "checkpoint": ("bench.cpu.checkpoint", "a checkpoint of 1 GB saved and loaded in every format"),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
     "compare": ("bench.reports.compare", "what became slower between two reports"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.autograd.function import Function
 from tritensor.autograd.hooks import RemovableHandle as RemovableHandle
-from tritensor.errors import GradError
+from tritensor.errors import CheckpointError, GradError
 from tritensor.tensor.core import Tensor
 
 
@@ -36,6 +36,24 @@ class Hooks:
     def __setstate__(self, state: dict[str, dict[int, Any]]) -> None:
         for kind in self.__slots__:
             setattr(self, kind, state.get(kind, {}))
+
+
+# Where PyTorch's modules keep their hooks: in attributes, which whole modules of its files come with.
+_FOREIGN = (
+    "_backward_hooks", "_backward_pre_hooks", "_is_full_backward_hook", "_forward_hooks", "_forward_hooks_always_called", "_forward_hooks_with_kwargs",
+    "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
+def revived(module: Any, state: dict[str, Any]) -> dict[str, Any]:
+    """A module's attributes out of a pickle, PyTorch's as well. Raises CheckpointError for hooks of PyTorch's, which are functions of its own."""
+    held = [name for name in _FOREIGN if isinstance(state.get(name), dict) and state[name]]
+    if held:
+        raise CheckpointError(
+            f"{type(module).__name__}: comes with {held[0]} of PyTorch's; remove them before it is saved, or save its state_dict"
+        )
+    return {name: value for name, value in state.items() if name not in _FOREIGN}
 
 
 # of every module; a module without hooks of its own has these as its own while there are some (see paths/modules/networks/module_hooks.py)

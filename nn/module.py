@@ -307,7 +307,7 @@ class Module(Movable):
         raise RuntimeError(f"{type(self).__name__}.set_extra_state is not there; define it where get_extra_state is defined")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        self.__dict__.update(hooks.revived(self, state))
 
     compile = compilation.compile
 

@@ -33,7 +33,7 @@ SLACK = 500_000
 
 def written(nest: Any) -> bytes:
     buffer = io.BytesIO()
-    tt.save(nest, buffer)
+    tt.save(nest, buffer, format="safetensors")
     return buffer.getvalue()
 
 

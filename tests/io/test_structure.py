@@ -41,7 +41,7 @@ class Own(dict[Any, Any]):
 def through(nest: Any) -> Any:
     """The nest saved and loaded."""
     buffer = io.BytesIO()
-    tt.save(nest, buffer)
+    tt.save(nest, buffer, format="safetensors")
     buffer.seek(0)
     return tt.load(buffer)
 

@@ -8,7 +8,6 @@ LOSSES = "the stub file only: torch itself gives every loss where it is not give
 STUB = "the stub file only: torch itself refuses the call"
 FORMS = "one parameter serves two overloads; given by place or by name it comes to the same (calls in tests/tensor/test_keywords.py)"
 PRODUCT_TYPE = "a product in another type than its factors' is for GPUs in PyTorch, too, and not there yet"
-PICKLE = "a checkpoint is a safetensors file, where objects are pickled in one way, and always mapped into memory"
 GRAPHS = "other threads' calls end no capture here, and a graph keeps the memory that it was captured with"
 SNAPSHOT = "one pool serves all allocations, and no stack traces are kept"
 BY_NAME = "out= goes by keyword here in every function"
@@ -44,10 +43,7 @@ DIFFERENCES: list[tuple[str, str, str]] = [
     ("torch.cosine_embedding_loss torch.triplet_margin_loss torch.ctc_loss", "default of reduction", LOSSES),
     ("torch.conv1d torch.conv2d torch.conv3d", "default of padding", "the overload of words says 'valid', which is the other's 0"),
     *(("torch.nuclear_norm", what, FORMS) for what in ("order", "default of keepdim")),
-    ("torch.load torch.save", "pickle_module=", PICKLE),
-    ("torch.load", "mmap=", PICKLE),
-    ("torch.save", "pickle_protocol=", PICKLE),
-    ("torch.load", "default of weights_only", PICKLE),
+    ("torch.save", "default of pickle_module", "Python's pickle in both; the record says \"module\""),
     ("torch.norm torch.tensordot torch.lu", "call by place", BY_NAME),
     ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "check_input_liveness=", GRAPHS),
     ("cuda.graph.__init__ cuda.CUDAGraph.capture_begin", "default of capture_error_mode", GRAPHS),

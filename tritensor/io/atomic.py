@@ -7,23 +7,31 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
 _OCCUPIED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS)  # a folder that takes no new file, or a file that keeps its place
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota is used up",
+    errno.EFBIG: "the file is larger than is allowed",
+    errno.EIO: "the disk fails",
+}
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` when the block ends without an error.
 
     It is written beside `path` under another name, flushed to the disk, then renamed; after an error nothing is left, and what a
     killed process left of the same file is removed. The new file has the old one's mode and owner; a symbolic link stays, and
     what it points to is replaced. Where nothing can be replaced, the bytes go straight in: to a pipe, a device, or a file in a
     folder without write right.
-    Raises what open(path, "wb") would raise: for a folder, a socket, a file that must not be written.
+    Raises what open(path, "wb") would raise: for a folder, a socket, a file that must not be written; OSError for a disk that is full
+    or fails, which tells what was needed (`nbytes`, where it is known) and what is free.
     """
     target = os.path.realpath(path)
     try:
@@ -52,12 +60,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())
             _take_place(beside, target, old)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise _full(error, target, old is not None, nbytes) from error
         raise
     _remove_orphans(target)
     _settle(os.path.dirname(target))
+
+
+def _full(error: OSError, target: str, replaced: bool, nbytes: int | None) -> OSError:
+    """What is said of a disk that takes no more, once what was written is removed."""
+    found = os.statvfs(os.path.dirname(target))
+    need = "" if nbytes is None else f"{nbytes} bytes are needed, "
+    kept = "the file that was there is as it was" if replaced else "nothing was left behind"
+    why = os.strerror(error.errno or 0)
+    free = found.f_bavail * found.f_frsize
+    said = f"save: {_FULL[error.errno or 0]} ({why}): {need}{free} are free on it; {kept}; free some room, or save elsewhere"
+    return OSError(error.errno, said, target)
 
 
 def _replaceable(target: str, old: os.stat_result) -> bool:
@@ -108,9 +129,16 @@ def _take_place(beside: str, target: str, old: os.stat_result | None) -> None:
 
 def _remove_orphans(target: str) -> None:
     """Remove temporary files of this target whose writer is gone: those that no one holds locked."""
-    folder, stem = os.path.dirname(target), _stem(target)
+    remove_orphans(os.path.dirname(target), re.compile(re.escape(_stem(target)) + r".*\.tmp"))
+
+
+ANY_ORPHAN = re.compile(r"\.[0-9a-f]{12}\.[0-9a-f]{12}\.tmp")
+
+
+def remove_orphans(folder: str | os.PathLike[str], named: re.Pattern[str] = ANY_ORPHAN) -> None:
+    """Remove temporary files of a folder, of any target unless their names are given, whose writer is gone."""
     with contextlib.suppress(OSError):  # tidying must not fail a save that is done
-        for name in [n for n in os.listdir(folder) if n.startswith(stem) and n.endswith(".tmp")]:
+        for name in [n for n in os.listdir(folder) if named.fullmatch(n)]:
             with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as left:
                 fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.unlink(left.name)

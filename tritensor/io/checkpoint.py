@@ -1,80 +1,184 @@
-"""save and load: a state dict, or any nest of dicts, lists, tuples, numbers and strings around tensors, as one safetensors file.
+"""save and load: a state dict, or any nest of values around tensors, in the safetensors format or in PyTorch's own.
 
-A flat dict of tensors is a plain safetensors file, which every other reader understands; so is a state_dict. What the format cannot
-say (an optimizer's numbers, its nesting, integer keys, an OrderedDict and its versions) stands as JSON in
-`__metadata__["tritensor"]`; see structure.py. Objects that are no such values stand there as a pickle, which is read only where
-weights_only=False asks for it; see objects.py.
+Which format a file gets, `formats.chosen` says; what a file is, `load` sees by its content.
+
+safetensors: a flat dict of tensors is a plain safetensors file, which every other reader understands; so is a state_dict. What the format
+cannot say (an optimizer's numbers, its nesting, integer keys, an OrderedDict and its versions) stands as JSON in `__metadata__["tritensor"]`;
+see structure.py. Objects that are no such values stand there as a pickle, which is read only where weights_only=False asks for it; see objects.py.
+PyTorch's: see torch_format/. Its pickle is read by a machine of our own that makes values alone.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from tritensor.device import as_device
 from tritensor.errors import CheckpointError
-from tritensor.io import objects, safetensors
+from tritensor.io import formats, objects, safetensors, sources
 from tritensor.io.atomic import replacing
+from tritensor.io.placement import Placing
 from tritensor.io.structure import Packer, unpack
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
 
 _KEY = "tritensor"
 _OBJECTS = "tritensor.pickle"
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
-    """Write tensors, and what stands around them, to a path or a binary file, in the safetensors format.
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    pickle_module: Any = pickle,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool | None = None,
+    _disable_byteorder_record: bool = False,
+    *,
+    format: str | None = None,
+) -> None:
+    """Write tensors, and what stands around them, to a path or a binary file.
+
+    A name that ends as PyTorch's users call their files (.pt, .pth, .bin, .ckpt, .tar, .pkl), and what has no name, such as a BytesIO, is
+    written in PyTorch's format: torch.load(f, weights_only=True) reads it. Another name is written as safetensors. `format="torch"` and
+    `format="safetensors"` say it outright, `format="torch-legacy"` or `_use_new_zipfile_serialization=False` asks for PyTorch's format before 1.6.
 
     Takes tensors on any device, None, bool, int, float, complex, str, bytes, numpy scalars, dtypes, devices, and nests of these in
     dict, OrderedDict, defaultdict (of a built-in type), Counter, list, tuple, named tuple, set, frozenset and Size: all come back in
     the type and order they had, with a state_dict's `_metadata`, and an object that stands in two places, or in itself, does so again.
-    Of tensors only the values are written: not requires_grad, not the device, not the rest of a view's base.
+    In PyTorch's format tensors that share memory share it again, with their strides; parameters stay parameters, requires_grad is kept, and so
+    is the device. In safetensors only the values of tensors are written. In both a view is written without the rest of its base.
     A path is replaced whole or not at all, and keeps its mode; what cannot be replaced (a pipe, a device) is written to.
-    Anything else that pickle takes (a whole module, argparse's options, a numpy array) is pickled, tensors apart, and comes back only by
-    `load(f, weights_only=False)`: reading a pickle runs what it says, so save values, such as a state_dict, wherever you can.
-    Raises TypeError, naming the place, for what cannot be pickled either.
+    Anything else that pickle takes (a whole module, argparse's options) comes back only by `load(f, weights_only=False)`: reading it runs
+    what the file says, so save values, such as a state_dict, wherever you can. A whole module is written under tritensor's names: PyTorch reads
+    its state_dict, not the module.
+
+    Args:
+        pickle_module: Python's pickle; no other is taken.
+        pickle_protocol: of PyTorch's format, 2 to 5; PyTorch itself reads 2 everywhere.
+
+    Raises:
+        TypeError: what cannot be pickled either; it names the place.
+        RuntimeError: PyTorch's format, and two tensors see the same memory as different types.
+        OSError: the disk is full, or fails; it names the file, what was needed and what is free, and the old file is as it was.
     """
+    if pickle_module is not pickle and pickle_module is not None:
+        raise NotImplementedError(
+            f"save: pickle_module={getattr(pickle_module, '__name__', pickle_module)}; files are written by a pickler of our own: leave it out"
+        )
+    if not isinstance(f, str | os.PathLike) and not hasattr(f, "write"):
+        raise AttributeError(
+            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, not a {type(f).__name__}"
+        )
+    if isinstance(f, io.TextIOBase):
+        raise TypeError(f"save: {getattr(f, 'name', type(f).__name__)} is open for text; open it with 'wb'")
+    kind = formats.chosen(f, format, _use_new_zipfile_serialization)
+    write, nbytes = (
+        _as_safetensors(obj) if kind == formats.SAFETENSORS else _as_torch(obj, f, kind, pickle_protocol, not _disable_byteorder_record)
+    )
+    if isinstance(f, str | os.PathLike):
+        with replacing(f, nbytes) as file:
+            write(file)
+    else:
+        write(f)
+
+
+def _as_safetensors(obj: Any) -> tuple[Callable[[BinaryIO], None], int]:
+    """What writes an object as safetensors, and how many bytes at the least."""
     metadata = None
     if type(obj) is dict and all(_is_plain(k) and isinstance(v, Tensor) for k, v in obj.items()):
         tensors = obj
     else:
         metadata, tensors = _packed(obj)
-    if isinstance(f, str | os.PathLike):
-        with replacing(f) as file:
-            safetensors.write(file, tensors, metadata)
-    else:
-        safetensors.write(f, tensors, metadata)
+    return lambda file: safetensors.write(file, tensors, metadata), sum(t.nbytes for t in tensors.values())
 
 
-def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, *, weights_only: bool = True) -> Any:
-    """Read what `save` wrote, or any safetensors file (a dict of tensors).
+def _as_torch(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool) -> tuple[Callable[[BinaryIO], None], int]:
+    """What writes an object as PyTorch does, and how many bytes."""
+    from tritensor.io.torch_format.writing import Saved, archive_name
+
+    try:
+        saved = Saved(obj, archive_name(f), protocol, kind == formats.TORCH, byteorder)
+    except RecursionError:
+        raise RecursionError("save: the object is nested too deeply for a pickle; format='safetensors' takes any depth") from None
+    except (TypeError, AttributeError, pickle.PicklingError) as error:
+        try:
+            Packer().pack(obj)
+        except TypeError as no_value:
+            raise TypeError(f"{no_value}; and pickle cannot take it either ({type(error).__name__}: {error})") from error
+        raise
+    return saved.write, saved.nbytes
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
+    mmap: bool | None = None,
+    **pickle_load_args: Any,
+) -> Any:
+    """Read what `save` or torch.save wrote, or any safetensors file (a dict of tensors): which of them it is, the content says.
 
     Args:
-        f: a path, which is mapped into memory, or a binary file, which is read.
-        map_location: the device for all tensors; None is the CPU, from which all are read. A dict of devices maps the CPU; a function
-            `(tensor, "cpu") -> tensor or None` places each.
-        weights_only: True reads values, and refuses a file with other objects in it, but those of `serialization.add_safe_globals`; False
-            revives them all, which runs code from the file: only for files that you trust.
+        f: a path, which is mapped into memory, or a binary file.
+        map_location: where tensors go: a device or its name, a dict from locations to others, or a function `(storage, location) -> storage,
+            tensor or None`, called once for each storage. None is where they were saved from; of a safetensors file the CPU.
+        pickle_module: with weights_only=False, a module with an Unpickler that reads PyTorch's files instead of Python's own.
+        weights_only: None and True read values, and refuse a file with other objects in it, but those of `serialization.add_safe_globals`; False
+            revives them all, which runs code from the file, and warns: only for files that you trust.
+        mmap: False reads a path into memory at once. Mapped memory, else, is read when it is used; writing to a tensor does not change the file.
+        pickle_load_args: with weights_only=False, for the Unpickler (`encoding="latin1"`).
 
     Raises:
-        CheckpointError: the file is torn, foreign, or its contents contradict each other; it holds more than values, and weights_only is True.
+        CheckpointError: the file is torn, foreign, hostile, or its contents contradict each other; a device that it names is not there.
+        ForbiddenGlobalError: (a CheckpointError, and a pickle.UnpicklingError) it holds more than values, and weights_only is True.
         FileNotFoundError: as open() does.
     """
-    if isinstance(f, str | os.PathLike):
-        label = os.fspath(f)
-        entries, metadata, data = safetensors._open(f)
-    else:
-        label = str(getattr(f, "name", type(f).__name__))
-        content = memoryview(bytearray(f.read()))  # a bytearray: tensors on it can be written to
-        entries, metadata, start = safetensors.parse(content, label)
-        data = content[start:]
-    place = _placing(map_location)
+    trusted = weights_only is False
+    if pickle_module is not None and not trusted:
+        raise RuntimeError(
+            "Can not safely load weights when explicit pickle_module is specified; give weights_only=False, if you trust the file"
+        )
+    if pickle_load_args and not trusted:
+        warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    source = sources.opened(f, mmap)
+    try:
+        kind = sources.recognised(source.view, source.label)
+        if kind == "safetensors":
+            return _safetensors(source, map_location, trusted)
+        from tritensor.io.torch_format import reading
+
+        if mmap and kind == "legacy":
+            raise CheckpointError(
+                f"{source.label}: mmap can only be used with files saved with _use_new_zipfile_serialization=True; leave mmap out, or save it again"
+            )
+        r = reading.Reading(source, map_location, not trusted, pickle_module, pickle_load_args)
+        return reading.load_archive(r) if kind == "zip" else reading.load_legacy(r)
+    finally:
+        source.abandon()
+
+
+def _safetensors(source: sources.Source, map_location: Any, trusted: bool) -> Any:
+    """The object of a safetensors file."""
+    label = source.label
+    entries, metadata, start = safetensors.parse(source.view, label)
+    data = source.view[start:]
+    place = _placing(map_location, label)
     tensors = {name: place(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
+    source.close()
     if _OBJECTS in metadata:
+        if trusted:
+            from tritensor.io.torch_format.reading import warn_of_code
+
+            warn_of_code(label, "")
         try:
-            return objects.unpack(metadata[_OBJECTS], tensors, trusted=not weights_only)
+            return objects.unpack(metadata[_OBJECTS], tensors, trusted=trusted)
         except pickle.UnpicklingError as error:
             raise CheckpointError(
                 f"{label}: holds objects that are no plain values, such as {error}, whose reading runs code from the file; if you trust it, "
@@ -103,13 +207,15 @@ def _packed(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     return {_OBJECTS: text}, tensors
 
 
-def _placing(map_location: Any) -> Callable[[Tensor], Tensor]:
-    """What puts a tensor, read on the CPU, where it shall be."""
+def _placing(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
+    """What puts a tensor of a safetensors file, read on the CPU, where it shall be."""
     if callable(map_location):
+        placing = Placing(map_location, label)
 
         def place(t: Tensor) -> Tensor:
-            found = map_location(t, "cpu")
-            return t if found is None else found
+            values: np.ndarray = t.array
+            memory = placing.bytes(values.reshape(-1).view(np.uint8), "cpu")
+            return new_tensor(memory.view(values.dtype).reshape(values.shape))
 
         return place
     where = as_device(map_location.get("cpu") if isinstance(map_location, Mapping) else map_location)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import pickle
-import sys
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.io import safe_globals
 from tritensor.io.safetensors import NAMES
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.tensor.core import Tensor
@@ -31,38 +31,6 @@ def unpack(text: str, tensors: Mapping[str, Tensor], *, trusted: bool) -> Any:
     """What `pack` packed. A trusted pickle runs what it says; another calls what is safe alone, and raises pickle.UnpicklingError for the rest."""
     kind = _Unpickler if trusted else _CarefulUnpickler
     return kind(io.BytesIO(base64.b64decode(text, validate=True)), tensors).load()
-
-
-_safe: list[Any] = []  # the user's classes and functions
-
-
-def add_safe_globals(safe_globals: Iterable[Any]) -> None:
-    """`load` may revive these classes, and call these functions, in files that it does not trust (weights_only=True)."""
-    _safe.extend(safe_globals)
-
-
-def get_safe_globals() -> list[Any]:
-    """What `load` may revive beside values."""
-    return list(_safe)
-
-
-def clear_safe_globals() -> None:
-    """Values alone again."""
-    _safe.clear()
-
-
-class safe_globals:
-    """`with safe_globals([Model, Layer]): load(f)`: these may be revived within."""
-
-    def __init__(self, safe_globals: Iterable[Any]) -> None:
-        self.added = list(safe_globals)
-
-    def __enter__(self) -> None:
-        self.before = list(_safe)
-        add_safe_globals(self.added)
-
-    def __exit__(self, *_: Any) -> None:
-        _safe[:] = self.before
 
 
 class _Pickler(pickle.Pickler):
@@ -101,13 +69,13 @@ class _Unpickler(pickle.Unpickler):
 class _CarefulUnpickler(_Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """A class or function by name, if it is safe. Nothing is imported for it, and no module's __getattr__ runs."""
-        found: Any = sys.modules.get(module)
-        for part in name.split("."):
-            found = getattr(found, "__dict__", {}).get(part)
-        for safe in (*_OURS, *_safe):
-            if found is (safe[0] if isinstance(safe, tuple) else safe) and found is not None and module not in _NEVER:
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name}")
+        there = safe_globals.in_memory(module, name)
+        if there is not None and any(there is safe for safe in _OURS):
+            return there
+        found = safe_globals.found(module, name)
+        if found is None:
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return found
 
 
 def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -> Any:
@@ -137,4 +105,3 @@ _OURS = (
     str,
     bool,
 )
-_NEVER = ("sys", "os", "posix", "nt")

@@ -181,10 +181,7 @@ def _header_end(data: memoryview, label: str) -> int:
     """Where the header ends, after checks that tell a torn file from a foreign one."""
     opening = bytes(data[:9])
     if opening[:4] == b"PK\x03\x04":
-        raise CheckpointError(
-            f"{label}: this is a zip archive, as torch.save writes, not a safetensors file; convert it where torch is installed: "
-            "safetensors.torch.save_file(torch.load(path), new_path)"
-        )
+        raise CheckpointError(f"{label}: this is a zip archive, as torch.save writes, not a safetensors file; load(path) reads those")
     if opening[:1] == b"\x80" and len(opening) > 1 and opening[1] in (2, 3, 4, 5) and opening[8:9] != b"{":
         raise CheckpointError(
             f"{label}: this is a Python pickle, not a safetensors file; reading one runs code from the file, so it is refused"

@@ -63,7 +63,12 @@ _ADDED: dict[str, dict[str, str]] = {
     "nn.parallel": {"networks.replicas": "DistributedDataParallel DistributedDataParallelCPU=DistributedDataParallel"},
     "nn.parallel.parallel_apply": {"networks.replicas": "get_a_var"},
     "nn.parallel.scatter_gather": {"networks.replicas": "scatter_kwargs"},
-    "serialization": {"internals": "FILE_LIKE MAP_LOCATION add_safe_globals clear_safe_globals get_safe_globals safe_globals"},
+    "serialization": {
+        "underscored.saved_files":
+            "FILE_LIKE LoadEndianness MAP_LOCATION SourceChangeWarning add_safe_globals clear_safe_globals default_restore_location get_crc32_options "
+            "get_default_load_endianness get_default_mmap_options get_safe_globals get_unsafe_globals_in_checkpoint location_tag register_package "
+            "safe_globals set_crc32_options set_default_load_endianness set_default_mmap_options skip_data validate_cuda_device",
+    },
     "utils": {"networks.bases": "swap_tensors"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},

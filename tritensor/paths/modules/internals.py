@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from typing import IO, Any
+from typing import Any
 
 from tritensor.cuda import current_stream
 from tritensor.device import device as device
 from tritensor.errors import LinAlgError as _LinAlgError  # noqa: F401
 from tritensor.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
-from tritensor.io.objects import add_safe_globals as add_safe_globals
-from tritensor.io.objects import clear_safe_globals as clear_safe_globals
-from tritensor.io.objects import get_safe_globals as get_safe_globals
-from tritensor.io.objects import safe_globals as safe_globals
 from tritensor.random import Generator as Generator
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
 
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
-FILE_LIKE = str | os.PathLike[str] | IO[bytes]  # torch.serialization: what hints call the arguments of save and load
-MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
 
 
 def wrap(fn_or_name: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, CudaArray, device_of
+from tritensor.array import Array, CudaArray, device_of, from_host, to_host
 from tritensor.call_site import spelled
-from tritensor.device import device
+from tritensor.device import as_device, device
 from tritensor.dtypes import DType
 from tritensor.tensor.copying import memory_of
 from tritensor.tensor.core import Tensor, new_tensor
@@ -60,6 +60,25 @@ class _Memory:
     def is_cuda(self) -> bool:
         """Whether it is on a GPU."""
         return isinstance(self._elements, CudaArray)
+
+    def to(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """The storage on a device: a copy, or itself where it is there."""
+        where = as_device(self.device if device is None else device)
+        if where == self.device:
+            return self
+        return _holding(type(self), from_host(to_host(self._elements), where))
+
+    def cpu(self) -> Any:
+        """The storage on the CPU: a copy, or itself where it is there."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """The storage on a GPU, the current one where none is given: a copy, or itself where it is there."""
+        return self.to("cuda" if device is None else device)
+
+    def clone(self) -> Any:
+        """A copy."""
+        return _holding(type(self), from_host(to_host(self._elements), self.device))
 
     def is_shared(self) -> bool:
         """Whether another process could see it; see Tensor.is_shared."""
@@ -131,11 +150,16 @@ class TypedStorage(_Memory):
         return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
+def _holding(kind: type, elements: Array) -> Any:
+    """A storage of just these elements."""
+    found: Any = object.__new__(kind)
+    found._elements = elements
+    return found
+
+
 def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:
     """The memory of an array as a storage of elements of `dtype`."""
-    found: Any = object.__new__(kind)
-    found._elements = memory_of(x, dtype)
-    return found
+    return _holding(kind, memory_of(x, dtype))
 
 
 @function(free=False)

@@ -1,0 +1,56 @@
+"""The order of bytes in a file of torch.save: what it says itself, what is assumed where it says nothing."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from typing import Any
+
+import numpy as np
+
+from tritensor.dtypes import DType
+from tritensor.errors import CheckpointError
+from tritensor.io.torch_format.archive import Archive
+
+
+class LoadEndianness(enum.Enum):
+    """What `set_default_load_endianness` takes."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_assumed: LoadEndianness | None = None
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """The order that is assumed of files which do not tell theirs, those of PyTorch before 2.1; None is little-endian."""
+    return _assumed
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Assume an order of files which do not tell theirs. Raises TypeError for what is no LoadEndianness."""
+    global _assumed
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness: give a LoadEndianness, or None")
+    _assumed = endianness
+
+
+def swapped(archive: Archive) -> bool:
+    """Whether an archive's elements are in the other order than this machine's."""
+    if "byteorder" in archive.records:
+        told = bytes(archive.read("byteorder")[:16])
+        if told not in (b"little", b"big"):
+            raise CheckpointError(f"{archive.label}: the order of bytes is {told!r}, not little or big; the file is damaged")
+        return told.decode() != sys.byteorder
+    if _assumed is LoadEndianness.NATIVE:
+        return False
+    return (sys.byteorder == "big") != (_assumed is LoadEndianness.BIG)
+
+
+def turned(memory: np.ndarray, dtype: Any) -> np.ndarray:
+    """A copy with the bytes of each element in reverse; of complex numbers those of each part."""
+    kind: DType = dtype
+    width = kind.itemsize // 2 if kind.is_complex else kind.itemsize
+    return np.ascontiguousarray(memory.reshape(-1, width)[:, ::-1]).reshape(-1)

@@ -1,0 +1,236 @@
+"""Pickles as torch.save writes them: tensors under PyTorch's names, so that PyTorch reads them with weights_only=True."""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from tritensor.device import device
+from tritensor.dtypes import DType
+from tritensor.io.torch_format.memories import Storage, windows
+from tritensor.io.torch_format.tensors import STORAGE_OF
+from tritensor.nn.parameter import Buffer, Parameter, is_lazy
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
+from tritensor.tensor.publishing.layout import strided
+from tritensor.tensor.size import Size
+
+PlainPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # in Python: the names that it writes can be chosen
+
+
+class Name:
+    """A class or function of PyTorch's, which is written by its name; nothing of PyTorch is needed for that."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __call__(self, *args: Any) -> Any:
+        raise TypeError(f"{self.module}.{self.name} is a name in a file")
+
+
+_NAMES: dict[tuple[str, str], Name] = {}
+
+
+def _name(module: str, name: str) -> Name:
+    """The one Name of that name: what is pickled twice is written once."""
+    return _NAMES.setdefault((module, name), Name(module, name))
+
+
+_CLASSES = {
+    Tensor: ("torch", "Tensor"),
+    Parameter: ("torch.nn.parameter", "Parameter"),
+    Size: ("torch", "Size"),
+    device: ("torch", "device"),
+}
+_OLD_TYPES = set(STORAGE_OF)  # those that had a storage class of their own; later types are kept by storages of bytes
+
+
+class _Token:
+    """A storage, inside a pickle."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+
+class _Looking(pickle.Pickler):
+    """Goes through an object as pickling does, and notes its tensors; what it writes is thrown away."""
+
+    def __init__(self) -> None:
+        super().__init__(_Nowhere(), 4)
+        self.tensors: dict[int, Tensor] = {}
+        self.storages: dict[int, Tensor] = {}  # what is a storage itself, as a tensor of its elements, by the storage's id
+        self.attributes: list[dict[str, Any]] = []
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, Tensor) and not is_lazy(obj):
+            if id(obj) not in self.tensors:
+                self.tensors[id(obj)] = obj
+                if obj.__dict__:
+                    self.attributes.append(obj.__dict__)
+            return 0
+        if isinstance(obj, TypedStorage | UntypedStorage):
+            self.storages.setdefault(id(obj), new_tensor(obj._elements))
+            return 0
+        return 0 if type(obj) in _WRITTEN else None
+
+
+class _Nowhere:
+    def write(self, data: Any) -> int:
+        return len(data)
+
+
+def _looked_through(obj: Any) -> _Looking:
+    """The tensors and storages that pickling an object comes upon. Raises what pickle does for what it cannot take."""
+    looking = _Looking()
+    looking.dump(obj)
+    while looking.attributes:
+        looking.dump(looking.attributes.pop())
+    return looking
+
+
+class Pickler(PlainPickler):  # type: ignore[misc]
+    """A pickler with PyTorch's names; `storages` fills with what the tensors lie in, in the order in which they are met.
+
+    `named(storage)` gives what a storage is called in the pickle.
+    """
+
+    dispatch: ClassVar[dict[Any, Any]] = dict(PlainPickler.dispatch)
+
+    def __init__(self, file: Any, protocol: int, obj: Any, named: Callable[[str, Name, Storage], Any]) -> None:
+        super().__init__(file, protocol)
+        looking = _looked_through(obj)
+        self.whole = looking.storages
+        self.windows = windows([*looking.tensors.values(), *looking.storages.values()])
+        self.storages: list[Storage] = []
+        self.named = named
+        self.kept: list[Any] = []  # tensors that a __reduce__ made while pickling: their ids stay their own
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, TypedStorage | UntypedStorage):
+            storage, typed = self._storage_of(obj), isinstance(obj, TypedStorage)
+        elif type(obj) is _Token:
+            storage, typed = obj.storage, True
+        else:
+            return None
+        if storage.key is None:
+            storage.key = str(len(self.storages))
+            self.storages.append(storage)
+        name = STORAGE_OF.get(storage.dtype.name) if typed else None
+        return self.named(storage.key, _name("torch", name) if name else _name("torch.storage", "UntypedStorage"), storage)
+
+    def _storage_of(self, obj: Any) -> Storage:
+        """The storage of the file for one of the object's own."""
+        t = self.whole.setdefault(id(obj), new_tensor(obj._elements))
+        self.kept.append(obj)
+        window = self.windows.get(id(t)) or windows([t])[id(t)]
+        self.windows[id(t)] = window
+        return window.storage
+
+    def reducer_override(self, obj: Any) -> Any:
+        if not isinstance(obj, Tensor) or is_lazy(obj):
+            return NotImplemented
+        kind = type(obj)
+        if kind not in (Tensor, Parameter, Buffer) and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
+            return NotImplemented
+        function, args = self._rebuilt(obj, obj.tracked if kind is not Parameter else False)
+        state = dict(obj.__dict__)
+        if kind is Parameter:
+            rebuild, given = _name("torch._utils", "_rebuild_parameter"), (function, args)
+            return _parameter(rebuild, given, obj, state, self)
+        if kind is Buffer:
+            state = {"_is_buffer": True, **state}
+        if kind in (Tensor, Buffer) and not state:
+            return function, args
+        return _name("torch._tensor", "_rebuild_from_type_v2"), (function, Tensor if kind is Buffer else kind, args, state)
+
+    def _rebuilt(self, t: Tensor, requires_grad: bool) -> tuple[Name, tuple[Any, ...]]:
+        """What rebuilds a plain tensor of its window."""
+        window = self.windows.get(id(t))
+        if window is None:
+            self.kept.append(t)
+            window = self.windows[id(t)] = windows([t])[id(t)]
+        args: tuple[Any, ...] = (_Token(window.storage), window.offset, window.shape, window.strides, bool(requires_grad), OrderedDict())
+        if window.storage.dtype.name in _OLD_TYPES:
+            return _name("torch._utils", "_rebuild_tensor_v2"), args
+        return _name("torch._utils", "_rebuild_tensor_v3"), (*args, window.storage.dtype)
+
+    def save_global(self, obj: Any, name: Any = None) -> None:
+        known = _CLASSES.get(obj) if isinstance(obj, type) else None
+        if known is None:
+            super().save_global(obj, name)
+        else:
+            self._save_name(_name(*known))
+
+    def _save_name(self, obj: Name) -> None:
+        if self.proto >= 4:
+            self.save(obj.module)
+            self.save(obj.name)
+            self.write(pickle.STACK_GLOBAL)
+        else:
+            self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode("ascii"))
+        self.memoize(obj)
+
+    def _save_type(self, obj: type) -> None:
+        if obj in _CLASSES:
+            self._save_known(_name(*_CLASSES[obj]))
+        else:
+            super().save_type(obj)
+
+    def _save_known(self, name: Name) -> None:
+        """A Name, or its number where it is written already."""
+        x = self.memo.get(id(name))
+        if x is None:
+            self._save_name(name)
+        else:
+            self.write(self.get(x[0]))
+
+    def _save_dtype(self, obj: DType) -> None:
+        self._save_known(_name("torch", obj.name))
+
+    def _save_device(self, obj: device) -> None:
+        self.save_reduce(_name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
+
+    def _save_size(self, obj: Size) -> None:
+        self.save_reduce(_name("torch", "Size"), (tuple(obj),), obj=obj)
+
+    def _save_layout(self, obj: Any) -> None:
+        self.save_reduce(_name("torch.serialization", "_get_layout"), ("torch.strided",), obj=obj)
+
+    dispatch[Name] = _save_name
+    dispatch[type] = _save_type
+    dispatch[DType] = _save_dtype
+    dispatch[device] = _save_device
+    dispatch[Size] = _save_size
+    dispatch[type(strided)] = _save_layout
+
+
+_WRITTEN = (DType, device, Size, type(strided))
+
+
+def _parameter(rebuild: Name, given: Any, obj: Any, state: dict[str, Any], pickler: Pickler) -> Any:
+    """A parameter's plain tensor, whether it requires grad, no hooks, and attributes where it has some."""
+    plain = _Plain(*given)
+    if state:
+        return _name("torch._utils", "_rebuild_parameter_with_state"), (plain, obj.tracked, OrderedDict(), state)
+    return rebuild, (plain, obj.tracked, OrderedDict())
+
+
+class _Plain:
+    """A tensor inside a parameter."""
+
+    def __init__(self, function: Name, args: tuple[Any, ...]) -> None:
+        self.function, self.args = function, args
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.function, self.args
+
+
+def pickled(obj: Any, protocol: int, named: Callable[[str, Name, Storage], Any]) -> tuple[bytes, list[Storage]]:
+    """The pickle of an object, and the storages of its tensors. Raises TypeError and the like for what cannot be pickled."""
+    out = io.BytesIO()
+    pickler = Pickler(out, protocol, obj, named)
+    pickler.dump(obj)
+    return out.getvalue(), pickler.storages

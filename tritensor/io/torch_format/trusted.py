@@ -1,0 +1,92 @@
+"""Files that the user trusts (weights_only=False): Python's own unpickler, for which PyTorch's classes are ours."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.errors import CheckpointError
+from tritensor.io import safe_globals
+from tritensor.io.torch_format import vocabulary
+from tritensor.io.torch_format.machine import Machine
+
+
+class _Stream:
+    """A memoryview read as a file, so that it is known where a pickle ends."""
+
+    def __init__(self, data: memoryview, at: int) -> None:
+        self.data, self.at = data, at
+
+    def read(self, n: int = -1) -> bytes:
+        end = len(self.data) if n < 0 else min(self.at + n, len(self.data))
+        self.at, begin = end, self.at
+        return bytes(self.data[begin:end])
+
+    def readline(self) -> bytes:
+        end = self.at
+        while end < len(self.data) and self.data[end] != 0x0A:
+            end += 1
+        return self.read(end + 1 - self.at)
+
+
+class _Trusting(Machine):
+    """What constructors ask of the machine, where everything is trusted."""
+
+    def trusts(self, named: Any) -> bool:
+        return True
+
+
+class _Caller:
+    """A constructor of the vocabulary as a function that any unpickler calls; `stands` is what the vocabulary has for it."""
+
+    def __init__(self, stands: Any, make: Callable[..., Any], machine: Machine) -> None:
+        self.stands, self.make, self.machine = stands, make, machine
+
+    def __call__(self, *args: Any) -> Any:
+        return self.make(self.machine, *args)
+
+
+def read(
+    data: memoryview, at: int, persistent: Callable[[Any], Any] | None, module: Any, arguments: dict[str, Any], place: Any = None
+) -> tuple[Any, int]:
+    """The value of a pickle, and where it ends. It runs what the file says. `module` has an Unpickler; None is Python's own pickle."""
+    stream = _Stream(data, at)
+    names, constructors = vocabulary.known()
+    machine = _Trusting(data, "load", vocabulary.lookup, constructors, place=place, room=1 << 62)
+
+    class Unpickler((pickle if module is None else module).Unpickler):  # type: ignore[misc]
+        def find_class(self, space: str, name: str) -> Any:
+            whole = f"{space}.{name}"
+            if space.startswith("torch") and whole in names:
+                stands = names[whole]
+                make = constructors.get(id(stands))
+                return stands if make is None or isinstance(stands, type) else _Caller(stands, make, machine)
+            if (chosen := safe_globals.found(space, name)) is not None:
+                return chosen
+            return _ours(space, name) if space.partition(".")[0] == "torch" else super().find_class(space, name)
+
+        def persistent_load(self, pid: Any) -> Any:
+            if persistent is None:
+                raise pickle.UnpicklingError("a storage is named where none can be")
+            return persistent(pid)
+
+    found = Unpickler(stream, **{"encoding": "utf-8", **arguments})
+    return found.load(), stream.at
+
+
+_MOVED = {"torch._C._nn": "torch.nn.functional"}  # PyTorch's compiled functions, as modules refer to them
+
+
+def _ours(space: str, name: str) -> Any:
+    """What stands at PyTorch's path in tritensor."""
+    try:
+        found: Any = importlib.import_module("tritensor" + _MOVED.get(space, space).removeprefix("torch"))
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise CheckpointError(
+            f"load: the file wants {space}.{name}, which tritensor has not ({error}); where PyTorch is installed, save the state_dict of what it holds"
+        ) from None
+    return found

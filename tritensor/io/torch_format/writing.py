@@ -1,0 +1,172 @@
+"""Saving as torch.save does: the zip archive of PyTorch 1.6 and later, byte for byte in its layout, and the stream of pickles before it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import struct
+import sys
+import zlib
+from typing import Any, BinaryIO
+
+from tritensor.errors import DTypeError
+from tritensor.io.torch_format.memories import Storage
+from tritensor.io.torch_format.pickling import pickled
+from tritensor.io.torch_format.reading import MAGIC_NUMBER, PROTOCOL_VERSION
+
+ALIGNMENT = 64  # of each record's bytes
+_CHUNK = 1 << 24
+_FULL32 = 0xFFFFFFFF
+_crc32 = True
+
+
+def get_crc32_options() -> bool:
+    """Whether save computes the checksum of each record."""
+    return _crc32
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Whether save computes the checksum of each record. Without it unzip complains; load and torch.load do not look at it."""
+    global _crc32
+    _crc32 = bool(compute_crc32)
+
+
+class Saved:
+    """An object, pickled: `nbytes` that its file will take (at most), `write(file)` puts them there."""
+
+    def __init__(self, obj: Any, name: str, protocol: int, zipped: bool, byteorder: bool) -> None:
+        if type(protocol) is not int or not 2 <= protocol <= pickle.HIGHEST_PROTOCOL:
+            raise ValueError(f"save: pickle_protocol is {protocol!r}; give 2 (what every PyTorch reads) to {pickle.HIGHEST_PROTOCOL}")
+        self.name, self.protocol, self.zipped, self.byteorder = name, protocol, zipped, byteorder
+        self.pickle, self.storages = pickled(obj, protocol, _named if zipped else _named_legacy)
+        self.nbytes = len(self.pickle) + sum(s.nbytes + 256 for s in self.storages) + 4096
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the file. One storage at a time: what is on a GPU needs room for the largest on the host."""
+        if self.zipped:
+            self._archive(file)
+        else:
+            self._stream(file)
+
+    def _archive(self, file: BinaryIO) -> None:
+        out = ArchiveWriter(file, self.name)
+        out.add("data.pkl", memoryview(self.pickle))
+        out.add(".format_version", memoryview(b"1"))
+        out.add(".storage_alignment", memoryview(str(ALIGNMENT).encode()))
+        if self.byteorder:
+            out.add("byteorder", memoryview(sys.byteorder.encode()))
+        for storage in self.storages:
+            out.add(f"data/{storage.key}", storage.data())
+        out.finish()
+
+    def _stream(self, file: BinaryIO) -> None:
+        machine = {
+            "protocol_version": PROTOCOL_VERSION,
+            "little_endian": sys.byteorder == "little",
+            "type_sizes": {"short": 2, "int": 4, "long": 4},
+        }
+        for value in (MAGIC_NUMBER, PROTOCOL_VERSION, machine):
+            file.write(pickle.dumps(value, self.protocol))
+        file.write(self.pickle)
+        by_key = {str(s.key): s for s in self.storages}
+        file.write(pickle.dumps(sorted(by_key), self.protocol))
+        for key in sorted(by_key):
+            file.write(by_key[key].numel.to_bytes(8, "little"))
+            _write(file, by_key[key].data())
+
+
+def _named(key: str, kind: Any, storage: Storage) -> Any:
+    return ("storage", kind, key, storage.location, _elements(storage, kind))
+
+
+def _named_legacy(key: str, kind: Any, storage: Storage) -> Any:
+    if kind.name == "UntypedStorage":
+        raise DTypeError(
+            f"save: {storage.dtype.name} has no place in PyTorch's format before 1.6, which PyTorch itself could not read back; leave out "
+            "_use_new_zipfile_serialization=False"
+        )
+    return ("storage", kind, key, storage.location, _elements(storage, kind), None)
+
+
+def _elements(storage: Storage, kind: Any) -> int:
+    """Elements of a storage; of one without type they are bytes."""
+    return storage.nbytes if kind.name == "UntypedStorage" else storage.numel
+
+
+def _write(file: BinaryIO, data: memoryview) -> int:
+    """Write bytes, chunk after chunk, and give their checksum."""
+    crc = 0
+    for at in range(0, len(data), _CHUNK):
+        chunk = data[at : at + _CHUNK]
+        file.write(chunk)
+        if _crc32:
+            crc = zlib.crc32(chunk, crc)
+    return crc
+
+
+def archive_name(file: Any) -> str:
+    """The folder that records stand in: the file's name without its ending, as PyTorch has it."""
+    name = os.path.basename(os.fspath(file)) if isinstance(file, str | os.PathLike) else ""
+    stem = str(name).rpartition(".")[0] or str(name)
+    return stem if stem and stem.isprintable() and stem not in (".", "..") and "\\" not in stem else "archive"
+
+
+class ArchiveWriter:
+    """Writes records without compression, each at a multiple of 64 bytes, then their directory; sizes stand behind the bytes."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self.file, self.folder = file, name + "/"
+        self.at = 0
+        self.directory: list[bytes] = []
+        self.identity = hashlib.sha256()
+
+    def _put(self, data: bytes) -> None:
+        self.file.write(data)
+        self.at += len(data)
+
+    def add(self, name: str, data: memoryview) -> None:
+        """Write one record."""
+        full, size, header = (self.folder + name).encode(), len(data), self.at
+        wide = b""
+        if size >= _FULL32:
+            wide += struct.pack("<2Q", size, size)
+        if header >= _FULL32:
+            wide += struct.pack("<Q", header)
+        if wide:
+            wide = struct.pack("<2H", 1, len(wide)) + wide
+        begin = header + 30 + len(full) + len(wide) + 4
+        padding = -begin % ALIGNMENT
+        extra = wide + struct.pack("<2s1H", b"FB", padding) + b"Z" * padding
+        flags = 0x0808 if size else 0x0800  # names in UTF-8; sizes behind the bytes
+        self._put(struct.pack("<4s5H3L2H", b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, 0, len(full), len(extra)) + full + extra)
+        crc = _write(self.file, data)
+        self.at += size
+        if size:
+            self._put(struct.pack("<4sL2Q" if wide else "<4s3L", b"PK\x07\x08", crc, size, size))
+        entry = struct.pack(
+            "<4s6H3L5H2L", b"PK\x01\x02", 0, 0, flags, 0, 0, 0, crc, min(size, _FULL32), min(size, _FULL32), len(full), len(wide), 0, 0, 0, 0,
+            min(header, _FULL32),
+        )  # fmt: skip
+        self.directory.append(entry + full + wide)
+        self.identity.update(full + crc.to_bytes(4, "little") + size.to_bytes(8, "little"))
+
+    def finish(self) -> None:
+        """Write what stands behind the storages: the version, the file's own number, the directory."""
+        self.add("version", memoryview(b"3\n"))
+        number = f"{int.from_bytes(self.identity.digest(), 'little') % 10**40:040d}"
+        self.add(".data/serialization_id", memoryview(number.encode()))
+        self.end()
+
+    def end(self) -> None:
+        """Write the directory and its end records."""
+        place, entries = self.at, b"".join(self.directory)
+        self._put(entries)
+        count, end64 = len(self.directory), self.at
+        self._put(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 0x031E, 45, 0, 0, count, count, len(entries), place))
+        self._put(struct.pack("<4sLQL", b"PK\x06\x07", 0, end64, 1))
+        self._put(
+            struct.pack(
+                "<4s4H2LH", b"PK\x05\x06", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), min(len(entries), _FULL32), min(place, _FULL32), 0
+            )
+        )
