@@ -1,4 +1,4 @@
-"""The benchmark command: `python -m bench host`, `train`, `ops`, `optim`, `loader`, `tensorboard`, `profiler`, `imports`, `checkpoint`, `static`, `gpu`, `compare` or `table`."""
+"""The benchmark command, `python -m bench NAME`: COMMANDS lists the names."""
 
 from __future__ import annotations
 

@@ -130,25 +130,25 @@ __all__: list[str]
 newaxis: None
 dtype = _DType
 memory_format = _MemoryFormat
+amp: Any
+distributed: Any
+hub: Any
+models: Any
+profiler: Any
+signal: Any
+tuning: Any
+vision: Any
+viz: Any
 GradScaler: Any
 accelerator: Any
-amp: Any
 autocast: Any
 backends: Any
 compile: Any
 compiler: Any
-distributed: Any
-hub: Any
 jit: Any
-models: Any
 multiprocessing: Any
-profiler: Any
-signal: Any
-tuning: Any
 types: Any
 version: Any
-vision: Any
-viz: Any
 from tritensor.kernels.parts.elementwise import elementwise as elementwise
 from tritensor.cuda.launch import launch as launch
 from tritensor.kernels import parts as parts
