@@ -6,7 +6,6 @@ import importlib
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -201,8 +200,6 @@ PAGES: tuple[Page, ...] = (
     ),
 )  # fmt: skip
 
-# Modules of PAGES that a version may not have: PyTorch's name then leads to a stand-in, which tells nothing.
-AWAITED = frozenset(["hub", "multiprocessing", "onnx", "profiler", "utils.tensorboard", "vision"])
 # Modules that have no page because their names are PyTorch's spelling of something above, or rooms of the house.
 NO_PAGE = frozenset(
     [
@@ -243,16 +240,6 @@ def public(module: ModuleType) -> Iterator[Entry]:
         yield Entry(module.__name__, name, value)
 
 
-def is_there(module: str) -> bool:
-    """Whether this version has a module of PAGES. Raises ModuleNotFoundError for one that it must have."""
-    name = module.removeprefix("tritensor.")
-    home = Path(tt.__file__).parent.joinpath(*name.split("."))
-    there = name == "tritensor" or home.with_suffix(".py").exists() or (home / "__init__.py").exists()
-    if not there and not any(name == a or name.startswith(a + ".") for a in AWAITED):
-        importlib.import_module(module)
-    return there
-
-
 def _more_pages() -> tuple[Page, ...]:
     """A page for each public module that PAGES does not name yet."""
     named = {g.module.removeprefix("tritensor.").split(".")[0] for p in PAGES for g in p.groups}
@@ -281,7 +268,7 @@ def listed() -> dict[Page, list[Listed]]:
     taken: set[str] = {"tritensor.Tensor"}
     found: dict[Page, list[Listed]] = {}
     for page in sorted(pages, key=lambda p: p.file not in _FIRST):
-        found[page] = [_fill(group, told, taken) for group in page.groups if is_there(group.module)]
+        found[page] = [_fill(group, told, taken) for group in page.groups]
     filled = {page: [g for g in found[page] if g.told or g.elsewhere or g.in_place] for page in pages}
     return {page: groups for page, groups in filled.items() if groups or page.file == "tensor"}
 

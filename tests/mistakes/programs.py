@@ -48,7 +48,7 @@ autocast | 'tpu' | tt.autocast("tpu")
 autocast | int | tt.autocast(3)
 scale | int | tt.amp.GradScaler(device).scale(3)
 make_dot | graph | tt.viz.make_dot(x)
-summary | input_size | tt.viz.summary(nn.Linear(3, 2))
+summary | input_size | tt.viz.summary(nn.Linear(3, 2), (1, 3), x)
 lint | Tensor | tt.utils.lint(x)
 """
 

@@ -241,8 +241,9 @@ class profile:
         """The sums of all events."""
         return self._over("total_average").total_average()
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write a trace that chrome://tracing and ui.perfetto.dev show; a path that ends in .gz is compressed."""
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Write a trace that chrome://tracing and ui.perfetto.dev show; a path that ends in .gz is compressed. `use_python_export` is accepted: Python
+        writes it in any case."""
         self._over("export_chrome_trace").export_chrome_trace(str(path))
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:

@@ -114,7 +114,8 @@ def share_memory_(x: Tensor) -> Tensor:
     """Move the memory that x lies in to where other processes see it, with all tensors that lie in it, and return x.
 
     A tensor that is then sent through `tritensor.multiprocessing`, or forked, is not copied: what one process writes the others read. numpy arrays
-    on the memory of before stay there, and so does what another thread writes meanwhile. On a GPU nothing is done, as in PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
+    on the memory of before stay there, and so does what another thread writes meanwhile. On a GPU nothing is done, as in
+    PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
     if not isinstance(x.array, CudaArray):
         shared(x)
