@@ -51,16 +51,21 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     segment = shared(tensor)
     array = tensor.array
     offset = array.ctypes.data - segment.address if segment is not None else 0
-    plan = (segment, dtype_of(array.dtype).name, array.shape, array.strides, offset)
-    return rebuild_tensor, (type(tensor), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+    plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
+    return rebuild_tensor, (type(tensor), segment, plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
 
 
-def rebuild_tensor(cls: type[Tensor], plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+def rebuild_tensor(cls: type[Tensor], segment: Segment | None, *rest: Any) -> Tensor:
     """The tensor that `reduce_tensor` was given, on the memory it lies in."""
-    segment, dtype, shape, strides, offset = plan
+    return tensor_on(cls, None if segment is None else np.asarray(segment), *rest)
+
+
+def tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    """A tensor of a class on a buffer of bytes (None: without elements); `plan` is (name of the dtype, shape, strides and offset in bytes)."""
+    dtype, shape, strides, offset = plan
     kind = as_dtype(dtype).numpy
     tensor: Tensor = cls.__new__(cls)
-    tensor.array = np.empty(shape, kind) if segment is None else np.ndarray(shape, kind, np.asarray(segment), offset, strides)
+    tensor.array = np.empty(shape, kind) if buffer is None else np.ndarray(shape, kind, buffer, offset, strides)
     tensor.tracked = requires_grad
     if attributes:
         tensor.__dict__.update(attributes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ def with_storage(x: Any, memo: dict[Any, Any]) -> Any:
     low, high = _span(owner)
     data = memo.get(("storage", low, high))
     if data is None:
-        data = memo["storage", low, high] = _bytes(low, high).copy()
+        data = memo["storage", low, high] = bytes_of(owner, low, high).copy()
     return np.ndarray(x.shape, x.dtype, data, x.ctypes.data - low if x.size else 0, x.strides)
 
 
@@ -38,7 +37,7 @@ def memory_of(x: Any, dtype: np.dtype) -> Any:
         return CudaArray(x.storage, (x.storage.nbytes // dtype.itemsize,), dtype)
     owner = _owner(x)
     low, high = _span(owner)
-    return np.ndarray(((high - low) // dtype.itemsize,), dtype, np.asarray(_Held(owner, low, high - low)))
+    return np.ndarray(((high - low) // dtype.itemsize,), dtype, bytes_of(owner, low, high, read_only=True))
 
 
 def whole_memory(x: np.ndarray) -> tuple[np.ndarray, int, int]:
@@ -47,12 +46,33 @@ def whole_memory(x: np.ndarray) -> tuple[np.ndarray, int, int]:
     return owner, *_span(owner)
 
 
-class _Held:
-    """Bytes at an address in an array that has to live as long as they are seen."""
+class Memory:
+    """Bytes at an address, which numpy sees as a vector; it lives as long as the last array on them, as that array's `base`."""
 
-    def __init__(self, owner: np.ndarray, address: int, nbytes: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+    __slots__ = ("__weakref__", "address", "nbytes")
+    read_only = False
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.address, self.nbytes = address, nbytes
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, self.read_only), "version": 3}
+
+
+class _Held(Memory):
+    """Bytes in arrays that have to live as long as they are seen."""
+
+    __slots__ = ("owner", "read_only")
+
+    def __init__(self, owner: Any, low: int, high: int, read_only: bool) -> None:
+        self.owner, self.read_only = owner, read_only
+        super().__init__(low, high - low)
+
+
+def bytes_of(owner: Any, low: int, high: int, read_only: bool = False) -> np.ndarray:
+    """The bytes from one address to another, behind the last; `owner`, one or more arrays whose memory they are, lives as long."""
+    return np.asarray(_Held(owner, low, high, read_only))
 
 
 def compact(x: Any) -> Any:
@@ -75,7 +95,7 @@ def packed(x: Any) -> tuple[Any, ...]:
         return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
     start, end = _span(x)
     return (
-        _bytes(start, end).tobytes(),
+        bytes_of(x, start, end).tobytes(),
         dtypes.of(x.dtype).name,
         x.shape,
         strides,
@@ -100,11 +120,6 @@ def _span(x: np.ndarray) -> tuple[int, int]:
         return at, at
     low, last = reach(x.shape, x.strides)
     return at + low, at + last + x.itemsize
-
-
-def _bytes(low: int, high: int) -> np.ndarray:
-    memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
-    return np.frombuffer(memory, np.uint8)
 
 
 def _owner(x: np.ndarray) -> np.ndarray:

@@ -13,25 +13,32 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import mmap
 import os
-import secrets
 from typing import Any
 
 import numpy as np
 
 from tritensor.errors import ArgumentError, OutOfMemoryError
+from tritensor.tensor.copying import Memory
 
 FOLDER = "/dev/shm"
 STRATEGIES = ("file_descriptor", "file_system")
 _FULL = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _strategy = "file_descriptor"
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _FAILED = ctypes.c_void_p(-1).value
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    """The C library: most programs share no memory, and do not wait for it."""
+    found = ctypes.CDLL(None, use_errno=True)
+    found.mmap.restype = ctypes.c_void_p
+    found.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    found.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    return found
 
 
 def strategy() -> str:
@@ -55,18 +62,18 @@ def _tracker() -> Any:
     return resource_tracker
 
 
-class Mapping:
+class Mapping(Memory):
     """Bytes of a file that this process sees at an address; they go when the last array on them dies. It is such an array's `base`.
 
     With `private` writes stay in this process, and the file as it is.
     """
 
-    __slots__ = ("__weakref__", "address", "nbytes")
+    __slots__ = ()
 
     def __init__(self, descriptor: int, nbytes: int, private: bool = False) -> None:
-        self.address, self.nbytes = 0, nbytes
+        super().__init__(0, nbytes)
         flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED | mmap.MAP_POPULATE
-        found = _libc.mmap(None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
+        found = _libc().mmap(None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
         if found == _FAILED:
             code = ctypes.get_errno()
             raise OutOfMemoryError(
@@ -75,13 +82,9 @@ class Mapping:
             )
         self.address = found
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
-
     def __del__(self) -> None:
         if self.address:
-            _libc.munmap(self.address, self.nbytes)
+            _libc().munmap(self.address, self.nbytes)
 
 
 class Segment(Mapping):
@@ -142,17 +145,14 @@ class _Names:
 _names = _Names()
 
 
-class Lent:
+class Lent(Memory):
     """What of a segment is lent to arrays until the last of them dies: a batch of a DataLoader. A subclass says to whom it goes back."""
 
-    __slots__ = ("__weakref__", "address", "mapping", "nbytes")
+    __slots__ = ("mapping",)
 
     def __init__(self, mapping: Mapping, nbytes: int) -> None:
-        self.mapping, self.address, self.nbytes = mapping, mapping.address, nbytes
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, False), "version": 3}
+        self.mapping = mapping
+        super().__init__(mapping.address, nbytes)
 
 
 def base_of(x: np.ndarray) -> Any:
@@ -181,7 +181,7 @@ def create(nbytes: int) -> Segment:
     descriptor = reserved(nbytes, name)
     if name:
         _tracker().register("/" + name, "shared_memory")
-    return Segment(descriptor, nbytes, secrets.token_hex(16), name)
+    return Segment(descriptor, nbytes, os.urandom(16).hex(), name)
 
 
 def reserved(nbytes: int, name: str = "") -> int:
@@ -261,7 +261,7 @@ def _what_there_is() -> str:
 
 def new_name() -> str:
     """A file name for /dev/shm that tells whose it is."""
-    return f"tritensor-{os.getpid()}-{secrets.token_hex(8)}"
+    return f"tritensor-{os.getpid()}-{os.urandom(8).hex()}"
 
 
 def forget_name(name: str) -> None:

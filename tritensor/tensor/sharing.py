@@ -12,7 +12,7 @@ import numpy as np
 
 from tritensor.errors import TransformError
 from tritensor.layers import LayerArray
-from tritensor.tensor.copying import whole_memory
+from tritensor.tensor.copying import bytes_of, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, create, segment_of
 
@@ -42,20 +42,12 @@ def shared(holder: Any) -> Segment | None:
         alone = owner is array and sys.getrefcount(owner) <= _ALONE
         segment = create(high - low)
         there = np.asarray(segment)
-        there[:] = _bytes(owner, low, high)
+        there[:] = bytes_of(owner, low, high)
         holders = {id(h): h for h in ([holder] if alone else [holder, *_others(owner, low, high)])}.values()
         windows = [np.ndarray(a.shape, a.dtype, there, a.ctypes.data - low, a.strides) for a in map(_array_of, holders)]
         for h, window in zip(holders, windows, strict=True):
             _slot_of(h).__set__(h, window)
         return segment
-
-
-def _bytes(owner: np.ndarray, low: int, high: int) -> np.ndarray:
-    """The memory from one address to another, for as long as `owner` lives."""
-    import ctypes
-
-    memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
-    return np.frombuffer(memory, np.uint8)
 
 
 def _slot_of(holder: Any) -> Any:

@@ -5,7 +5,6 @@ What `default_collate` made lies in a piece already; other tensors and numpy arr
 
 from __future__ import annotations
 
-import ctypes
 import io
 import pickle
 from multiprocessing.reduction import ForkingPickler
@@ -15,10 +14,10 @@ import numpy as np
 
 from tritensor.array import CudaArray, device_of
 from tritensor.data.workers.pool import SMALL, Pool, Use
-from tritensor.dtypes import as_dtype
 from tritensor.dtypes import of as dtype_of
 from tritensor.errors import DeviceError, GradError
-from tritensor.tensor.copying import compact, whole_memory
+from tritensor.multiprocessing.reductions import tensor_on
+from tritensor.tensor.copying import bytes_of, compact, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import base_of
 
@@ -66,7 +65,6 @@ class _Packer(ForkingPickler):
         super().__init__(file, 5, True, beside.takes)  # not a method of its own: a circle would keep the batch until the collector comes
         self.pool = beside.pool
         self._buffers: dict[tuple[int, int], pickle.PickleBuffer] = {}  # by address and bytes, as views share them
-        self._kept: list[np.ndarray] = []  # whose memory the buffers are
 
     def reducer_override(self, obj: Any) -> Any:
         """How tensors and scattered arrays go; everything else as always."""
@@ -94,7 +92,7 @@ class _Packer(ForkingPickler):
         memory, array = self._memory_of(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0
         plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
-        return _tensor, (type(tensor), self._buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+        return tensor_on, (type(tensor), self._buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
 
     def _memory_of(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the bytes that are sent for an array, the array in them): the memory that it lies in, a copy where it is a small part of that."""
@@ -105,9 +103,7 @@ class _Packer(ForkingPickler):
         if high - low > 2 * array.nbytes:
             array = compact(array)
             owner, low, high = whole_memory(array)
-        memory: Any = (ctypes.c_uint8 * (high - low)).from_address(low)
-        self._kept.append(owner)
-        return np.frombuffer(memory, np.uint8), array
+        return bytes_of(owner, low, high), array
 
     def _buffer(self, memory: np.ndarray | None) -> pickle.PickleBuffer | None:
         if memory is None:
@@ -116,18 +112,6 @@ class _Packer(ForkingPickler):
         if key not in self._buffers:
             self._buffers[key] = pickle.PickleBuffer(memory)  # type: ignore[arg-type]
         return self._buffers[key]
-
-
-def _tensor(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
-    """The tensor of a batch, in the loader's process, on the buffer."""
-    dtype, shape, strides, offset = plan
-    kind = as_dtype(dtype).numpy
-    tensor: Tensor = cls.__new__(cls)
-    tensor.array = np.empty(shape, kind) if buffer is None else np.ndarray(shape, kind, buffer, offset, strides)
-    tensor.tracked = requires_grad
-    if attributes:
-        tensor.__dict__.update(attributes)
-    return tensor
 
 
 def packed(batch: Any, pool: Pool) -> tuple[bytes, list[Place], list[Use]]:

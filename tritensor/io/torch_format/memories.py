@@ -12,6 +12,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray, device_of, element_strides, to_host
 from tritensor.dtypes import DType
 from tritensor.strides import contiguous_strides, reach
+from tritensor.tensor.copying import bytes_of
 from tritensor.tensor.core import Tensor
 
 
@@ -42,21 +43,13 @@ class Storage:
             span = np.empty(self.nbytes, np.uint8)
             first.storage.read(span, self.low - first.storage.pointer)
             return memoryview(span.data)
-        return memoryview(np.asarray(_Bytes(self.low, self.nbytes, self.held)).data)
+        return memoryview(bytes_of(self.held, self.low, self.low + self.nbytes, read_only=True).data)
 
 
 def _inwards(x: Any) -> list[int]:
     """The axes from the outermost in memory to the innermost."""
     strides = element_strides(x)
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
-
-
-class _Bytes:
-    """Memory at an address, in arrays that are kept alive with it."""
-
-    def __init__(self, address: int, nbytes: int, held: list[Any]) -> None:
-        self.held = held
-        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
 
 
 class Window(NamedTuple):
