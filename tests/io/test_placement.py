@@ -169,3 +169,20 @@ def test_options_that_are_no_choice() -> None:
         serialization.set_default_mmap_options(12345)
     with pytest.raises(NotImplementedError, match="skip_data: a checkpoint without its data is none"):
         serialization.skip_data()
+
+
+def test_a_tag_of_the_programs_own_is_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placement, "_packages", list(placement._packages))
+    asked: list[str] = []
+
+    def restored(storage: Any, location: str) -> Any:
+        asked.append(location)
+        return storage if location == "vault" else None
+
+    serialization.register_package(5, lambda storage: "vault" if storage.device.type == "cpu" else None, restored)
+    file = io.BytesIO()
+    tt.save({"a": tt.arange(3.0), "gaps": tt.arange(6.0)[::2]}, file)
+    file.seek(0)
+    found = tt.load(file)
+    assert asked == ["vault", "vault"]
+    assert (found["a"].tolist(), found["gaps"].tolist()) == ([0, 1, 2], [0, 2, 4])

@@ -79,15 +79,15 @@ def _type_of(x: Any) -> str:
     return str(getattr(x.dtype, "name", x.dtype))
 
 
-def _collate_tensors(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return _stacked(batch, Tensor)
 
 
-def _collate_strings(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     return batch
 
 
-def _collate_arrays(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     kinds = {x.dtype for x in batch if isinstance(x, np.ndarray)}
     for dtype in kinds:
         _refuse_foreign(dtype, batch)
@@ -96,7 +96,7 @@ def _collate_arrays(batch: Sequence[Any], *, collate_fn_map: CollateMap | None =
     return _stacked([Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in batch], Tensor)  # of mixed types: promoted as tensors are
 
 
-def _collate_scalars(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     _refuse_foreign(batch[0].dtype, batch)
     return Tensor.wrap(np.array(batch, _common_type(batch)))
 
@@ -107,7 +107,7 @@ def _refuse_foreign(dtype: np.dtype, batch: Sequence[Any]) -> None:
         raise refused(TypeError, f"a numpy array of {dtype} cannot become a tensor; give DataLoader a collate_fn", i)
 
 
-def _collate_numbers(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
+def collate_number_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     first, kinds = batch[0], set(map(type, batch))
     if len(kinds) == 1:  # all as the first is
         return Tensor.wrap(np.array(batch, np.float64 if isinstance(first, float) else np.bool_ if isinstance(first, bool) else np.int64))
@@ -172,13 +172,13 @@ def _collate_sequence(first: Sequence[Any], batch: Sequence[Any], collate_fn_map
 
 # What default_collate does with a sample of a type, or of one of several; programs may add theirs. The first that fits is taken.
 default_collate_fn_map: CollateMap = {
-    Tensor: _collate_tensors,
-    np.ndarray: _collate_arrays,
-    str: _collate_strings,  # before numpy's scalars: its strings are strings, too
-    bytes: _collate_strings,
-    np.generic: _collate_scalars,
-    float: _collate_numbers,
-    int: _collate_numbers,
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    str: collate_str_fn,  # before numpy's scalars: its strings are strings, too
+    bytes: collate_str_fn,
+    np.generic: collate_numpy_scalar_fn,
+    float: collate_number_fn,
+    int: collate_number_fn,
 }
 
 

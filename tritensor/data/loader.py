@@ -16,7 +16,6 @@ from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSample
 from tritensor.random import Generator
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # what the batches were planned with
-_AHEAD = 2  # batches that each worker makes ahead
 
 
 class DataLoader:
@@ -156,7 +155,7 @@ class DataLoader:
             crew = start.crew_of(self, base_seed)
         if self.persistent_workers:
             self._iterator = crew
-        return start.iteration(self, crew, base_seed, tasks, _AHEAD)
+        return start.iteration(self, crew, base_seed, tasks)
 
     @property
     def _index_sampler(self) -> Iterable[Any]:

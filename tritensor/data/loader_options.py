@@ -10,6 +10,7 @@ from tritensor.device import as_device
 from tritensor.errors import ArgumentError
 
 _MOST = 8  # workers that "auto" takes
+AHEAD = 2  # batches that each worker makes ahead
 
 
 def cores() -> int:
@@ -68,7 +69,7 @@ def check_workers(
         _check_context(multiprocessing_context)
     if pin_memory_device and as_device(pin_memory_device).type != "cuda":
         raise ArgumentError(f"DataLoader: pin_memory_device {pin_memory_device!r} is no GPU; leave it out, or give 'cuda'")
-    return 2 if num_workers and prefetch_factor is None else prefetch_factor
+    return AHEAD if num_workers and prefetch_factor is None else prefetch_factor
 
 
 def _check_context(given: Any) -> None:

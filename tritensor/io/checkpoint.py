@@ -17,15 +17,12 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-import numpy as np
-
 from tritensor.device import as_device
 from tritensor.errors import CheckpointError
-from tritensor.io import formats, objects, safetensors, sources
+from tritensor.io import formats, objects, safetensors
 from tritensor.io.atomic import replacing
-from tritensor.io.placement import Placing
 from tritensor.io.structure import Packer, unpack
-from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.core import Tensor
 
 _KEY = "tritensor"
 _OBJECTS = "tritensor.pickle"
@@ -147,6 +144,8 @@ def load(
         )
     if pickle_load_args and not trusted:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
+    from tritensor.io import sources
+
     source = sources.opened(f, mmap)
     try:
         kind = sources.recognised(source.view, source.label)
@@ -164,7 +163,7 @@ def load(
         source.abandon()
 
 
-def _safetensors(source: sources.Source, map_location: Any, trusted: bool) -> Any:
+def _safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
     """The object of a safetensors file."""
     label = source.label
     entries, metadata, start = safetensors.parse(source.view, label)
@@ -210,14 +209,10 @@ def _packed(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
 def _placing(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
     """What puts a tensor of a safetensors file, read on the CPU, where it shall be."""
     if callable(map_location):
+        from tritensor.io.placement import Placing
+
         placing = Placing(map_location, label)
-
-        def place(t: Tensor) -> Tensor:
-            values: np.ndarray = t.array
-            memory = placing.bytes(values.reshape(-1).view(np.uint8), "cpu")
-            return new_tensor(memory.view(values.dtype).reshape(values.shape))
-
-        return place
+        return lambda t: placing.tensor(t, "cpu")
     where = as_device(map_location.get("cpu") if isinstance(map_location, Mapping) else map_location)
     return lambda t: t if where.type == "cpu" else t.to(where)
 

@@ -12,17 +12,10 @@ from tritensor.call_site import spelled
 from tritensor.device import as_device, device
 from tritensor.errors import CheckpointError
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
 _OTHERS = ("mps", "xpu", "hpu", "mtia", "xla", "meta", "privateuseone", "npu")  # tags of PyTorch's that no device here has
-
-
-def on_bytes(memory: Any) -> UntypedStorage:
-    """A storage on a vector of bytes, numpy's or a GPU's."""
-    made: Any = object.__new__(UntypedStorage)
-    made._elements = memory
-    return made
 
 
 def _cpu_tag(storage: Any) -> str | None:
@@ -108,7 +101,7 @@ class Placing:
         if type(location) is not str:
             raise CheckpointError(f"{self.label}: a storage's location is a {type(location).__name__}, no text; the file is damaged")
         try:
-            return self.restore(on_bytes(memory), location)._elements
+            return self.restore(holding(UntypedStorage, memory), location)._elements
         except CheckpointError as error:
             raise CheckpointError(f"{self.label}: {error}") from None
 

@@ -51,15 +51,20 @@ def end_with_parent(number: int) -> None:
 
 
 def signal_name(exit_code: int) -> str:
-    """ "SIGKILL" for -9."""
+    """ "SIGKILL" for -9; "number 40" for one without a name."""
     try:
         return signal.Signals(-exit_code).name
     except ValueError:
-        return f"signal {-exit_code}"
+        return f"number {-exit_code}"
+
+
+def can_bind(method: str) -> bool:
+    """Whether processes that are started now can end with the thread that starts them: it is the main one, whose end is the program's."""
+    return method != "forkserver" and threading.current_thread() is threading.main_thread()
 
 
 def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, bound: bool) -> None:
-    if bound:  # only where the main thread started it, whose end is the program's
+    if bound:
         end_with_parent(signal.SIGINT)
     try:
         fn(i, *args)
@@ -165,7 +170,7 @@ def start_processes(
         ProcessRaisedException, ProcessExitedException: one of them failed; the others have been ended. See ProcessContext.join.
     """
     made: Any = multiprocessing.get_context(start_method)
-    bound = start_method != "forkserver" and threading.current_thread() is threading.main_thread()
+    bound = can_bind(start_method)
     processes, told = [], []
     try:
         for i in range(nprocs):

@@ -21,7 +21,8 @@ from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.child import ASK_WHERE, Plan, work
 from tritensor.data.workers.failures import how_it_ended, samples_shown, start_failed
 from tritensor.data.workers.parcel import Parcel
-from tritensor.data.workers.process import from_main_thread, new_process, quiet_start
+from tritensor.data.workers.process import new_process, quiet_start
+from tritensor.multiprocessing.spawn import can_bind
 from tritensor.tensor.shared_memory import Lent, Mapping, strategy
 
 _SHOWN = 12  # lines of where a worker is
@@ -170,7 +171,7 @@ class Crew:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         weakref.finalize(self, os.close, self._bell)
         self._end = weakref.finalize(self, _end, self.workers, os.getpid())
-        bound = from_main_thread() and self.method != "forkserver"
+        bound = can_bind(self.method)
         try:
             with quiet_start() as added:
                 for rank in range(count):

@@ -9,6 +9,8 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from tritensor.multiprocessing.spawn import signal_name
+
 _FIRST = 8  # indices that a message names
 
 
@@ -69,17 +71,13 @@ def how_it_ended(exit_code: int | None) -> str:
         return "has closed its end and still runs"
     if exit_code >= 0:
         return f"ended by itself with exit code {exit_code}"
-    try:
-        name = signal.Signals(-exit_code).name
-    except ValueError:
-        name = f"number {-exit_code}"
     meanings: dict[int, str] = {
         signal.SIGKILL: "; the kernel does that to the process that holds most memory when there is none left (dmesg says so): use fewer workers, a "
         "smaller batch_size or prefetch_factor",
         signal.SIGBUS: "; that happens when memory that was promised is not there: a file that was cut while it was mapped, or a full disk or /dev/shm",
         signal.SIGSEGV: "; that is a bug in machine code that the dataset calls: python -X faulthandler shows where",
     }
-    return f"was killed by signal {name}{meanings.get(-exit_code, '')}"
+    return f"was killed by signal {signal_name(exit_code)}{meanings.get(-exit_code, '')}"
 
 
 def start_failed(exit_code: int | None, method: str) -> str:

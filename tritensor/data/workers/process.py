@@ -7,7 +7,6 @@ import io
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from multiprocessing import context, popen_spawn_posix, process, reduction, resource_tracker, spawn, util
 from typing import Any
@@ -75,11 +74,6 @@ def quiet_start() -> Iterator[dict[str, str]]:
         for name in added:
             os.environ.pop(name, None)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def from_main_thread() -> bool:
-    """Whether the thread that starts processes is the one whose end is the program's."""
-    return threading.current_thread() is threading.main_thread()
 
 
 class _Popen(popen_spawn_posix.Popen):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritensor.data.collate import pinned
+from tritensor.data.loader_options import AHEAD
 from tritensor.data.workers.crew import Crew
 from tritensor.data.workers.iterator import Course, Task, WorkerIterator, endless, numbered
 from tritensor.data.workers.parcel import Parcel
@@ -26,11 +27,11 @@ def crew_of(loader: Any, base_seed: int) -> Crew:
     return Crew(context_of(loader.multiprocessing_context), loader.num_workers, parcel, base_seed, settings)
 
 
-def iteration(loader: Any, crew: Crew, base_seed: int, tasks: Iterator[Task] | None, ahead: int) -> Any:
+def iteration(loader: Any, crew: Crew, base_seed: int, tasks: Iterator[Task] | None) -> Any:
     """The batches of one epoch, pinned where the loader pins."""
     if tasks is None:
         tasks = endless() if loader._streams else numbered(loader._index_sampler)
-    course = Course(loader.prefetch_factor or ahead, loader.in_order, loader.timeout, not loader.persistent_workers)
+    course = Course(loader.prefetch_factor or AHEAD, loader.in_order, loader.timeout, not loader.persistent_workers)
     found: Any = WorkerIterator(crew, base_seed, tasks, course, loader)
     if loader._streams and loader._claimed is not None:
         found.expects(loader._claimed)

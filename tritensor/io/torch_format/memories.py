@@ -11,9 +11,11 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, device_of, element_strides, to_host
 from tritensor.dtypes import DType
+from tritensor.io.placement import location_tag
 from tritensor.strides import contiguous_strides, reach
-from tritensor.tensor.copying import bytes_of
+from tritensor.tensor.copying import bytes_of, memory_of
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.types.storages import UntypedStorage, holding
 
 
 class Storage:
@@ -117,12 +119,13 @@ def _alone(x: Any) -> Window:
     for axis in reversed(_inwards(x)):
         strides[axis] = step
         step *= max(shape[axis], 1)
-    storage = Storage(dtypes.of(x.dtype), _tag(device_of(x)), math.prod(shape), None, [x])
+    storage = Storage(dtypes.of(x.dtype), _location(x), math.prod(shape), None, [x])
     return Window(storage, 0, shape, tuple(strides) if math.prod(shape) else contiguous_strides(shape))
 
 
-def _tag(on: Any) -> str:
-    return "cpu" if on.type == "cpu" else f"cuda:{on.index or 0}"
+def _location(x: Any) -> str:
+    """What the file says of where an array was: by the tags of devices, the program's own among them."""
+    return location_tag(holding(UntypedStorage, memory_of(x, np.dtype(np.uint8))))
 
 
 def _together(group: list[tuple[int, _Seen]], found: dict[int, Window]) -> None:
@@ -143,6 +146,6 @@ def _together(group: list[tuple[int, _Seen]], found: dict[int, Window]) -> None:
         window = _alone(first.array)  # a view with gaps: nothing is written of what lies between
         found.update({key: window for key, _ in group})
         return
-    storage = Storage(kind, _tag(device_of(first.array)), numel, low, [seen.array for _, seen in group])
+    storage = Storage(kind, _location(first.array), numel, low, [seen.array for _, seen in group])
     for key, seen in group:
         found[key] = Window(storage, (seen.low - low) // width, tuple(int(n) for n in seen.array.shape), seen.strides)

@@ -16,7 +16,7 @@ from tritensor.io.torch_format.machine import attributes
 from tritensor.io.torch_format.refusals import Damaged, told
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
 
 
 class StorageType:
@@ -43,9 +43,7 @@ STORAGE_OF = {kind.dtype.name: name for name, kind in STORAGES.items() if kind.d
 
 def typed(memory: Any, kind: StorageType) -> Any:
     """A storage of a type on a vector of bytes."""
-    made: Any = object.__new__(UntypedStorage if kind.dtype is None else TypedStorage)
-    made._elements = memory if kind.dtype is None else memory.view(kind.dtype.numpy)
-    return made
+    return holding(UntypedStorage, memory) if kind.dtype is None else holding(TypedStorage, memory.view(kind.dtype.numpy))
 
 
 def _sizes(what: str, given: Any) -> tuple[int, ...]:

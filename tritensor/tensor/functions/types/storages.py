@@ -66,7 +66,7 @@ class _Memory:
         where = as_device(self.device if device is None else device)
         if where == self.device:
             return self
-        return _holding(type(self), from_host(to_host(self._elements), where))
+        return holding(type(self), from_host(to_host(self._elements), where))
 
     def cpu(self) -> Any:
         """The storage on the CPU: a copy, or itself where it is there."""
@@ -78,7 +78,7 @@ class _Memory:
 
     def clone(self) -> Any:
         """A copy."""
-        return _holding(type(self), from_host(to_host(self._elements), self.device))
+        return holding(type(self), from_host(to_host(self._elements), self.device))
 
     def is_shared(self) -> bool:
         """Whether another process could see it; see Tensor.is_shared."""
@@ -150,7 +150,7 @@ class TypedStorage(_Memory):
         return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
-def _holding(kind: type, elements: Array) -> Any:
+def holding(kind: type, elements: Array) -> Any:
     """A storage of just these elements."""
     found: Any = object.__new__(kind)
     found._elements = elements
@@ -159,7 +159,7 @@ def _holding(kind: type, elements: Array) -> Any:
 
 def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:
     """The memory of an array as a storage of elements of `dtype`."""
-    return _holding(kind, memory_of(x, dtype))
+    return holding(kind, memory_of(x, dtype))
 
 
 @function(free=False)

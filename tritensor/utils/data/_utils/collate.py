@@ -1,12 +1,12 @@
 """PyTorch's path of collating: the functions by type that `default_collate` calls, and the map that they stand in."""
 
-from tritensor.data.collate import _collate_arrays as collate_numpy_array_fn
-from tritensor.data.collate import _collate_numbers as collate_float_fn
-from tritensor.data.collate import _collate_numbers as collate_int_fn
-from tritensor.data.collate import _collate_scalars as collate_numpy_scalar_fn
-from tritensor.data.collate import _collate_strings as collate_str_fn
-from tritensor.data.collate import _collate_tensors as collate_tensor_fn
 from tritensor.data.collate import collate as collate
+from tritensor.data.collate import collate_number_fn as collate_float_fn
+from tritensor.data.collate import collate_number_fn as collate_int_fn
+from tritensor.data.collate import collate_numpy_array_fn as collate_numpy_array_fn
+from tritensor.data.collate import collate_numpy_scalar_fn as collate_numpy_scalar_fn
+from tritensor.data.collate import collate_str_fn as collate_str_fn
+from tritensor.data.collate import collate_tensor_fn as collate_tensor_fn
 from tritensor.data.collate import default_collate as default_collate
 from tritensor.data.collate import default_collate_fn_map as default_collate_fn_map
 from tritensor.data.collate import default_convert as default_convert
