@@ -74,7 +74,7 @@ class Faulty(Rows):
     def fail(self) -> None:
         if self.way.startswith("SIG"):
             os.kill(os.getpid(), getattr(signal, self.way))
-            time.sleep(5)
+            time.sleep(60)
         elif self.way == "exit":
             sys.exit(3)
         elif self.way == "leave":

@@ -64,7 +64,7 @@ def fail(i: int, way: str) -> None:
         if way == "raise":
             raise ValueError("the second")
         os.kill(os.getpid(), int(way)) if way.isdigit() else os._exit(4)
-    time.sleep(30)
+    time.sleep(90)
 
 
 def echo(x: Any) -> Any:

@@ -16,6 +16,7 @@ import pytest
 import tritensor as tt
 import tritensor.multiprocessing as mp
 from tests.multiprocessing import sharing_targets as targets
+from tests.multiprocessing.named_memory import left_behind, names
 from tritensor.tensor import shared_memory, sharing
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -24,12 +25,12 @@ FORK: Any = mp.get_context("fork")
 
 @pytest.fixture(params=["file_descriptor", "file_system"])
 def strategy(request: pytest.FixtureRequest) -> Any:
-    before, there = mp.get_sharing_strategy(), set(os.listdir("/dev/shm"))
+    before, there = mp.get_sharing_strategy(), names()
     mp.set_sharing_strategy(request.param)
     yield request.param
     mp.set_sharing_strategy(before)
     gc.collect()
-    assert not [n for n in set(os.listdir("/dev/shm")) - there if n.startswith("tritensor")]
+    assert not left_behind(there)
 
 
 def named() -> tt.Tensor:
@@ -283,7 +284,7 @@ def test_one_that_fails_ends_the_others(way: str, error: type[mp.ProcessExceptio
     began = time.monotonic()
     with pytest.raises(error, match=said) as e:
         mp.start_processes(targets.fail, (way,), nprocs=3, start_method="fork")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert e.value.error_index == 1
     again = pickle.loads(pickle.dumps(e.value))
     assert (type(again), str(again), again.error_pid) == (error, str(e.value), e.value.error_pid)
