@@ -178,14 +178,14 @@ def test_hostile_indices(folder: Path) -> None:
     state = folder / "model.safetensors"
     state.rename(folder / "a.safetensors")
     for content, told in [
-        ("{", "is no JSON"),
-        ("[]", "holds a JSON list"),
-        ("{}", "has no weight_map"),
-        (json.dumps({"weight_map": {"x": 1}}), "has no weight_map"),
+        ("{", "this is no index of shards"),
+        ("[]", "this is no index of shards .it has no weight_map"),
+        ("{}", "this is no index of shards"),
+        (json.dumps({"weight_map": {"x": 1}}), "this is no index of shards"),
         (json.dumps({"weight_map": {"x": "../../a.safetensors"}}), "leads out of the repository"),
         (json.dumps({"weight_map": {"x": "/a.safetensors"}}), "leads out of the repository"),
         (json.dumps({"weight_map": {"x": "a.safetensors"}}), "do not agree on"),
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, "this is no index of shards"),
     ]:
         index.write_text(content)
         with pytest.raises(CheckpointError, match=told):

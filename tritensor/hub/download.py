@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from tritensor.errors import DownloadError
 from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
+from tritensor.io.atomic import FULL
 from tritensor.io.checksums import Checksum, hasher, is_whole
 from tritensor.utils.progress import Bar
 
@@ -75,7 +76,7 @@ def download(
                 _from_one(url, part, progress)
                 part.check()
             except (_Unusable, _Torn, OSError, http.client.HTTPException) as error:
-                if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+                if isinstance(error, OSError) and error.errno in FULL:
                     raise OSError(
                         error.errno,
                         f"download: {error.strerror} after {part.size:,} bytes; what is there is kept for the next try",

@@ -21,8 +21,9 @@ from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir
 from tritensor.io.atomic import replacing
 from tritensor.io.checksums import Checksum, checksum, digest_of
+from tritensor.io.sharded import INDEX, WEIGHTS, weight_map
 
-CONFIG, WEIGHTS, INDEX, LOCK = "config.json", "model.safetensors", "model.safetensors.index.json", "lock.json"
+CONFIG, LOCK = "config.json", "lock.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _REVISION = re.compile(r"\w[\w./-]*")
@@ -108,10 +109,7 @@ def _instead(there: list[str]) -> str:
 
 def shards_of(path: str) -> list[str]:
     """The names of the files that an index tells of, in order. Raises CheckpointError for an index that is damaged, or leads elsewhere."""
-    listed = read_json(path).get("weight_map")
-    if not isinstance(listed, dict) or not listed or not all(isinstance(v, str) for v in listed.values()):
-        raise CheckpointError(f"hub: {path}: has no weight_map from names to files; it is damaged or foreign")
-    found = sorted(set(listed.values()))
+    found = sorted(set(weight_map(path).values()))
     for name in found:
         _need_safetensors(name, path)
     return found

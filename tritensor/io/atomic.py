@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 _OCCUPIED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS)  # a folder that takes no new file, or a file that keeps its place
-_FULL = {
+FULL = {  # what a disk says that takes no more
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota is used up",
     errno.EFBIG: "the file is larger than is allowed",
@@ -63,7 +63,7 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
-        if isinstance(error, OSError) and error.errno in _FULL:
+        if isinstance(error, OSError) and error.errno in FULL:
             raise _full(error, target, old is not None, nbytes) from error
         raise
     _remove_orphans(target)
@@ -77,7 +77,7 @@ def _full(error: OSError, target: str, replaced: bool, nbytes: int | None) -> OS
     kept = "the file that was there is as it was" if replaced else "nothing was left behind"
     why = os.strerror(error.errno or 0)
     free = found.f_bavail * found.f_frsize
-    said = f"save: {_FULL[error.errno or 0]} ({why}): {need}{free} are free on it; {kept}; free some room, or save elsewhere"
+    said = f"save: {FULL[error.errno or 0]} ({why}): {need}{free} are free on it; {kept}; free some room, or save elsewhere"
     return OSError(error.errno, said, target)
 
 

@@ -15,8 +15,8 @@ from tritensor.io.checkpoint import load
 from tritensor.io.safetensors import save_file
 from tritensor.tensor.core import Tensor
 
-_ONE, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_OLD_ONE, _OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
+WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
+_OLD_WEIGHTS, _OLD_INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 _SHARD = re.compile(r"model(\.\d+)?-\d{5}-of-\d{5}\.safetensors")
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -51,9 +51,9 @@ def save_sharded(
     said = {"format": "pt", **(metadata or {})}
     remove_orphans(folder)
     if len(parts) == 1:
-        save_file(parts[0], os.path.join(folder, _ONE), said)
-        _remove(folder, {_INDEX, *before})
-        return [_ONE]
+        save_file(parts[0], os.path.join(folder, WEIGHTS), said)
+        _remove(folder, {INDEX, *before})
+        return [WEIGHTS]
     names = _names(len(parts), before)
     for name, part in zip(names, parts, strict=True):
         save_file(part, os.path.join(folder, name), said)
@@ -62,10 +62,10 @@ def save_sharded(
         "weight_map": {key: name for name, part in zip(names, parts, strict=True) for key in part},
     }
     text = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
-    with replacing(os.path.join(folder, _INDEX), len(text)) as file:
+    with replacing(os.path.join(folder, INDEX), len(text)) as file:
         file.write(text)
-    _remove(folder, {_ONE, *before} - set(names))
-    return [*names, _INDEX]
+    _remove(folder, {WEIGHTS, *before} - set(names))
+    return [*names, INDEX]
 
 
 def load_sharded(folder: str | os.PathLike[str], map_location: Any = None) -> dict[str, Tensor]:
@@ -74,12 +74,12 @@ def load_sharded(folder: str | os.PathLike[str], map_location: Any = None) -> di
     Safetensors are mapped into memory; PyTorch's files are read with weights_only=True. `map_location` is that of `load`.
     Raises CheckpointError where a file is missing or damaged, or does not hold what the index says; FileNotFoundError where there is none.
     """
-    for one, index in ((_ONE, _INDEX), (_OLD_ONE, _OLD_INDEX)):
+    for one, index in ((WEIGHTS, INDEX), (_OLD_WEIGHTS, _OLD_INDEX)):
         if os.path.exists(path := os.path.join(folder, one)):
             return _tensors(path, map_location)
         if os.path.exists(path := os.path.join(folder, index)):
             return _of_index(folder, path, map_location)
-    raise FileNotFoundError(2, f"load_sharded: none of {_ONE}, {_INDEX}, {_OLD_ONE} and {_OLD_INDEX} is there", os.fspath(folder))
+    raise FileNotFoundError(2, f"load_sharded: none of {WEIGHTS}, {INDEX}, {_OLD_WEIGHTS} and {_OLD_INDEX} is there", os.fspath(folder))
 
 
 def _bytes(size: int | str) -> int:
@@ -121,7 +121,7 @@ def _shards_of(folder: str | os.PathLike[str]) -> set[str]:
 
 def _remove(folder: str | os.PathLike[str], names: set[str]) -> None:
     """Remove what the new set has replaced: a single file or the index last, since readers go by them."""
-    for name in sorted(names, key=lambda n: n not in (_ONE, _INDEX)):
+    for name in sorted(names, key=lambda n: n not in (WEIGHTS, INDEX)):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
 
@@ -133,16 +133,22 @@ def _tensors(path: str, map_location: Any) -> dict[str, Tensor]:
     return dict(found)
 
 
-def _of_index(folder: str | os.PathLike[str], path: str, map_location: Any) -> dict[str, Tensor]:
-    """The tensors that an index names, from the files that it names."""
+def weight_map(path: str) -> dict[str, str]:
+    """{tensor: file} of an index of shards. Raises CheckpointError for a file that is none."""
     try:
         with open(path, "rb") as file:
             index = json.loads(file.read())
-        where = index["weight_map"]
-        if not isinstance(where, dict) or not all(isinstance(name, str) for name in where.values()):
-            raise ValueError("weight_map is no map of names to files")
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        where = index.get("weight_map") if isinstance(index, dict) else None
+        if not isinstance(where, dict) or not where or not all(isinstance(name, str) for name in where.values()):
+            raise ValueError("it has no weight_map from names to files")
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: this is no index of shards ({error}); the file is damaged: copy or save it again") from None
+    return where
+
+
+def _of_index(folder: str | os.PathLike[str], path: str, map_location: Any) -> dict[str, Tensor]:
+    """The tensors that an index names, from the files that it names."""
+    where = weight_map(path)
     for name in set(where.values()):
         if name != os.path.basename(name) or name in ("", ".", ".."):
             raise CheckpointError(f"{path}: names the file {name!r}, which is not in this folder; the index is hostile or damaged")
