@@ -234,7 +234,7 @@ def test_memory_over_time(tmp_path: Path, name: str) -> None:
         x = tt.ones(1 << 18)
         y = x.exp()
         del x, y
-    prof.export_memory_timeline(str(tmp_path / name))
+    prof.export_memory_timeline(str(tmp_path / name), "cpu")
     with gzip.open(tmp_path / name, "rt") if name.endswith("gz") else (tmp_path / name).open() as f:
         at, held = json.load(f)
     assert at == sorted(at)
@@ -277,5 +277,5 @@ def test_ranges_for_nvidias_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match="pip install pandas"):
+    with pytest.raises(ImportError, match="to_pandas: needs pandas, which is not installed: pip install 'pandas'"):
         profiled().key_averages().to_pandas()

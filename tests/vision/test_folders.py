@@ -103,7 +103,7 @@ def test_the_bundled_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (label, data.class_to_idx["3"]) == (0, 3)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
-        ModuleNotFoundError, match=r"Digits: come with scikit-learn, which is not installed: pip install tritensor\[examples\]"
+        ModuleNotFoundError, match=r"Digits: come with scikit-learn, which is not installed: pip install 'tritensor\[examples\]'"
     ):
         datasets.Digits()
 
@@ -133,6 +133,6 @@ def test_without_pillow_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, root
     for name in [n for n in sys.modules if n.partition(".")[0] == "PIL"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pil_loader: needs Pillow, which is not installed: pip install tritensor\[vision\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"pil_loader: needs Pillow, which is not installed: pip install 'tritensor\[vision\]'"):
         datasets.ImageFolder(root)[0]
     assert T.CenterCrop(2)(tt.ones(1, 4, 4)).shape == (1, 2, 2)  # tensors need none

@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor.array import to_host
 from tritensor.onnx import registry
+from tritensor.onnx.element_types import raw
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError, UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.merging import Merged
@@ -87,7 +88,7 @@ class Builder:
             if varies(x.shape):
                 return self.graph.full(x.shape, x.values.reshape(-1)[0], x.dtype)
             same = x.name and x.name in self.graph.initializers and self.graph.initializers[x.name] is not x.values
-            if same and not np.array_equal(_bytes(self.graph.initializers[x.name]), _bytes(x.values)):
+            if same and not np.array_equal(raw(self.graph.initializers[x.name]), raw(x.values)):
                 return self.graph.const(x.values)  # a buffer that forward has changed in between
             return self.graph.const(x.values, name=x.name)
         assert isinstance(x, Result)
@@ -180,10 +181,6 @@ class Builder:
                 kept.append(node)
         g.nodes = kept[::-1]
         g.initializers = {name: v for name, v in g.initializers.items() if name in needed}
-
-
-def _bytes(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
 
 
 def _bare(error: Exception) -> str:

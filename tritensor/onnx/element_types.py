@@ -82,8 +82,13 @@ def widened(kind: str, opset: int, given: list[np.dtype[Any] | None]) -> Widened
     return Widened(cast, [found.get(letter) for letter in outputs])
 
 
+def raw(values: np.ndarray) -> np.ndarray:
+    """The bytes of values in C order."""
+    return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+
+
 def message(name: str, values: np.ndarray) -> Any:
     """A TensorProto of values, as raw little-endian bytes."""
     from onnx import TensorProto
 
-    return TensorProto(name=name, data_type=number(values.dtype), dims=values.shape, raw_data=np.ascontiguousarray(values).tobytes())
+    return TensorProto(name=name, data_type=number(values.dtype), dims=values.shape, raw_data=raw(values).tobytes())

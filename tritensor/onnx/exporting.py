@@ -13,6 +13,7 @@ import numpy as np
 
 from tritensor.array import to_host
 from tritensor.errors import ArgumentError
+from tritensor.extras import extra
 from tritensor.nn.module import Module
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
@@ -79,7 +80,7 @@ def export(
     cannot stay dynamic; OnnxExporterError for what cannot be an output, and where `verify` finds another result; OSError for a path that cannot be
     written, before anything is traced. Warns (TracerWarning) where Python reads values that depend on the inputs.
     """
-    _need_onnx()
+    extra("onnx", "onnx.export", "onnx", "tritensor[onnx]")
     opset = _opset(opset_version)
     if not callable(model):
         raise TypeError(f"onnx.export: model is a {type(model).__name__}; give a Module or a function")
@@ -102,7 +103,7 @@ def export(
     builder.prune(outputs)
     g = builder.graph
     _named_outputs(outputs, dynamic_axes)
-    sizes = {n: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items() for n in (x.shape[axis],)}
+    sizes = {x.shape[axis]: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items()}
     program = ONNXProgram(g.nodes, builder.inputs, outputs, g.initializers, {"": opset, **(custom_opsets or {})}, inputs, sizes)
     program.kept_as_inputs, program.with_initializers = keep_initializers_as_inputs, export_params
     _check(program)
@@ -118,13 +119,6 @@ def export(
 
 
 # -- before
-def _need_onnx() -> None:
-    try:
-        import onnx  # noqa: F401
-    except ImportError as error:
-        raise ImportError("onnx.export: the package onnx is not installed; pip install 'tritensor[onnx]'") from error
-
-
 def _opset(asked: int | None) -> int:
     from onnx.defs import onnx_opset_version
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tritensor.errors import ArgumentError
 from tritensor.nn.module import Module
+from tritensor.nn.observed import modes_kept
 
 
 class OperatorExportTypes(enum.Enum):
@@ -32,10 +33,6 @@ def select_model_mode_for_export(model: Any, mode: TrainingMode = TrainingMode.E
     if not isinstance(model, Module) or name == "PRESERVE":
         yield
         return
-    before = [(m, m.training) for m in model.modules()]
-    model.train(name == "TRAINING")
-    try:
+    with modes_kept(model):
+        model.train(name == "TRAINING")
         yield
-    finally:
-        for m, training in before:
-            m.training = training

@@ -11,6 +11,7 @@ import numpy as np
 from tritensor.array import to_host
 from tritensor.errors import ArgumentError
 from tritensor.io.atomic import replacing
+from tritensor.io.protobuf import varint
 from tritensor.onnx import element_types as types
 from tritensor.onnx.arguments import Inputs
 from tritensor.onnx.evaluator import evaluator
@@ -149,14 +150,14 @@ class ONNXProgram:
         frame.ClearField("graph")
         weights = self.initializers if with_initializers else {}
         heads = {name: self._head(name, apart.get(name)) for name in weights}
-        raw = {name: b"" if name in apart else b"\x4a" + _varint(values.nbytes) for name, values in weights.items()}
+        raw = {name: b"" if name in apart else b"\x4a" + varint(values.nbytes) for name, values in weights.items()}
         sizes = {name: len(heads[name]) + len(raw[name]) + (0 if name in apart else values.nbytes) for name, values in weights.items()}
-        total = len(graph) + sum(1 + len(_varint(n)) + n for n in sizes.values())
-        file.write(frame.SerializeToString() + b"\x3a" + _varint(total) + graph)
+        total = len(graph) + sum(1 + len(varint(n)) + n for n in sizes.values())
+        file.write(frame.SerializeToString() + b"\x3a" + varint(total) + graph)
         for name, values in weights.items():
-            file.write(b"\x2a" + _varint(sizes[name]) + heads[name] + raw[name])
+            file.write(b"\x2a" + varint(sizes[name]) + heads[name] + raw[name])
             if name not in apart:
-                file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+                file.write(types.raw(values).data)
 
     def _head(self, name: str, apart: tuple[str, int, int] | None) -> bytes:
         """A TensorProto without its data, or with where that is."""
@@ -180,7 +181,7 @@ class ONNXProgram:
                     continue
                 file.write(b"\0" * (-at % 4096))
                 at += -at % 4096
-                file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+                file.write(types.raw(values).data)
                 found[name] = (os.path.basename(path), at, values.nbytes)
                 at += values.nbytes
         return found
@@ -218,15 +219,6 @@ class ONNXProgram:
     def release(self) -> None:
         """Let the evaluator go."""
         self._evaluator = None
-
-
-def _varint(n: int) -> bytes:
-    """A number as protobuf writes it: seven bits a byte, the lowest first."""
-    found = bytearray()
-    while n > 127:
-        found.append(n & 127 | 128)
-        n >>= 7
-    return bytes([*found, n])
 
 
 def _ir_version(opsets: Sequence[Any]) -> int:

@@ -7,10 +7,11 @@ from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.nn.module import Module
-from tritensor.nn.parameter import UninitializedTensorMixin
+from tritensor.nn.observed import state_kept
+from tritensor.nn.parameter import is_lazy
 from tritensor.onnx.arguments import Axes, Inputs, resized
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError
-from tritensor.onnx.tracing import Trace, state_kept, trace
+from tritensor.onnx.tracing import Trace, trace
 from tritensor.tensor.core import Tensor
 
 # What is added to each dynamic size in the runs: no two sizes go along with one another.
@@ -20,7 +21,7 @@ _UNITS = (1, 2, 4, 8, 16, 32, -1)  # a net that halves its images takes sizes of
 
 def traces(call: Callable[..., Any], inputs: Inputs, axes: list[Axes]) -> tuple[list[Trace], list[list[Tensor]]]:
     """The traces, and the inputs of each. Raises what the model raises on the sample, DynamicAxisError where it takes no other size."""
-    if isinstance(call, Module) and any(isinstance(p, UninitializedTensorMixin) for p in (*call.parameters(), *call.buffers())):
+    if isinstance(call, Module) and any(is_lazy(p) for p in (*call.parameters(), *call.buffers())):
         args, kwargs = inputs.assemble([x.detach().clone() for x in inputs.tensors])
         with no_grad():
             call(*args, **kwargs)  # a lazy module learns its sizes

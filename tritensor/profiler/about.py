@@ -61,13 +61,10 @@ class About:
     def trace_header(self) -> dict[str, Any]:
         """What stands beside the events in a trace."""
         o = self.recording.options
-        header: dict[str, Any] = {
+        return {
             "baseTimeNanoseconds": self.recording.epoch, "record_shapes": int(o.inputs), "profile_memory": int(o.memory), "with_stack": int(o.stack),
-            "with_modules": int(o.modules), "emulated": self.emulated,
+            "with_modules": int(o.modules), "emulated": self.emulated, **self.metadata,
         }  # fmt: skip
-        for key, value in self.metadata.items():
-            header[key] = value
-        return header
 
 
 def as_json(key: str, value: str) -> Any:

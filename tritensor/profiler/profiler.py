@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,7 +15,7 @@ from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.probes.programs import programs_probe
 from tritensor.profiler.recording import Options, Recording
 from tritensor.profiler.results.averages import EventList
-from tritensor.profiler.results.chrome_trace import memory_looks
+from tritensor.profiler.results.chrome_trace import memory_looks, write_json
 from tritensor.profiler.results.timeline import events_of
 from tritensor.profiler.schedules import ProfilerAction, ProfilerActivity, supported_activities
 
@@ -261,9 +259,7 @@ class profile:
             raise ArgumentError(f"export_memory_timeline: {path!r}: write .json or .json.gz; export_chrome_trace draws the same as a curve")
         looks = sorted(memory_looks(list(self._over("export_memory_timeline"))))
         which = int(any(held[1] for _, held in looks)) if device is None else int(not str(device).startswith("cpu"))
-        content = json.dumps([[at for at, _ in looks], [held[which] for _, held in looks]])
-        with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8") as f:
-            f.write(content)
+        write_json(path, [[at for at, _ in looks], [held[which] for _, held in looks]])
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace."""

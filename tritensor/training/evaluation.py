@@ -12,6 +12,7 @@ from tritensor.device import device as Device
 from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError
 from tritensor.nn import Module
+from tritensor.nn.observed import modes_kept
 from tritensor.tensor.core import Tensor
 from tritensor.training.batches import length, moves, samples_of
 from tritensor.training.calls import called, inputs_of, joined, pair_of
@@ -62,14 +63,9 @@ class Evaluation:
     def _looking(self) -> Iterator[Module]:
         """The model in eval mode, nothing recorded, random numbers from a stream apart."""
         model = self.validated_model
-        modes = [(m, m.training) for m in model.modules()]
-        model.eval()
-        try:
-            with no_grad(), Stream(self._seeds).at("validation"), self._casting():
-                yield model
-        finally:
-            for module, mode in modes:
-                module.training = mode
+        with modes_kept(model), no_grad(), Stream(self._seeds).at("validation"), self._casting():
+            model.eval()
+            yield model
 
     def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
         """The batches of a loader on the model's device; a bar where they take long."""

@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.errors import ArgumentError, CheckpointError, DTypeError, ShapeError
 from tritensor.io.atomic import replacing
 from tritensor.tensor.core import Tensor
-from tritensor.vision.pillow import image_of, pillow
+from tritensor.vision.pillow import channels_first, image_of, pillow
 
 Path = str | os.PathLike[str]
 
@@ -70,7 +70,7 @@ def decode_image(input: Any, mode: ImageReadMode | str = ImageReadMode.UNCHANGED
             values = _values(turned, _MODES.get(asked))
     except (image.UnidentifiedImageError, OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         raise CheckpointError(f"decode_image: {what}: no image that Pillow can read ({error})") from None
-    return Tensor.wrap(np.ascontiguousarray(values[None] if values.ndim == 2 else values.transpose(2, 0, 1)))
+    return Tensor.wrap(np.ascontiguousarray(channels_first(values)))
 
 
 def _values(image: Any, mode: str | None) -> np.ndarray:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from typing import Any
+
+from tritensor.extras import extra
 
 
 def pillow(module: str = "Image", asked: str = "vision") -> Any:
     """A module of Pillow's, such as ImageOps. Raises ModuleNotFoundError, and says how to install it, where Pillow is not there."""
-    try:
-        return importlib.import_module(f"PIL.{module}")
-    except ModuleNotFoundError as missing:
-        if missing.name not in ("PIL", f"PIL.{module}"):
-            raise
-        raise ModuleNotFoundError(
-            f"{asked}: needs Pillow, which is not installed: pip install tritensor[vision]", name=missing.name
-        ) from None
+    return extra(f"PIL.{module}", asked, "Pillow", "tritensor[vision]")
 
 
 def is_pil_image(x: Any) -> bool:
     """Whether x is an image of Pillow's. Pillow is not imported for that: where it is not loaded, nothing is one."""
     image = sys.modules.get("PIL.Image")
     return image is not None and isinstance(x, image.Image)
+
+
+def channels_first(values: Any) -> Any:
+    """An array (h, w) or (h, w, channels) as Pillow gives it, seen as (channels, h, w)."""
+    return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 
 def image_of(array: Any, mode: str | None = None) -> Any:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.nn.module import Module
+from tritensor.nn.observed import state_kept, watched
 from tritensor.nn.parameter import is_lazy
-from tritensor.random import get_rng_state, set_rng_state
 from tritensor.tensor.core import Tensor
 
 
@@ -45,7 +44,7 @@ def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
     if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
         model = copy.deepcopy(model)
     calls = _Calls(model)
-    with unchanged(model), no_grad(), watched(model, calls.before, calls.after):
+    with state_kept(model), no_grad(), watched(model, calls.before, calls.after):
         model.train(mode == "train")
         try:
             model(*args, **kwargs)
@@ -53,41 +52,6 @@ def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
             error.add_note(f"summary: the call came as far as {calls.reached()}")
             raise
     return calls.all_lines(), model
-
-
-@contextmanager
-def unchanged(model: Module) -> Iterator[None]:
-    """Modes, buffers and the random generator as they were."""
-    modes = [(m, m.training) for m in model.modules()]
-    buffers = [(b, b._version, b.detach().clone()) for b in model.buffers() if not is_lazy(b)]
-    drawn = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(drawn)
-        for module, was in modes:
-            module.training = was
-        with no_grad():
-            for buffer, version, before in buffers:
-                if buffer._version != version:
-                    buffer.copy_(before)
-
-
-@contextmanager
-def watched(model: Module, before: Callable[..., None], after: Callable[..., None]) -> Iterator[None]:
-    """Call `before(module, args, kwargs)` and `after(module, args, result)` around the call of every module; no hook is left."""
-    bare = [m for m in model.modules() if m._hooks is None]
-    handles: list[Any] = []
-    try:
-        for m in model.modules():
-            handles += [m.register_forward_pre_hook(before, with_kwargs=True), m.register_forward_hook(after)]
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-        for m in bare:
-            if m._hooks is not None and not any(getattr(m._hooks, kind) for kind in m._hooks.__slots__):
-                m._hooks = None  # a call without hooks is a shorter one
 
 
 class _Calls:

@@ -251,4 +251,4 @@ def test_it_needs_no_package_but_numpy(tmp_path: Path) -> None:
     )
     done = in_child(body, tmp_path, env={**os.environ})
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "SummaryWriter.add_video needs pillow: pip install pillow"
+    assert done.stdout.strip() == "SummaryWriter.add_video: needs Pillow, which is not installed: pip install 'tritensor[vision]'"

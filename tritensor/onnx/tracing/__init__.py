@@ -1,5 +1,4 @@
 """Tracing: a model is run on sample inputs, and every op that it calls is noted with what it was given and what it gave."""
 
 from tritensor.onnx.tracing.running import Trace as Trace
-from tritensor.onnx.tracing.running import state_kept as state_kept
 from tritensor.onnx.tracing.running import trace as trace

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import random
 from tritensor.array import to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.dispatch import apply
 from tritensor.layers import running
 from tritensor.nn.module import Module
+from tritensor.nn.observed import state_kept, watched
 from tritensor.onnx.tracing.layer import install
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.record import Call, Given, Item
@@ -71,41 +71,12 @@ def state_names(call: Any) -> dict[int, str]:
     return names
 
 
-@contextlib.contextmanager
-def state_kept(call: Any) -> Iterator[None]:
-    """Afterwards the buffers of a module hold what they held, whatever its forward did to them, and chance goes on as if nothing had been drawn."""
-    drawn = random.get_rng_state()
-    kept = []
-    if isinstance(call, Module):
-        kept = [(module, name, b, b.detach().clone()) for module in call.modules() for name, b in module._buffers.items() if b is not None]
-    try:
-        yield
-    finally:
-        random.set_rng_state(drawn)
-        with no_grad():
-            for module, name, b, before in kept:
-                module._buffers[name] = b
-                if not np.array_equal(_bytes(b), _bytes(before)):
-                    b.copy_(before)  # type: ignore[attr-defined]
-
-
-def _bytes(x: Tensor) -> np.ndarray:
-    return np.ascontiguousarray(to_host(x.array)).reshape(-1).view(np.uint8)
-
-
-@contextlib.contextmanager
-def _scopes(call: Any, level: TraceLevel) -> Iterator[None]:
+def _scopes(call: Any, level: TraceLevel) -> AbstractContextManager[None]:
     """Inside, the level knows which module is running."""
-    handles = []
-    try:
-        if isinstance(call, Module):
-            for name, module in call.named_modules():
-                handles.append(module.register_forward_pre_hook(lambda m, a, name=name: level.stack.append(name), prepend=True))  # type: ignore[misc]
-                handles.append(module.register_forward_hook(lambda m, a, y: _left(level), always_call=True))
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
+    if not isinstance(call, Module):
+        return nullcontext()
+    names = {id(m): name for name, m in call.named_modules()}
+    return watched(call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _left(level), outermost=True)
 
 
 def _left(level: TraceLevel) -> None:

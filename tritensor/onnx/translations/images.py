@@ -182,10 +182,7 @@ def overlap_add(g: Graph, x: Value, step: int, length: Any) -> Any:
     *lead, count, size = x.shape
     kind = in_single(x) if is_float(x.dtype) else np.dtype(np.float64)
     size = g.number_of(size, "the windows' length")
-    many: Any = 1
-    for n in lead:
-        many = many * n
-    rows = g.op("Reshape", g.cast(x, kind), g.ints([many, count, size]))
+    rows = g.op("Reshape", g.cast(x, kind), g.ints([math.prod(lead), count, size]))
     weight = g.const(np.eye(size)[:, None], kind)
     y = g.op("ConvTranspose", g.op("Transpose", rows, perm=[0, 2, 1]), weight, kernel_shape=[size], strides=[step])
     made = (count - 1) * step + size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -145,10 +146,8 @@ def cross_entropy(
         return g.cast(g.reduce("ReduceSum", rows, [axis], False), x.dtype)
     total = g.reduce("ReduceSum", rows, list(range(x.ndim)), False)
     if reduction == "mean":
-        n: Any = 1
-        for d in range(x.ndim):
-            n = n if d == axis else n * x.shape[d]
-        total = g.op("Div", total, g.number(n, kind))
+        rows_of_classes = math.prod([n for d, n in enumerate(x.shape) if d != axis])
+        total = g.op("Div", total, g.number(rows_of_classes, kind))
     return g.cast(total, x.dtype)
 
 

@@ -75,7 +75,7 @@ def _maximum(name: str) -> None:
         if not indices:
             return g.cast(g.op("MaxPool", wide, **given), x.dtype)
         y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))
-        return g.cast(y, x.dtype), g.op("Mod", at, g.number(_product(x.shape[2:]), INT64))  # ONNX counts through the whole batch
+        return g.cast(y, x.dtype), g.op("Mod", at, g.number(math.prod(x.shape[2:]), INT64))  # ONNX counts through the whole batch
 
 
 for _axes in (2, 3):
@@ -85,14 +85,7 @@ for _axes in (2, 3):
 
 def _flat_places(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
     """x (N, C, *sizes) and indices as rows of a plane each."""
-    return g.reshape(x, (*x.shape[:2], _product(x.shape[2:]))), g.reshape(indices, (*indices.shape[:2], _product(indices.shape[2:])))
-
-
-def _product(sizes: Any) -> Any:
-    n: Any = 1
-    for m in sizes:
-        n = n * m
-    return n
+    return g.reshape(x, (*x.shape[:2], math.prod(x.shape[2:]))), g.reshape(indices, (*indices.shape[:2], math.prod(indices.shape[2:])))
 
 
 def _unpooling(axes: int) -> None:
@@ -101,7 +94,7 @@ def _unpooling(axes: int) -> None:
         """x added up at its places in planes of zeros."""
         g.needs(16, "ScatterElements(reduction='add')")
         lead = tuple(x.shape[:2])
-        cells = _product(size)
+        cells = math.prod(size)
         values, at = _flat_places(g, x, indices, axes)
         flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
         return g.op("Reshape", flat, [*lead, *size])

@@ -20,14 +20,6 @@ def axes_of(x: Value, dim: Any) -> list[int]:
     return sorted({d % x.ndim for d in ((dim,) if isinstance(dim, int) else dim)}) if x.ndim else []
 
 
-def count(x: Value, axes: list[int]) -> Any:
-    """How many elements axes have together."""
-    n: Any = 1
-    for d in axes:
-        n = n * x.shape[d]
-    return n
-
-
 @translates("sum")
 def sum(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
     kind = g.call.results[0].dtype
@@ -56,7 +48,7 @@ def var(g: Graph, x: Value, dim: Any, correction: Any = 1, keepdim: bool = False
     axes = axes_of(x, dim)
     apart = g.op("Sub", x, g.reduce("ReduceMean", x, axes, True), shape=x.shape)
     total = g.reduce("ReduceSum", g.op("Mul", apart, apart, shape=x.shape), axes, keepdim)
-    n = count(x, axes)
+    n = math.prod([x.shape[d] for d in axes])
     if isinstance(n, Varying):
         left = g.op("Max", g.op("Sub", g.number(n, x.dtype), float(correction)), 0.0)
         return g.op("Div", total, left)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tritensor.errors import ArgumentError
+from tritensor.extras import extra
 from tritensor.profiler.results.chrome_trace import write
 from tritensor.profiler.results.events import DeviceType
 from tritensor.profiler.results.sums import FunctionEventAvg
@@ -64,14 +65,8 @@ class EventList(list[Any]):
         return [(e if isinstance(e, FunctionEventAvg) else FunctionEventAvg().add(e)).to_dict() for e in self]
 
     def to_pandas(self) -> Any:
-        """The same as a pandas.DataFrame. Raises ImportError where pandas is not installed."""
-        import importlib
-
-        try:
-            pandas = importlib.import_module("pandas")
-        except ImportError:
-            raise ImportError("to_pandas: pandas is not installed; pip install pandas, or take to_dicts()") from None
-        return pandas.DataFrame(self.to_dicts())
+        """The same as a pandas.DataFrame. Raises ModuleNotFoundError where pandas is not installed."""
+        return extra("pandas", "to_pandas", "pandas", "pandas").DataFrame(self.to_dicts())
 
     def table(
         self, sort_by: str | None = None, row_limit: int = 100, max_src_column_width: int = 75, max_name_column_width: int = 55,

@@ -22,13 +22,14 @@ _CATEGORIES = {
 
 def write(path: str, events: list[FunctionEvent], about: Any) -> None:
     """Write the trace to a file, compressed where its name ends in .gz."""
-    content = json.dumps(trace(events, about), default=str)
-    if str(path).endswith(".gz"):
-        with gzip.open(path, "wt", encoding="utf-8") as f:
-            f.write(content)
-    else:
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(content)
+    write_json(path, trace(events, about))
+
+
+def write_json(path: str, content: Any) -> None:
+    """Write a value as JSON, compressed where the file's name ends in .gz."""
+    text = json.dumps(content, default=str)
+    with gzip.open(path, "wt", encoding="utf-8") if str(path).endswith(".gz") else open(path, "w", encoding="utf-8") as f:
+        f.write(text)
 
 
 def trace(events: list[FunctionEvent], about: Any) -> dict[str, Any]:

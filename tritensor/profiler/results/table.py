@@ -41,24 +41,25 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 3, 1)] + "..."
 
 
-def _sorted(events: Any, sort_by: str | None) -> list[Any]:
-    if sort_by is None:
-        return list(events)
+def _figure(sort_by: str) -> str:
+    """The figure that a list is sorted by. Raises ArgumentError for a word that is none."""
     name = sort_by.replace("cuda_", "device_").replace("xpu_", "device_")
     if name not in _SORTS:
         raise ArgumentError(f"table: sort_by {sort_by!r} is no figure of a profile; give one of {', '.join(_SORTS)}")
-    return sorted(events, key=lambda e: -getattr(e, name))
+    return name
+
+
+_OF_AVERAGES = ("gbs", "tflops", "roofline")  # which single events have not
 
 
 def _rows(events: Any, sort_by: str | None, row_limit: int, top_level_events_only: bool) -> list[Any]:
-    chosen = [e for e in events if e.cpu_parent is None] if top_level_events_only else events
-    asked = None if sort_by is None else sort_by.replace("cuda_", "device_")
-    single = [e if isinstance(e, FunctionEventAvg) or asked in (None, *_OF_EVENTS) else FunctionEventAvg().add(e) for e in chosen]
-    found = _sorted(single, sort_by)
+    found = [e for e in events if e.cpu_parent is None] if top_level_events_only else list(events)
+    if sort_by is not None:
+        name = _figure(sort_by)
+        if name in _OF_AVERAGES:
+            found = [e if isinstance(e, FunctionEventAvg) else FunctionEventAvg().add(e) for e in found]
+        found.sort(key=lambda e: -getattr(e, name))
     return found if row_limit < 0 else found[:row_limit]
-
-
-_OF_EVENTS = tuple([n for n in _SORTS if n not in ("gbs", "tflops", "roofline")])
 
 
 def columns(events: Any, widths: tuple[int, int, int], unit: str | None) -> list[Column]:

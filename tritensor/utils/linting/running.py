@@ -9,16 +9,17 @@ from tritensor.autograd import grad
 from tritensor.autograd.modes import enable_grad
 from tritensor.nn.container import Sequential
 from tritensor.nn.module import Module
+from tritensor.nn.observed import state_kept, watched
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
 from tritensor.utils.linting.report import Slip, is_kind
-from tritensor.utils.linting.sequences import before_loss, loss_name
-from tritensor.viz.calls import tensors_in, unchanged, watched
+from tritensor.utils.linting.sequences import before_loss, bias_taken_away, loss_name
+from tritensor.viz.calls import tensors_in
 
 
 def on_sample(model: Module, inputs: tuple[Any, ...], loss: Any) -> Iterator[Slip]:
     """Run a model forward and backward on a sample; modes, buffers, gradients and random numbers are as before afterwards."""
-    with unchanged(model):
+    with state_kept(model):
         flow = _Flow(model)
         with enable_grad(), watched(model, flow.before, flow.after):
             outputs = tensors_in(model(*inputs))
@@ -56,7 +57,7 @@ class _Flow:
         for t in given:
             source = self.made.get(id(t))
             if source is not None and simple:
-                self._pair(*source, path, module)
+                self._found += bias_taken_away(*source, path, module)
             if getattr(module, "inplace", False) is True and id(t) in self._taken:
                 self._found.append(Slip(
                     "in-place-residual", path, f"{type(module).__name__}(inplace=True) writes over what {self._taken[id(t)] or 'the model'} was given as well",
@@ -87,11 +88,6 @@ class _Flow:
                             "look at its inputs and weights",
                         )
                     )
-
-    def _pair(self, a: str, first: Module, b: str, second: Module) -> None:
-        if is_kind(second, "BatchNorm", "InstanceNorm") and is_kind(first, "Linear", "Conv") and getattr(first, "bias", None) is not None:
-            said = f"its bias is taken away again by the mean of {b} ({type(second).__name__})"
-            self._found.append(Slip("bias-before-norm", a, said, "give bias=False"))
 
     def slips(self) -> list[Slip]:
         return self._found

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import ArgumentError, EmptyError, ShapeError
+from tritensor.io.protobuf import double, doubles, integer, message, singles
 from tritensor.utils.tensorboard.values import DT_FLOAT, array, kind_of, shape_message
-from tritensor.utils.tensorboard.wire import double, doubles, integer, message, singles
 
 MOST_THRESHOLDS = 127  # PyTorch's
 

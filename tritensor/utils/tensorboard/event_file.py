@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tritensor.errors import ArgumentError
+from tritensor.io.protobuf import integer, message, text, varint
 from tritensor.utils.tensorboard.checksum import masked
-from tritensor.utils.tensorboard.wire import integer, message, text, varint
 
 _MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself
 _GATHER = 0.02  # seconds that the thread waits for more once it is woken: each turn takes the interpreter from the program

@@ -8,14 +8,13 @@ from typing import Any
 from tritensor.autograd.modes import enable_grad
 from tritensor.autograd.node import AccumulateGrad, next_sequence
 from tritensor.errors import GradError
+from tritensor.extras import extra
+from tritensor.io.protobuf import integer, message, text
 from tritensor.nn.module import Module
-from tritensor.random import get_rng_state, set_rng_state
+from tritensor.nn.observed import state_kept, watched
 from tritensor.tensor.core import Tensor
 from tritensor.utils.pytree import tree_leaves, tree_map_only
-from tritensor.utils.tensorboard.pictures import extra
 from tritensor.utils.tensorboard.values import kind_of, shape_message
-from tritensor.utils.tensorboard.wire import integer, message, text
-from tritensor.viz.calls import watched
 
 
 def node(name: str, op: str, inputs: list[str], shape: Any = None, said: str = "") -> bytes:
@@ -30,7 +29,7 @@ _VERSIONS = message(4, integer(1, 22))  # of the producer: the last one that ten
 
 
 def graph_of(model: Any, given: Any, verbose: bool) -> bytes:
-    """The GraphDef of one call of a module, in eval mode; its modes, hooks, gradients and the random numbers are as before afterwards.
+    """The GraphDef of one call of a module, in eval mode; its modes, buffers, hooks, gradients and the random numbers are as before afterwards.
 
     Ops that nothing can be differentiated through, such as argmax, do not appear. Raises TypeError for what is no module, GradError where
     the outputs have no graph.
@@ -64,21 +63,16 @@ class _Calls:
 
     def run(self, args: tuple[Any, ...]) -> list[Tensor]:
         """The tensors of the outputs."""
-        modes = [(m, m.training) for m in self.model.modules()]
-        drawn = get_rng_state()
         frozen = [p for p in self.model.parameters() if not p.requires_grad and p.is_floating_point()]
         try:
             for p in frozen:
                 p.requires_grad_(True)
-            self.model.eval()
-            with enable_grad(), watched(self.model, self._enter, self._leave):
+            with state_kept(self.model), enable_grad(), watched(self.model, self._enter, self._leave):
+                self.model.eval()
                 return [t for t in tree_leaves(self.model(*args)) if isinstance(t, Tensor)]
         finally:
-            for module, mode in modes:
-                module.training = mode
             for p in frozen:
                 p.requires_grad_(False)
-            set_rng_state(drawn)
 
     def _enter(self, module: Module, args: Any, kwargs: Any) -> None:
         self._open.append(self.paths.get(id(module), type(module).__name__))
@@ -194,7 +188,7 @@ def _scopes(functions: list[Any], calls: _Calls) -> dict[int, str]:
 
 def onnx_graph(path: Any) -> bytes:
     """The GraphDef of an ONNX file."""
-    onnx = extra("onnx", "SummaryWriter.add_onnx_graph", "onnx")
+    onnx = extra("onnx", "SummaryWriter.add_onnx_graph", "onnx", "tritensor[onnx]")
     graph = onnx.load(path).graph
     made: dict[str, str] = {}
     out = b""

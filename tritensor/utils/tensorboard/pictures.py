@@ -9,22 +9,14 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import ArgumentError, EmptyError, ShapeError
+from tritensor.extras import extra
+from tritensor.io.protobuf import integer, message
 from tritensor.utils.tensorboard import png
 from tritensor.utils.tensorboard.values import array, kind_of
-from tritensor.utils.tensorboard.wire import integer, message
+from tritensor.vision.pillow import pillow
 
 _COLUMNS = 8  # of a grid of images
 _RED = (255, 0, 0)
-
-
-def extra(name: str, who: str, package: str) -> Any:
-    """A module of an optional package. Raises ImportError that says what to install."""
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").split(".")[0] != name.split(".")[0]:
-            raise
-        raise ImportError(f"{who} needs {package}: pip install {package}") from None
 
 
 def image_message(pixels: np.ndarray, file: bytes) -> bytes:
@@ -94,7 +86,7 @@ def with_boxes(tag: str, pixels: np.ndarray, boxes: Any, labels: Any, rescale: f
         _frame(drawn, *np.floor(box).astype(int).tolist())
     if names is None and rescale == 1:
         return pixels, png.encoded(drawn)
-    pil = extra("PIL.Image", f"{who} with labels or rescale", "pillow")
+    pil = pillow(asked=f"{who} with labels or rescale")
     picture = pil.fromarray(drawn)
     if names is not None:
         _write_names(picture, corners, names)
@@ -117,8 +109,7 @@ def _frame(pixels: np.ndarray, left: int, top: int, right: int, bottom: int) -> 
 
 
 def _write_names(picture: Any, corners: np.ndarray, names: Any) -> None:
-    draw = importlib.import_module("PIL.ImageDraw").Draw(picture)
-    font = importlib.import_module("PIL.ImageFont").load_default()
+    draw, font = pillow("ImageDraw").Draw(picture), pillow("ImageFont").load_default()
     for (left, _, _, bottom), name in zip(corners.tolist(), names, strict=True):
         _, _, width, height = font.getbbox(name)
         draw.rectangle([(left, bottom - height - 2), (left + width + 2, bottom)], fill=_RED)
@@ -128,7 +119,7 @@ def _write_names(picture: Any, corners: np.ndarray, names: Any) -> None:
 def figure(tag: str, given: Any, close: bool) -> np.ndarray:
     """Pixels of a figure of matplotlib, or of several of one size in a grid."""
     who = "SummaryWriter.add_figure"
-    agg = extra("matplotlib.backends.backend_agg", who, "matplotlib")
+    agg = extra("matplotlib.backends.backend_agg", who, "matplotlib", "matplotlib")
     shots = []
     for one in given if isinstance(given, list | tuple) else [given]:
         if not hasattr(one, "canvas"):
@@ -148,7 +139,7 @@ def figure(tag: str, given: Any, close: bool) -> np.ndarray:
 def film(tag: str, given: Any, fps: float) -> bytes:
     """A Summary.Image that is an animated GIF of (batch, frames, channels, height, width), the batch side by side."""
     who = "SummaryWriter.add_video"
-    pil = extra("PIL.Image", who, "pillow")
+    pil = pillow(asked=who)
     values = array(who, tag, given)
     if values.ndim != 5 or values.shape[2] not in (1, 3) or not values.size:
         raise ShapeError(f"{who}: tag {tag!r} was given {kind_of(given)}; give (batch, frames, 1 or 3 channels, height, width)")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.io.protobuf import double, doubles, integer, integers, message, single, singles
+from tritensor.io.protobuf import text as text_field
 from tritensor.utils.tensorboard.values import DT_FLOAT, DT_STRING, array, kind_of, shape_message
-from tritensor.utils.tensorboard.wire import double, doubles, integer, integers, message, single, singles
-from tritensor.utils.tensorboard.wire import text as text_field
 
 # Fields of a Summary.Value
 SIMPLE_VALUE, IMAGE, HISTOGRAM, SOUND, TENSOR = 2, 4, 5, 6, 8

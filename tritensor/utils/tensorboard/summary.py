@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritensor.errors import ArgumentError
+from tritensor.io.protobuf import message, single
 from tritensor.utils.tensorboard import distributions, pictures, plugins, png
 from tritensor.utils.tensorboard.values import number
-from tritensor.utils.tensorboard.wire import message, single
 
 
 def hparams(

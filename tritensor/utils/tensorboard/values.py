@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import DTypeError, ShapeError
+from tritensor.io.protobuf import float32, integer, message
 from tritensor.tensor.core import Tensor
-from tritensor.utils.tensorboard.wire import float32, integer, message
 
 # tensorflow's numbers for element types (tensorflow/core/framework/types.proto)
 DT_FLOAT, DT_STRING = 1, 7

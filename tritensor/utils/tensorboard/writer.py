@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Any
 
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.io.protobuf import float32, message, text, varint
 from tritensor.utils.tensorboard import distributions, pictures, plugins, png
 from tritensor.utils.tensorboard.event_file import FileWriter as FileWriter
 from tritensor.utils.tensorboard.values import array, kind_of, number, tensor_message
-from tritensor.utils.tensorboard.wire import float32, message, text, varint
 
 _MOST_TAGS = 10_000  # whose bytes are kept
 

@@ -61,7 +61,9 @@ def _rows() -> np.ndarray:
     """The file's rows: 64 pixels and the label of each digit."""
     package = importlib.util.find_spec("sklearn")
     if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError("Digits: come with scikit-learn, which is not installed: pip install tritensor[examples]", name="sklearn")
+        raise ModuleNotFoundError(
+            "Digits: come with scikit-learn, which is not installed: pip install 'tritensor[examples]'", name="sklearn"
+        )
     path = os.path.join(package.submodule_search_locations[0], "datasets", "data", "digits.csv.gz")
     if not os.path.isfile(path):
         raise MissingFileError(

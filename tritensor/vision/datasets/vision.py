@@ -69,12 +69,8 @@ class VisionDataset(Dataset[Any]):
         raise NotImplementedError(f"{type(self).__name__} has no __len__(); a data set says how many samples it has")
 
     def _changed(self, image: Any, target: Any) -> tuple[Any, Any]:
-        """What transform and target_transform make of a sample."""
-        if self.transform is not None:
-            image = self.transform(image)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return image, target
+        """What transform and target_transform, as they are now, make of a sample."""
+        return StandardTransform(self.transform, self.target_transform)(image, target)
 
     def __repr__(self) -> str:
         body = [f"Number of datapoints: {len(self)}"]

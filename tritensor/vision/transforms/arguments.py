@@ -11,15 +11,6 @@ from tritensor.tensor.core import Tensor
 from tritensor.vision.transforms.functional import get_dimensions
 
 
-def pair(name: str, size: Any) -> tuple[int, int]:
-    """(height, width) of a number, or a sequence of one or two. Raises ValueError for another."""
-    if isinstance(size, int | float):
-        return int(size), int(size)
-    if len(size) not in (1, 2):
-        raise ArgumentError(f"{name}: size {tuple(size)}; give (height, width), or one number for both")
-    return size[0], size[-1]
-
-
 def sequence(name: str, what: str, given: Any, lengths: tuple[int, ...] = (2,)) -> Any:
     """A sequence of one of the lengths, as it is. Raises TypeError, ValueError for another."""
     if not isinstance(given, Sequence) or isinstance(given, str):

@@ -9,7 +9,7 @@ from tritensor import nn
 from tritensor.errors import ArgumentError
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.arguments import pair
+from tritensor.vision.transforms.functional.images import pair
 
 
 class ColorJitter(nn.Module):

@@ -13,7 +13,8 @@ from tritensor.tensor.functions.creation.constructors import tensor
 from tritensor.tensor.functions.creation.random import randn
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.arguments import pair, ranges
+from tritensor.vision.transforms.arguments import ranges
+from tritensor.vision.transforms.functional.images import pair
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
 

@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, numpy_type
-from tritensor.vision.pillow import image_of, is_pil_image
+from tritensor.vision.pillow import channels_first, image_of, is_pil_image
 from tritensor.vision.transforms.functional.images import most
 
 _LITTLE = sys.byteorder == "little"
@@ -21,11 +21,6 @@ _OF_MODE = {"I": np.int32, "I;16" if _LITTLE else "I;16B": np.int16, "F": np.flo
 # Modes of Pillow's by the number of channels, the first where none is asked for.
 _MODES = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
 _GREY = {"uint8": "L", "int16": "I;16" if _LITTLE else "I;16B", "int32": "I", "float32": "F"}
-
-
-def _channels_first(values: np.ndarray) -> np.ndarray:
-    """(h, w) or (h, w, channels) as (channels, h, w)."""
-    return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 
 def to_tensor(pic: Any) -> Tensor:
@@ -43,7 +38,7 @@ def to_tensor(pic: Any) -> Tensor:
             values *= 255
     else:
         raise TypeError(f"to_tensor: pic is a {type(pic).__name__}; give a PIL image or a numpy array")
-    values = _channels_first(values)
+    values = channels_first(values)
     if values.dtype != np.uint8:
         return Tensor.wrap(np.ascontiguousarray(values))
     kind = dtypes.default_float().numpy
@@ -58,7 +53,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     """A PIL image as a tensor (channels, h, w) of its own type and values. Raises TypeError for anything else."""
     if not is_pil_image(pic):
         raise TypeError(f"pil_to_tensor: pic is a {type(pic).__name__}; give a PIL image")
-    return Tensor.wrap(_channels_first(np.array(pic)))
+    return Tensor.wrap(channels_first(np.array(pic)))
 
 
 def to_pil_image(pic: Any, mode: str | None = None) -> Any:

@@ -13,7 +13,7 @@ from tritensor.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor
 from tritensor.vision.pillow import image_of, pillow
-from tritensor.vision.transforms.functional.images import as_batch, as_before, get_dimensions, is_pil
+from tritensor.vision.transforms.functional.images import as_batch, as_before, get_dimensions, is_pil, pair
 from tritensor.vision.transforms.interpolation import PILLOW, InterpolationMode, as_mode
 
 _PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
@@ -27,15 +27,6 @@ def hflip(img: Any) -> Any:
 def vflip(img: Any) -> Any:
     """Top and bottom exchanged."""
     return img.transpose(1) if is_pil(img, "vflip") else img.flip(-2)  # Pillow's FLIP_TOP_BOTTOM
-
-
-def _pair(name: str, size: Any) -> tuple[int, int]:
-    """(height, width) of a number, or a sequence of one or two."""
-    if isinstance(size, int | float):
-        return int(size), int(size)
-    if len(size) not in (1, 2):
-        raise ArgumentError(f"{name}: size {tuple(size)}; give (height, width), or one number for both")
-    return int(size[0]), int(size[-1])
 
 
 def _resized(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
@@ -183,7 +174,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 def center_crop(img: Any, output_size: Any) -> Any:
     """The middle of an image, (height, width) or one number for both; a smaller image gets a border of 0."""
-    height, width = _pair("center_crop", output_size)
+    height, width = pair("center_crop", output_size)
     _, h, w = get_dimensions(img)
     if height > h or width > w:
         more_h, more_w = max(height - h, 0), max(width - w, 0)
@@ -203,7 +194,7 @@ def resized_crop(
 
 def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
     """The four corners, top left, top right, bottom left, bottom right, and the middle. Raises ValueError for a size above the image's."""
-    height, width = _pair("five_crop", size)
+    height, width = pair("five_crop", size)
     _, h, w = get_dimensions(img)
     if height > h or width > w:
         raise ArgumentError(f"five_crop: size {(height, width)} is larger than the image, {(h, w)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import is_pil_image
 
@@ -38,6 +38,15 @@ def get_image_size(img: Any) -> list[int]:
 def get_image_num_channels(img: Any) -> int:
     """How many channels a PIL image or a tensor has."""
     return get_dimensions(img)[0]
+
+
+def pair(name: str, size: Any) -> tuple[int, int]:
+    """(height, width) of a number, or a sequence of one or two. Raises ValueError for another."""
+    if isinstance(size, int | float):
+        return int(size), int(size)
+    if len(size) not in (1, 2):
+        raise ArgumentError(f"{name}: size {tuple(size)}; give (height, width), or one number for both")
+    return int(size[0]), int(size[-1])
 
 
 def most(dtype: Any) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.tensor.core import Tensor
+from tritensor.vision.pillow import channels_first
 from tritensor.vision.transforms import functional
 from tritensor.vision.transforms.functional import convert_image_dtype, pil_to_tensor
 from tritensor.vision.transforms.functional.images import is_pil
@@ -16,7 +17,7 @@ from tritensor.vision.transforms.functional.images import is_pil
 def to_image(img: Any) -> Tensor:
     """A PIL image, or an array (h, w) or (h, w, channels), as a tensor (channels, h, w) of its own values; a tensor as it is."""
     if isinstance(img, np.ndarray):
-        return Tensor.wrap(np.ascontiguousarray(img[None] if img.ndim == 2 else img.transpose(2, 0, 1)))
+        return Tensor.wrap(np.ascontiguousarray(channels_first(img)))
     return pil_to_tensor(img) if is_pil(img, "to_image") else img
 
 
