@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench host | train | ops | optim | imports | checkpoint | static | gpu | compare | table`, and `python -m pytest bench --benchmark-only`."""
+"""Benchmarks: `python -m bench NAME` (`python -m bench --help` lists the names), and `python -m pytest bench --benchmark-only`."""

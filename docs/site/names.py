@@ -208,7 +208,6 @@ NO_PAGE = frozenset(
         "compiler",
         "jit",
         "kernels",
-        "multiprocessing",
         "parts",
         "signal",
         "types",

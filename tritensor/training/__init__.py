@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tritensor.training import callbacks
 from tritensor.training.batch_size import find_batch_size as find_batch_size
 from tritensor.training.callbacks import Callback as Callback
 from tritensor.training.callbacks import EarlyStopping as EarlyStopping
@@ -16,7 +17,5 @@ __all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ProgressBar", "Tenso
 def __getattr__(name: str) -> Any:
     """TensorBoard brings its writer along: imported when it is asked for."""
     if name == "TensorBoard":
-        from tritensor.training.callbacks.tensorboard import TensorBoard
-
-        return TensorBoard
+        return callbacks.TensorBoard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -35,6 +35,7 @@ class Bar:
         self._title, self._unit, self._total, self._done = title, unit, total, done
         self._next = time.monotonic() + delay if delay else 0.0
         self._tqdm: Any = None
+        self._printed = False
         self._way = _way()
         if self._way == "bar" and (kind := _tqdm()) is not None:
             with warnings.catch_warnings():
@@ -66,8 +67,6 @@ class Bar:
     def _shown(self) -> bool:
         """Whether lines have begun: no delay, or one that is over."""
         return self._next == 0.0 or self._printed
-
-    _printed = False
 
     def say(self, line: str) -> None:
         """A line that stays, above the bar."""

@@ -1,4 +1,4 @@
-"""Callbacks: what a training loop tells, and what it lets others change; those that watch a metric."""
+"""Callbacks: what a training loop tells, and what it lets others change; those that watch a metric, those that follow steps."""
 
 from __future__ import annotations
 
@@ -105,3 +105,20 @@ class Watching(Callback):
     def _is_better(self, value: float, than: float, by: float = 0.0) -> bool:
         """NaN never is."""
         return value < than - by if self.mode == "min" else value > than + by
+
+
+class Following(Callback):
+    """Base of callbacks that follow optimizer steps: `_stepped(trainer)` is called behind each batch that has completed one; not every batch does."""
+
+    _seen = 0  # the last step that was followed
+
+    def on_fit_start(self, trainer: Any) -> None:
+        self._seen = trainer.step
+
+    def on_batch_end(self, trainer: Any) -> None:
+        if trainer.step > self._seen:
+            self._seen = trainer.step
+            self._stepped(trainer)
+
+    def _stepped(self, trainer: Any) -> None:
+        raise NotImplementedError

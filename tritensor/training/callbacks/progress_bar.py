@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.training.callbacks.base import Callback
+from tritensor.training.callbacks.base import Following
 from tritensor.utils.progress import Bar
 
 
-class ProgressBar(Callback):
+class ProgressBar(Following):
     """tqdm's bar on a terminal where tqdm is installed, else a line now and then; and a line for every validation and epoch."""
 
     _bar: Bar | None = None
 
     def on_fit_start(self, trainer: Any) -> None:
         self._bar = Bar("training", "steps", trainer.total_steps, trainer.step)
-        self._said, self._stepped = len(trainer.history), trainer.step
+        self._said = len(trainer.history)
+        super().on_fit_start(trainer)
 
-    def on_batch_end(self, trainer: Any) -> None:
-        if trainer.step > self._stepped:  # not every batch completes a step
-            self._stepped = trainer.step
-            epochs = "" if trainer.epochs is None else f"/{trainer.epochs}"
-            assert self._bar is not None
-            self._bar.step(f"epoch {trainer.epoch + 1}{epochs}, loss {trainer.last_loss:.4f}")
+    def _stepped(self, trainer: Any) -> None:
+        epochs = "" if trainer.epochs is None else f"/{trainer.epochs}"
+        assert self._bar is not None
+        self._bar.step(f"epoch {trainer.epoch + 1}{epochs}, loss {trainer.last_loss:.4f}")
 
     def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
         self._say(trainer)

@@ -9,11 +9,11 @@ from typing import Any
 
 from tritensor.optim.state import read_rate
 from tritensor.tensor.core import Tensor
-from tritensor.training.callbacks.base import Callback
+from tritensor.training.callbacks.base import Following
 from tritensor.utils.tensorboard import SummaryWriter
 
 
-class TensorBoard(Callback):
+class TensorBoard(Following):
     """Logs a run for `tensorboard --logdir`: every step's loss, learning rates and, where the trainer keeps it, the norm of the gradients; every
     entry of the history at its step.
 
@@ -47,15 +47,13 @@ class TensorBoard(Callback):
         if self._owns:
             folder = self.log_dir or (None if trainer.checkpoint is None else trainer.checkpoint.parent)
             self.writer = SummaryWriter(folder, purge_step=trainer.step + 1)
-        self._stepped = trainer.step
+        super().on_fit_start(trainer)
 
-    def on_batch_end(self, trainer: Any) -> None:
-        if trainer.step > self._stepped:
-            self._stepped = trainer.step
-            if trainer.step % self.every == 0:
-                rates = [_rate(group["lr"]) for group in trainer.optimizer.param_groups]
-                self._waiting.append((trainer.step, time.time(), rates))
-            self._log()
+    def _stepped(self, trainer: Any) -> None:
+        if trainer.step % self.every == 0:
+            rates = [_rate(group["lr"]) for group in trainer.optimizer.param_groups]
+            self._waiting.append((trainer.step, time.time(), rates))
+        self._log()
 
     def _log(self) -> None:
         """Log the steps whose losses the trainer has read, and what is new in the history."""

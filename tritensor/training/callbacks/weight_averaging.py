@@ -6,10 +6,10 @@ from typing import Any
 
 from tritensor.errors import ArgumentError
 from tritensor.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from tritensor.training.callbacks.base import Callback
+from tritensor.training.callbacks.base import Following
 
 
-class WeightAveraging(Callback):
+class WeightAveraging(Following):
     """Keeps a copy of the model, `averaged.module`, whose weights are a mean of those that the run passes through; validation is of the copy.
 
     Args:
@@ -30,25 +30,22 @@ class WeightAveraging(Callback):
         self.decay, self.start, self.every, self.use_buffers = decay, start, every, use_buffers
         self.averaged: AveragedModel | None = None
         self._found: Any = None
-        self._stepped = 0
 
     def on_fit_start(self, trainer: Any) -> None:
         average = None if self.decay is None else get_ema_multi_avg_fn(self.decay)
         self.averaged = AveragedModel(trainer.model, multi_avg_fn=average, use_buffers=self.use_buffers)
-        self._stepped = trainer.step
+        super().on_fit_start(trainer)
         if self._found is not None:
             self.averaged.load_state_dict(self._found)
             self._found = None
         if self.averaged.n_averaged.item():
             trainer.validated_model = self.averaged.module
 
-    def on_batch_end(self, trainer: Any) -> None:
-        if trainer.step > self._stepped:  # not every batch completes a step
-            self._stepped = trainer.step
-            if trainer.step > self.start and (trainer.step - self.start - 1) % self.every == 0:
-                assert self.averaged is not None
-                self.averaged.update_parameters(trainer.model)
-                trainer.validated_model = self.averaged.module
+    def _stepped(self, trainer: Any) -> None:
+        if trainer.step > self.start and (trainer.step - self.start - 1) % self.every == 0:
+            assert self.averaged is not None
+            self.averaged.update_parameters(trainer.model)
+            trainer.validated_model = self.averaged.module
 
     def state_dict(self) -> dict[str, Any]:
         """The averaged model's."""

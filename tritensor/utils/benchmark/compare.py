@@ -104,16 +104,14 @@ class Compare:
             return text
         keys = [(*row, c) for c in columns] if self._colorize is Colorize.ROWWISE else [(*r, column) for r in rows]
         best = min([cells[k].median for k in keys if k in cells])
-        ratio = here.median / best
-        colour = (
-            _BEST + _BOLD
-            if ratio <= 1.0
-            else _GOOD + _BOLD
-            if ratio < 1.2
-            else _VERY_BAD + _BOLD
-            if ratio > 10
-            else _BAD
-            if ratio > 2
-            else ""
-        )
+        colour = _colour(here.median / best)
         return f"{colour}{text}{_END}" if colour else text
+
+
+def _colour(ratio: float) -> str:
+    """What a time is shown in, by how many times the best it is."""
+    if ratio < 1.2:
+        return (_BEST if ratio <= 1.0 else _GOOD) + _BOLD
+    if ratio > 10:
+        return _VERY_BAD + _BOLD
+    return _BAD if ratio > 2 else ""

@@ -29,14 +29,15 @@ def _pairs(module: Module) -> Iterator[tuple[str, Module, str, Module]]:
 
 def bias_before_norm(path: str, module: Module) -> Iterator[Slip]:
     for a, first, b, second in _pairs(module):
-        norm = is_kind(second, "BatchNorm", "SyncBatchNorm", "LazyBatchNorm", "InstanceNorm")
-        if norm and is_kind(first, "Linear", "Conv", "LazyConv", "LazyLinear") and getattr(first, "bias", None) is not None:
-            yield Slip(
-                "bias-before-norm",
-                below(path, a),
-                f"its bias is taken away again by the mean of {below(path, b)} ({type(second).__name__})",
-                "give bias=False",
-            )
+        yield from bias_taken_away(below(path, a), first, below(path, b), second)
+
+
+def bias_taken_away(a: str, first: Module, b: str, second: Module) -> Iterator[Slip]:
+    """A layer with a bias, and the norm that takes what it gives: their paths, and they themselves."""
+    norm = is_kind(second, "BatchNorm", "SyncBatchNorm", "InstanceNorm")
+    if norm and is_kind(first, "Linear", "Conv") and getattr(first, "bias", None) is not None:
+        said = f"its bias is taken away again by the mean of {b} ({type(second).__name__})"
+        yield Slip("bias-before-norm", a, said, "give bias=False")
 
 
 # What a loss does itself, or wants done: by its class, and by its function in nn.functional.
@@ -111,23 +112,8 @@ def _factors(first: Any, second: Any) -> bool:
 
 
 _THROUGH = (
-    "ReLU",
-    "LeakyReLU",
-    "ELU",
-    "SELU",
-    "CELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "Tanh",
-    "Sigmoid",
-    "Hard",
-    "Softplus",
-    "Dropout",
-    "Identity",
-    "PReLU",
-    "RReLU",
-)
+    "ReLU", "LeakyReLU", "ELU", "SELU", "CELU", "GELU", "SiLU", "Mish", "Tanh", "Sigmoid", "Hard", "Softplus", "Dropout", "Identity", "PReLU", "RReLU",
+)  # fmt: skip
 _SPATIAL = ("MaxPool", "AvgPool", "Adaptive", "Conv")
 
 
@@ -154,32 +140,25 @@ def _widths(path: str, module: Sequential) -> Iterator[Slip]:
             width, source, spatial = None, "", False
 
 
+# What layers call the features or channels that they take, and those that they give.
+_WORDS = ({"Linear": "in_features", "Conv": "in_channels"}, {"Linear": "out_features", "Conv": "out_channels"})
+
+
+def _kind(layer: Any) -> str:
+    """ "Conv" of every convolution, of other layers their class."""
+    name = type(layer).__name__
+    return "Conv" if name.startswith("Conv") else name
+
+
 def _takes(layer: Any) -> tuple[str, int] | None:
     """(the argument's name, the features or channels) that a layer takes; 0 is not known yet."""
-    kind = type(layer).__name__
-    names = (
-        ["in_features"]
-        if kind == "Linear"
-        else ["in_channels"]
-        if kind.startswith("Conv")
-        else ["num_features"]
-        if is_kind(layer, "BatchNorm")
-        else []
-    )
-    found = [(n, getattr(layer, n, 0)) for n in names]
-    return found[0] if found and found[0][1] else None
+    word = _WORDS[0].get(_kind(layer)) or ("num_features" if is_kind(layer, "BatchNorm") else "")
+    size = getattr(layer, word, 0)
+    return (word, size) if size else None
 
 
 def _gives(layer: Any) -> int | None:
-    kind = type(layer).__name__
-    found = (
-        getattr(layer, "out_features", None)
-        if kind == "Linear"
-        else getattr(layer, "out_channels", None)
-        if kind.startswith("Conv")
-        else None
-    )
-    return found or None
+    return getattr(layer, _WORDS[1].get(_kind(layer), ""), None) or None
 
 
 def settings(path: str, module: Module) -> Iterator[Slip]:
