@@ -12,7 +12,7 @@ import pytest
 import tritensor as tt
 from docs.site import examples, links
 from docs.site.names import NO_PAGE, PAGES, listed
-from docs.site.reference import Reference, members
+from docs.site.reference import Reference, members, own_doc
 from docs.site.signatures import signature
 
 
@@ -62,6 +62,18 @@ def test_every_name_says_something(reference: Reference) -> None:
         e.full for e in reference.entries() if (inspect.getdoc(e.value) or "").strip(" .").lower() == e.name.replace("_", " ").lower()
     ]
     assert not parroting, f"the docstring says no more than the name: {parroting}"
+
+
+def test_every_member_of_a_class_says_something(reference: Reference) -> None:
+    silent = []
+    for told in reference.entries():
+        chain = [b for b in told.value.__mro__ if b is not object] if inspect.isclass(told.value) else []
+        for base in (b for b in chain if b.__module__.startswith("tritensor")):
+            for name, member in vars(base).items():
+                here = inspect.isroutine(member) or isinstance(member, property)
+                if here and not name.startswith("_") and not any(own_doc(vars(b)[name]) for b in chain if name in vars(b)):
+                    silent.append(f"{told.full}.{name}")
+    assert not silent, f"without a docstring, and on no page therefore: {silent}"
 
 
 def test_a_function_stands_under_its_own_name_and_others_point_there(reference: Reference) -> None:

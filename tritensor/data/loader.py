@@ -55,6 +55,13 @@ class DataLoader:
         pickle.PicklingError: workers cannot be given the dataset or a function; when iteration begins.
         RuntimeError: a worker was killed, ended, or did not answer in time; its name and what it was making are told.
         the class of a worker's own error, with its traceback: the loop may go on to the next batch.
+
+    >>> x = tt.arange(10)
+    >>> for numbers, squares in tt.data.DataLoader(tt.data.TensorDataset(x, x * x), batch_size=4):
+    ...     print(numbers, squares)
+    tensor([0, 1, 2, 3]) tensor([0, 1, 4, 9])
+    tensor([4, 5, 6, 7]) tensor([16, 25, 36, 49])
+    tensor([8, 9]) tensor([64, 81])
     """
 
     _ready = False

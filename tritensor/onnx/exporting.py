@@ -78,6 +78,10 @@ def export(
     Returns the ONNXProgram. Raises UnsupportedOperatorError, which lists every op that ONNX has nothing for; DynamicAxisError for an axis that
     cannot stay dynamic; OnnxExporterError for what cannot be an output, and where `verify` finds another result; OSError for a path that cannot be
     written, before anything is traced. Warns (TracerWarning) where Python reads values that depend on the inputs.
+
+    >>> program = tt.onnx.export(nn.Linear(3, 2), (tt.ones(1, 3),), "linear.onnx", input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+    >>> program(tt.ones(5, 3))[0].shape
+    tritensor.Size([5, 2])
     """
     _need_onnx()
     opset = _opset(opset_version)

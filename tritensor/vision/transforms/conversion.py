@@ -12,7 +12,11 @@ from tritensor.vision.transforms import functional as F
 
 
 class ToTensor:
-    """A PIL image or an array (h, w, channels) as a tensor (channels, h, w) of floats from 0 to 1: functional.to_tensor."""
+    """A PIL image or an array (h, w, channels) as a tensor (channels, h, w) of floats from 0 to 1: functional.to_tensor.
+
+    >>> tt.vision.transforms.ToTensor()(tt.full((2, 2, 3), 51, dtype=tt.uint8).numpy()).shape
+    tritensor.Size([3, 2, 2])
+    """
 
     def __call__(self, pic: Any) -> Tensor:
         return F.to_tensor(pic)
@@ -59,7 +63,11 @@ class ConvertImageDtype(nn.Module):
 
 
 class Normalize(nn.Module):
-    """(tensor - mean) / std, channel by channel: functional.normalize."""
+    """(tensor - mean) / std, channel by channel: functional.normalize.
+
+    >>> tt.vision.transforms.Normalize([0.5], [0.25])(tt.tensor([[[0.5, 1.0]]]))
+    tensor([[[0., 2.]]])
+    """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()

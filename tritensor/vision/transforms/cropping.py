@@ -18,7 +18,11 @@ from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
 
 class Resize(nn.Module):
-    """An image of another size: functional.resize."""
+    """An image of another size: functional.resize.
+
+    >>> tt.vision.transforms.Resize(24)(tt.rand(3, 32, 48)).shape  # the shorter edge
+    tritensor.Size([3, 24, 36])
+    """
 
     def __init__(
         self, size: Any, interpolation: Any = InterpolationMode.BILINEAR, max_size: int | None = None, antialias: bool | None = True
