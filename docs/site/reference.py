@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import re
@@ -139,15 +140,22 @@ class Reference:
         body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
         if inspect.isclass(value):
             body += self._bases(value)
+            if issubclass(value, enum.Enum):
+                body += ["Members: " + ", ".join(f"``{m}``" for m in value.__members__) + ".", ""]
             for name, member in members(value):
                 body += self._member(entry, name, member)
         return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
 
     def _bases(self, cls: type) -> list[str]:
         """What a class derives from: public classes, and what an error is to `except`."""
-        found = [
-            f":py:class:`{full}`" for b in cls.__bases__ if b.__module__.startswith("tritensor") and (full := self.class_named(b.__name__))
-        ]
+        bases, left = [], list(cls.__bases__)
+        while left:  # a base that is no public name stands for its own
+            base = left.pop(0)
+            if base in _public_classes():
+                bases.append(base)
+            elif base.__module__.startswith("tritensor"):
+                left = [*base.__bases__, *left]
+        found = [f":py:class:`{full}`" for b in dict.fromkeys(bases) if (full := self.class_named(b.__name__))]
         found += [f"``{b.__name__}``" for b in cls.__bases__ if issubclass(b, BaseException) and b.__module__ == "builtins"]
         return ["Bases: " + ", ".join(found), ""] if found else []
 

@@ -100,7 +100,14 @@ def test_signatures_are_those_that_callers_use(reference: Reference) -> None:
         " -> ~tritensor.Tensor"
     )
     assert signature(tt.nn.Linear, reference.class_named).startswith("(in_features: int, out_features: int, bias: bool = True")
-    assert all("<" not in signature(e.value, reference.class_named) for e in reference.entries())
+    assert all(not re.search("<|ForwardRef|boundary", signature(e.value, reference.class_named)) for e in reference.entries())
+
+
+def test_enumerations_and_named_tuples_are_told_as_such(reference: Reference) -> None:
+    text = reference.text()
+    assert "Members: ``NONE``, ``WARMUP``, ``RECORD``, ``RECORD_AND_SAVE``." in text["profiler.rst"]
+    assert "training: ~tritensor.onnx.TrainingMode = TrainingMode.EVAL" in text["onnx.rst"]
+    assert signature(tt.debug.Wait, reference.class_named) == "(kind: str, line: str, times: int)"
 
 
 def test_the_examples_say_what_is_so() -> None:
@@ -136,6 +143,12 @@ def test_members_are_those_that_say_something() -> None:
     found = dict(members(tt.nn.Module))
     assert {"parameters", "to", "state_dict"} <= found.keys()
     assert not any(name.startswith("_") for name in found)
+
+
+def test_a_class_names_the_public_class_behind_a_silent_base(reference: Reference) -> None:
+    text = reference.text()["training.rst"]
+    told = text[text.index(".. py:class:: EarlyStopping") : text.index(".. py:function:: find_batch_size")]
+    assert "Bases: :py:class:`tritensor.training.Callback`" in told
 
 
 def test_each_page_says_how_much_it_holds() -> None:

@@ -26,7 +26,8 @@ class DataLoader:
         dataset: anything with `__getitem__` and `__len__`, or an IterableDataset.
         batch_size: samples in a batch; None hands out single samples, uncollated.
         shuffle: a new random order each epoch, set by the generator.
-        sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
+        sampler: an iterable of indices instead of `shuffle`.
+        batch_sampler: an iterable of lists of indices instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
         num_workers: processes that make batches; 0 makes them in this process, "auto" takes one for each core that this process may use
             but one, 8 at most.
         collate_fn: `(list of samples) -> batch`; `default_collate` where not given, `default_convert` for single samples.

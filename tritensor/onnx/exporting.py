@@ -72,7 +72,8 @@ def export(
         custom_translation_table: op names (or ops) to functions as `onnx.register` takes them, for this export.
         custom_opsets: versions of other domains that such functions use.
         verify: run the reference evaluator on the sample (and on every size that was traced) and compare.
-        report: write a page of what became of each op to artifacts_dir. verbose: note each op's line of the program in the graph.
+        report: write a page of what became of each op to artifacts_dir.
+        verbose: note each op's line of the program in the graph.
         dynamo, optimize, profile, dump_exported_program, export_modules_as_functions, autograd_inlining: taken as PyTorch takes them; without meaning here.
 
     Returns the ONNXProgram. Raises UnsupportedOperatorError, which lists every op that ONNX has nothing for; DynamicAxisError for an axis that
