@@ -65,13 +65,15 @@ class Reference:
         return lambda name: None if name in own or name in _PYTHON else self.resolve(name, near)
 
     def resolve(self, name: str, near: str = "") -> str | None:
-        """The full name of what a word means: in the class or module where it is said, else at the front door, else the only one."""
+        """The full name of what a word means: in the class or module where it is said or around it, at the front door last; else the only one."""
         first, dot, rest = name.removeprefix("tt.").removeprefix("torch.").removeprefix("tritensor.").partition(".")
         name = {"F": "nn.functional"}.get(first, first) + dot + rest
         found = self.targets.get(name, [])
-        for place in (near, "tritensor"):
+        place = near or "tritensor"
+        while place:
             if f"{place}.{name}" in found:
                 return f"{place}.{name}"
+            place = place.rpartition(".")[0]
         found = [f for f in found if dot or f in self.names]  # a method without its class is said in its class alone
         return found[0] if len(found) == 1 else None
 

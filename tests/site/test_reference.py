@@ -89,6 +89,7 @@ def test_words_lead_where_they_mean(reference: Reference) -> None:
     assert reference.resolve("F.relu") == "tritensor.nn.functional.relu"
     assert reference.resolve("nn.Linear") == "tritensor.nn.Linear"
     assert reference.resolve("zero_grad", "tritensor.nn.Module") == "tritensor.nn.Module.zero_grad"
+    assert reference.resolve("functional.pad", "tritensor.vision.transforms.Pad") == "tritensor.vision.transforms.functional.pad"
     assert reference.resolve("no_such_name") is None
     assert reference.resolver(tt.gather, "tritensor")("index") is None, "a parameter of the function is no link"
     assert reference.resolver(tt.sum, "tritensor")("float") is None
