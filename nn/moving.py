@@ -135,12 +135,15 @@ class Movable:
         return self
 
     def xpu(self, device: Any = None) -> Any:
+        """Raises DeviceError: there is no such device."""
         raise self._no_such("xpu")
 
     def ipu(self, device: Any = None) -> Any:
+        """Raises DeviceError: there is no such device."""
         raise self._no_such("ipu")
 
     def mtia(self, device: Any = None) -> Any:
+        """Raises DeviceError: there is no such device."""
         raise self._no_such("mtia")
 
     @staticmethod

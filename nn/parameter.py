@@ -91,6 +91,7 @@ class UninitializedTensorMixin:
 
     @property
     def array(self) -> Any:
+        """Raises ValueError: there are no elements yet."""
         what = type(self).__name__
         raise ValueError(
             f"Attempted to use an uninitialized parameter: the shape of this {what} is not known yet; call the lazy module's forward with a "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import re
@@ -64,13 +65,15 @@ class Reference:
         return lambda name: None if name in own or name in _PYTHON else self.resolve(name, near)
 
     def resolve(self, name: str, near: str = "") -> str | None:
-        """The full name of what a word means: in the class or module where it is said, else at the front door, else the only one."""
+        """The full name of what a word means: in the class or module where it is said or around it, at the front door last; else the only one."""
         first, dot, rest = name.removeprefix("tt.").removeprefix("torch.").removeprefix("tritensor.").partition(".")
         name = {"F": "nn.functional"}.get(first, first) + dot + rest
         found = self.targets.get(name, [])
-        for place in (near, "tritensor"):
+        place = near or "tritensor"
+        while place:
             if f"{place}.{name}" in found:
                 return f"{place}.{name}"
+            place = place.rpartition(".")[0]
         found = [f for f in found if dot or f in self.names]  # a method without its class is said in its class alone
         return found[0] if len(found) == 1 else None
 
@@ -139,15 +142,22 @@ class Reference:
         body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
         if inspect.isclass(value):
             body += self._bases(value)
+            if issubclass(value, enum.Enum):
+                body += ["Members: " + ", ".join(f"``{m}``" for m in value.__members__) + ".", ""]
             for name, member in members(value):
                 body += self._member(entry, name, member)
         return lines + textwrap.indent("\n".join(body), "   ").splitlines() + [""]
 
     def _bases(self, cls: type) -> list[str]:
         """What a class derives from: public classes, and what an error is to `except`."""
-        found = [
-            f":py:class:`{full}`" for b in cls.__bases__ if b.__module__.startswith("tritensor") and (full := self.class_named(b.__name__))
-        ]
+        bases, left = [], list(cls.__bases__)
+        while left:  # a base that is no public name stands for its own
+            base = left.pop(0)
+            if base in _public_classes():
+                bases.append(base)
+            elif base.__module__.startswith("tritensor"):
+                left = [*base.__bases__, *left]
+        found = [f":py:class:`{full}`" for b in dict.fromkeys(bases) if (full := self.class_named(b.__name__))]
         found += [f"``{b.__name__}``" for b in cls.__bases__ if issubclass(b, BaseException) and b.__module__ == "builtins"]
         return ["Bases: " + ", ".join(found), ""] if found else []
 

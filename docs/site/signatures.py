@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ForwardRef
 
 Resolve = Callable[[str], str | None]
 
@@ -16,6 +17,7 @@ def annotation(given: Any, resolve: Resolve) -> str:
     """An annotation as words; "" where it says nothing. Our own classes stand there in full, behind the `~` that shows the last word alone."""
     if given is inspect.Parameter.empty:
         return ""
+    given = given.__forward_arg__ if isinstance(given, ForwardRef) else given  # of a named tuple
     text = given if isinstance(given, str) else inspect.formatannotation(given)
     text = text.replace("'", "").replace('"', "").replace("tritensor.tensor.core.", "").replace("typing.", "")
     if text in _QUIET:
@@ -24,9 +26,11 @@ def annotation(given: Any, resolve: Resolve) -> str:
 
 
 def default(value: Any) -> str:
-    """A default as Python spells it; a function or a class by its name."""
+    """A default as Python spells it; a function, a class or a member of an enumeration by its name."""
     if isinstance(value, type) or inspect.isroutine(value):
         return str(value.__name__)
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__name__}.{value.name}"
     text = repr(value)
     if re.search(r"<.*>|\n", text):
         return "..."
@@ -44,7 +48,9 @@ def parameter(p: inspect.Parameter, resolve: Resolve) -> str:
 
 
 def signature(value: Any, resolve: Resolve, method: bool = False) -> str:
-    """`(input: Tensor, dim: int = 0) -> Tensor`; "" where Python knows none."""
+    """`(input: Tensor, dim: int = 0) -> Tensor`; "" where Python knows none, and for an enumeration, which nobody calls."""
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
+        return ""
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):  # a class made in C, a functools.partial of one

@@ -25,6 +25,11 @@ and the machine. This page is written by `python -m tests.pages.performance_page
 | `python -m bench host` | what a tiny op costs the host: lookup, shape rule, graph node, launch; without a GPU the launch goes to a stub of the driver in C | torch, where it is installed |
 | `python -m bench train` | whole training steps on the CPU | torch, in processes of its own, in turn |
 | `python -m bench ops` | every op on the CPU, forward and backward | `--peer`: torch |
+| `python -m bench optim` | a step of every optimizer on the CPU | torch |
+| `python -m bench loader` | DataLoader workers: a dataset that waits, batches of 16 MiB through shared memory, the time to the first batch; `--quick` | one process; torch |
+| `python -m bench checkpoint` | saving and loading 1 GB in every format, seconds and peak memory; `--bytes`, `--folder` for another disk | plain reading and writing of the bytes; torch |
+| `python -m bench profiler` | what each option of the profiler adds to a training step | the same step without it, in turn |
+| `python -m bench tensorboard` | what a scalar, a histogram and an image cost the program that logs them | torch's SummaryWriter |
 | `python -m bench imports` | `import tritensor` | `import numpy, triton` |
 | `python -m bench static` | what the compiler made of every kernel: registers, spills, widths of accesses, tensor-core instructions | the committed table; a regression fails CI |
 | `python -m bench gpu` | every op on a GPU, beside the roofline, from graphs and called one after another | `--against torch,compile` |

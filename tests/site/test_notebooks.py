@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from pathlib import Path
 
 import pytest
 
+import tritensor as tt
 from docs.site import notebooks
 
 PATHS = notebooks.notebooks()
@@ -34,6 +36,12 @@ SHOWN = {
         "Callback",
         "tt.save",
         "tt.load",
+        "vision",
+        "num_workers",
+        "SummaryWriter",
+        "TensorBoard(",
+        "profiler.profile",
+        '"digits.pt"',
     ),
 }
 
@@ -72,6 +80,19 @@ def test_a_stale_output_is_told() -> None:
     assert "python -m docs.site.notebooks" in said
     new["cells"] = new["cells"][:-2]
     assert "cells" in notebooks.stale(old, new, "n")[0]
+
+
+def test_what_depends_on_the_number_of_processors_is_not_stored(tmp_path: Path) -> None:
+    notebooks.environment(str(tmp_path))
+    code = (tmp_path / "profile_default" / "startup" / "processors.py").read_text()
+    dataset = tt.data.TensorDataset(tt.zeros(2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tt.data.DataLoader(dataset, num_workers=1000)
+        assert [str(w.message).startswith("DataLoader: num_workers=1000") for w in told] == [True], "what a kernel would show"
+        exec(code, {})
+        tt.data.DataLoader(dataset, num_workers=1000)
+        assert len(told) == 1
 
 
 def test_what_depends_on_the_clock_is_not_stored(tmp_path: Path) -> None:

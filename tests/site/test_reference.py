@@ -12,7 +12,7 @@ import pytest
 import tritensor as tt
 from docs.site import examples, links
 from docs.site.names import NO_PAGE, PAGES, listed
-from docs.site.reference import Reference, members
+from docs.site.reference import Reference, members, own_doc
 from docs.site.signatures import signature
 
 
@@ -64,6 +64,18 @@ def test_every_name_says_something(reference: Reference) -> None:
     assert not parroting, f"the docstring says no more than the name: {parroting}"
 
 
+def test_every_member_of_a_class_says_something(reference: Reference) -> None:
+    silent = []
+    for told in reference.entries():
+        chain = [b for b in told.value.__mro__ if b is not object] if inspect.isclass(told.value) else []
+        for base in (b for b in chain if b.__module__.startswith("tritensor")):
+            for name, member in vars(base).items():
+                here = inspect.isroutine(member) or isinstance(member, property)
+                if here and not name.startswith("_") and not any(own_doc(vars(b)[name]) for b in chain if name in vars(b)):
+                    silent.append(f"{told.full}.{name}")
+    assert not silent, f"without a docstring, and on no page therefore: {silent}"
+
+
 def test_a_function_stands_under_its_own_name_and_others_point_there(reference: Reference) -> None:
     told = {e.full for e in reference.entries()}
     other = {e.full: where for groups in reference.pages.values() for g in groups for e, where in g.elsewhere}
@@ -77,6 +89,7 @@ def test_words_lead_where_they_mean(reference: Reference) -> None:
     assert reference.resolve("F.relu") == "tritensor.nn.functional.relu"
     assert reference.resolve("nn.Linear") == "tritensor.nn.Linear"
     assert reference.resolve("zero_grad", "tritensor.nn.Module") == "tritensor.nn.Module.zero_grad"
+    assert reference.resolve("functional.pad", "tritensor.vision.transforms.Pad") == "tritensor.vision.transforms.functional.pad"
     assert reference.resolve("no_such_name") is None
     assert reference.resolver(tt.gather, "tritensor")("index") is None, "a parameter of the function is no link"
     assert reference.resolver(tt.sum, "tritensor")("float") is None
@@ -88,7 +101,14 @@ def test_signatures_are_those_that_callers_use(reference: Reference) -> None:
         " -> ~tritensor.Tensor"
     )
     assert signature(tt.nn.Linear, reference.class_named).startswith("(in_features: int, out_features: int, bias: bool = True")
-    assert all("<" not in signature(e.value, reference.class_named) for e in reference.entries())
+    assert all(not re.search("<|ForwardRef|boundary", signature(e.value, reference.class_named)) for e in reference.entries())
+
+
+def test_enumerations_and_named_tuples_are_told_as_such(reference: Reference) -> None:
+    text = reference.text()
+    assert "Members: ``NONE``, ``WARMUP``, ``RECORD``, ``RECORD_AND_SAVE``." in text["profiler.rst"]
+    assert "training: ~tritensor.onnx.TrainingMode = TrainingMode.EVAL" in text["onnx.rst"]
+    assert signature(tt.debug.Wait, reference.class_named) == "(kind: str, line: str, times: int)"
 
 
 def test_the_examples_say_what_is_so() -> None:
@@ -124,6 +144,12 @@ def test_members_are_those_that_say_something() -> None:
     found = dict(members(tt.nn.Module))
     assert {"parameters", "to", "state_dict"} <= found.keys()
     assert not any(name.startswith("_") for name in found)
+
+
+def test_a_class_names_the_public_class_behind_a_silent_base(reference: Reference) -> None:
+    text = reference.text()["training.rst"]
+    told = text[text.index(".. py:class:: EarlyStopping") : text.index(".. py:function:: find_batch_size")]
+    assert "Bases: :py:class:`tritensor.training.Callback`" in told
 
 
 def test_each_page_says_how_much_it_holds() -> None:

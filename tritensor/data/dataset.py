@@ -73,7 +73,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class ConcatDataset(Dataset[Any]):
-    """Datasets end to end."""
+    """Datasets end to end; `cumulative_sizes` says where each ends. Raises ValueError for none, TypeError for an IterableDataset, IndexError beyond the end."""
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)

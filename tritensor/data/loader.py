@@ -25,7 +25,8 @@ class DataLoader:
         dataset: anything with `__getitem__` and `__len__`, or an IterableDataset.
         batch_size: samples in a batch; None hands out single samples, uncollated.
         shuffle: a new random order each epoch, set by the generator.
-        sampler: an iterable of indices instead of `shuffle`; `batch_sampler`: one of lists of indices.
+        sampler: an iterable of indices instead of `shuffle`.
+        batch_sampler: an iterable of lists of indices instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
         num_workers: processes that make batches; 0 makes them in this process, "auto" takes one for each core that this process may use
             but one, 8 at most.
         collate_fn: `(list of samples) -> batch`; `default_collate` where not given, `default_convert` for single samples.
@@ -54,6 +55,13 @@ class DataLoader:
         pickle.PicklingError: workers cannot be given the dataset or a function; when iteration begins.
         RuntimeError: a worker was killed, ended, or did not answer in time; its name and what it was making are told.
         the class of a worker's own error, with its traceback: the loop may go on to the next batch.
+
+    >>> x = tt.arange(10)
+    >>> for numbers, squares in tt.data.DataLoader(tt.data.TensorDataset(x, x * x), batch_size=4):
+    ...     print(numbers, squares)
+    tensor([0, 1, 2, 3]) tensor([0, 1, 4, 9])
+    tensor([4, 5, 6, 7]) tensor([16, 25, 36, 49])
+    tensor([8, 9]) tensor([64, 81])
     """
 
     _ready = False

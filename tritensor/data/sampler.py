@@ -36,7 +36,8 @@ class RandomSampler(Sampler[int]):
     """A new random order each time it is iterated, set by the generator (the default one where none is given).
 
     With `replacement` indices are drawn independently. `num_samples` draws more or fewer than the dataset holds; without
-    replacement more than that means whole permutations one after another.
+    replacement more than that means whole permutations one after another. Raises TypeError for a `replacement` that is no bool, ValueError for
+    `num_samples` that is no count, and, when it is read, for an empty dataset of which some are asked.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
+        """Indices of an epoch: as many as asked for, or as the dataset holds."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -92,7 +94,8 @@ class SubsetRandomSampler(Sampler[int]):
 class WeightedRandomSampler(Sampler[int]):
     """`num_samples` indices, i drawn with probability weights[i] / sum(weights).
 
-    Without replacement each index comes once, drawn by the Gumbel-max trick: the largest of log(weight) + Gumbel noise.
+    Without replacement each index comes once, drawn by the Gumbel-max trick: the largest of log(weight) + Gumbel noise. Raises ValueError for weights
+    that are negative, not finite or all zero, and for more samples than indices of positive weight without replacement.
     """
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None) -> None:
@@ -117,7 +120,11 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Lists of `batch_size` indices of a sampler; a shorter last one unless `drop_last`."""
+    """Lists of `batch_size` indices of a sampler; a shorter last one unless `drop_last`. Raises ValueError for a size that is no positive integer.
+
+    >>> list(tt.data.BatchSampler(range(5), 2))
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
         if not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0:

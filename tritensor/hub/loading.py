@@ -58,6 +58,10 @@ def load(
         DownloadError: the server did not give a file as it is pinned; FileNotFoundError: there is none.
         CheckpointError: a damaged file, or weights of another network.
         ValueError: a name, a source or a config that is not known here.
+
+    >>> files = tt.io.save_sharded(nn.Linear(2, 1).state_dict(), "net")  # net/model.safetensors
+    >>> tt.hub.load("net", nn.Linear, 2, 1)
+    Linear(in_features=2, out_features=1, bias=True)
     """
     if model is not None:
         maker(model)  # a name that is not known is told before anything is downloaded

@@ -62,6 +62,10 @@ def save(
         TypeError: what cannot be pickled either; it names the place.
         RuntimeError: PyTorch's format, and two tensors see the same memory as different types.
         OSError: the disk is full, or fails; it names the file, what was needed and what is free, and the old file is as it was.
+
+    >>> tt.save({"weight": tt.ones(2), "epoch": 3}, "state.pt")
+    >>> tt.load("state.pt")
+    {'weight': tensor([1., 1.]), 'epoch': 3}
     """
     if pickle_module is not pickle and pickle_module is not None:
         raise NotImplementedError(
@@ -136,6 +140,11 @@ def load(
         CheckpointError: the file is torn, foreign, hostile, or its contents contradict each other; a device that it names is not there.
         ForbiddenGlobalError: (a CheckpointError, and a pickle.UnpicklingError) it holds more than values, and weights_only is True.
         FileNotFoundError: as open() does.
+
+    >>> net = nn.Linear(3, 2)
+    >>> tt.save(net.state_dict(), "net.safetensors")
+    >>> net.load_state_dict(tt.load("net.safetensors", map_location="cpu"))
+    <All keys matched successfully>
     """
     trusted = weights_only is False
     if pickle_module is not None and not trusted:

@@ -22,7 +22,8 @@ from tritensor.tensor.shared_memory import STRATEGIES, set_strategy, strategy
 if TYPE_CHECKING:
     from multiprocessing import *  # noqa: F403
 
-_OWN = ("set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies")
+_OWN = ["set_sharing_strategy", "get_sharing_strategy", "get_all_sharing_strategies", "spawn", "start_processes"]
+_OWN += ["ProcessContext", "ProcessException", "ProcessExitedException", "ProcessRaisedException"]
 __all__ = [*_OWN, *_python.__all__]
 globals().update({name: getattr(_python, name) for name in _python.__all__})
 set_start_method = contexts.set_start_method

@@ -73,12 +73,17 @@ def export(
         custom_translation_table: op names (or ops) to functions as `onnx.register` takes them, for this export.
         custom_opsets: versions of other domains that such functions use.
         verify: run the reference evaluator on the sample (and on every size that was traced) and compare.
-        report: write a page of what became of each op to artifacts_dir. verbose: note each op's line of the program in the graph.
+        report: write a page of what became of each op to artifacts_dir.
+        verbose: note each op's line of the program in the graph.
         dynamo, optimize, profile, dump_exported_program, export_modules_as_functions, autograd_inlining: taken as PyTorch takes them; without meaning here.
 
     Returns the ONNXProgram. Raises UnsupportedOperatorError, which lists every op that ONNX has nothing for; DynamicAxisError for an axis that
     cannot stay dynamic; OnnxExporterError for what cannot be an output, and where `verify` finds another result; OSError for a path that cannot be
     written, before anything is traced. Warns (TracerWarning) where Python reads values that depend on the inputs.
+
+    >>> program = tt.onnx.export(nn.Linear(3, 2), (tt.ones(1, 3),), "linear.onnx", input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+    >>> program(tt.ones(5, 3))[0].shape
+    tritensor.Size([5, 2])
     """
     extra("onnx", "onnx.export", "onnx", "tritensor[onnx]")
     opset = _opset(opset_version)

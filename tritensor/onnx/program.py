@@ -44,10 +44,12 @@ class ONNXProgram:
 
     @property
     def input_names(self) -> list[str]:
+        """Names of the inputs, in order."""
         return [x.name for x in self.inputs]
 
     @property
     def output_names(self) -> list[str]:
+        """Names of the outputs, in order."""
         return [y.name for y in self.outputs]
 
     def __repr__(self) -> str:
@@ -55,9 +57,11 @@ class ONNXProgram:
 
     @property
     def model_proto(self) -> Any:
+        """The model as an `onnx.ModelProto`, made anew at each asking."""
         return self._message(self.with_initializers, self.kept_as_inputs)
 
     def bytes_of_weights(self) -> int:
+        """Bytes of all weights and folded constants."""
         return sum(v.nbytes for v in self.initializers.values())
 
     # -- the message

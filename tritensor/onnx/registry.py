@@ -39,8 +39,8 @@ def unexpressed(reason: str, *names: str) -> None:
 def register(op_name: str) -> Callable[[Translation], Translation]:
     """Say how an op is written in ONNX: `@tt.onnx.register("my_op")` over a function (g, *inputs, **attrs) that gives the output, or several.
 
-    g: the graph, to which `g.op("Add", a, b)` appends a node. Inputs are values with `.shape` and `.dtype`, Python numbers, or None for one that was
-    left out; attrs those of the op. A translation of ours with the same name is replaced. Raises TypeError for a name that is no string.
+    `g` is the graph, to which `g.op("Add", a, b)` appends a node. Inputs are values with `.shape` and `.dtype`, Python numbers, or None for one that was
+    left out; `attrs` are those of the op. A translation of ours with the same name is replaced. Raises TypeError for a name that is no string.
     """
     if not isinstance(op_name, str):
         raise TypeError(f"onnx.register: the op's name is a {type(op_name).__name__}; give a string, as in @onnx.register('my_op')")

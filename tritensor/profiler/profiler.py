@@ -84,6 +84,12 @@ class profile:
         roofline: with_flops, and the share of what the device can do that each op reaches. The CPU is measured for it, in a few tenths of a second, once.
 
     Raises ArgumentError for an activity that is not here, RuntimeError for one profile inside another.
+
+    >>> x = tt.ones(64, 64, requires_grad=True)
+    >>> with tt.profiler.profile(with_flops=True) as prof:
+    ...     (x @ x).sum().backward()
+    >>> [(e.key, e.count, e.flops) for e in prof.key_averages() if e.key == "matmul"]
+    [('matmul', 1, 524288)]
     """
 
     def __init__(

@@ -48,7 +48,7 @@ def schedule(
     """What a profile does in each step, by its number, for `profile(schedule=...)`: after `skip_first` steps nothing in `wait` steps, then `warmup` steps that
     run as if they were recorded and are thrown away, then `active` recorded ones; again, `repeat` times (0: until the end).
 
-    skip_first_wait: leave out the waiting of the first cycle. Raises ValueError (AssertionError as well, which is PyTorch's) for numbers that make no sense.
+    `skip_first_wait` leaves out the waiting of the first cycle. Raises ValueError (AssertionError as well, which is PyTorch's) for numbers that make no sense.
     """
     if wait < 0 or warmup < 0 or active <= 0 or repeat < 0 or skip_first < 0:
         raise ScheduleError(

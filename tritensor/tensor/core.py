@@ -110,6 +110,7 @@ class Tensor(Values, Methods):
     # -- what it is
     @property
     def shape(self) -> Size:
+        """The size of each dimension, a tuple."""
         return size_of(Size, self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
@@ -122,6 +123,7 @@ class Tensor(Values, Methods):
 
     @property
     def ndim(self) -> int:
+        """How many dimensions there are."""
         return len(self.array.shape)
 
     def dim(self) -> int:
@@ -138,18 +140,22 @@ class Tensor(Values, Methods):
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements, such as `tritensor.float32`."""
         return dtypes.of(self.array.dtype)
 
     @property
     def device(self) -> device:
+        """Where the elements lie: `cpu`, or `cuda:0`."""
         return device_of(self.array)
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the elements lie on a GPU, or on the emulated one."""
         return isinstance(self.array, CudaArray) or (type(self.array) is LayerArray and self.array.device.type == "cuda")
 
     @property
     def itemsize(self) -> int:
+        """Bytes of one element."""
         return self.array.dtype.itemsize
 
     def element_size(self) -> int:
@@ -158,6 +164,7 @@ class Tensor(Values, Methods):
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self.array.nbytes
 
     def is_floating_point(self) -> bool:
@@ -199,6 +206,7 @@ class Tensor(Values, Methods):
     # -- the graph
     @property
     def requires_grad(self) -> bool:
+        """Whether operations on it are recorded for `backward`. Of a leaf it may be set."""
         return self.tracked
 
     @requires_grad.setter
@@ -241,14 +249,17 @@ class Tensor(Values, Methods):
 
     @property
     def is_leaf(self) -> bool:
+        """Whether no recorded operation made it: its gradient comes to `grad`."""
         return self.node is None
 
     @property
     def grad_fn(self) -> Any:
+        """The node of the graph that made it, whose name is that of the operation; None for a leaf."""
         return nodes.next_function(self.node)[0]
 
     @property
     def output_nr(self) -> int:
+        """Which output of `grad_fn` it is."""
         return nodes.next_function(self.node)[1]
 
     @property
@@ -350,6 +361,7 @@ class Tensor(Values, Methods):
 
     @property
     def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called, so that a tensor that is no leaf keeps its gradient."""
         return self.extra is not None and self.extra.retains
 
     def became_view_of(self, base: Tensor, step: Step, recording: bool) -> None:

@@ -46,10 +46,12 @@ _UNREAD = 16  # losses that wait on a GPU before the host reads them
 
 
 class Trainer(Evaluation):
-    """Trains a model with an optimizer::
+    """Trains a model with an optimizer.
 
-        trainer = Trainer(model, optimizer, F.cross_entropy, epochs=3, checkpoint="out", callbacks=[EarlyStopping(patience=2)])
-        history = trainer.fit(train_loader, test_loader, resume=True)
+    >>> data, model = tt.data.TensorDataset(x := tt.randn(64, 3), x.sum(1, keepdim=True)), nn.Linear(3, 1)
+    >>> trainer = tt.training.Trainer(model, tt.optim.Adam(model.parameters(), 0.1), F.mse_loss, epochs=20, checkpoint="out", progress=False)
+    >>> trainer.fit(tt.data.DataLoader(data, 16, shuffle=True), resume=True)[-1]["loss"] < 0.01
+    True
 
     Killed at any moment and started again with `resume=True`, it goes on from its last checkpoint to the same losses, bit for bit on the CPU.
     Ctrl-C and SIGTERM end it behind the present step, with a checkpoint.

@@ -23,6 +23,12 @@ def make_dot(var: Any, params: Any = None, show_attrs: bool = False, show_saved:
 
     Raises:
         GradError: for a tensor that has no graph.
+
+    >>> w = tt.ones(3, requires_grad=True)
+    >>> picture = tt.viz.make_dot((2 * w).sum(), params={"w": w})
+    >>> [label for label, kind in picture.boxes.values()]
+    [['()'], ['SumBackward0'], ['MulBackward0'], ['w', '(3,)']]
+    >>> path = picture.save("graph.svg")
     """
     found = list(var.values()) if isinstance(var, Mapping) else list(var) if isinstance(var, list | tuple) else [var]
     for t in found:

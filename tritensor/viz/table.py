@@ -132,6 +132,16 @@ def summary(
 
     Raises:
         ValueError: where both are given, or sizes that are none. What the model raises carries a note of how far it came.
+
+    >>> print(tt.viz.summary(nn.Sequential(nn.Linear(4, 8), nn.ReLU()), (1, 4)))
+    Layer        Input shape  Output shape  Parameters  Mult-adds
+    -------------------------------------------------------------
+    Sequential   [1, 4]       [1, 8]                --         --
+      0: Linear  [1, 4]       [1, 8]                40         32
+      1: ReLU    [1, 8]       [1, 8]                --         --
+    -------------------------------------------------------------
+    Parameters: 40, of which learned: 40
+    ...
     """
     if not isinstance(model, Module):
         raise TypeError(f"summary: model is {type(model).__name__}; give a tritensor.nn.Module")

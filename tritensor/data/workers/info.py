@@ -23,7 +23,15 @@ _here: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What this process knows of itself as a worker of a DataLoader; None where it is none."""
+    """What this process knows of itself as a worker of a DataLoader: `id` (0 to num_workers - 1), `num_workers`, `seed` and `dataset`, its own copy.
+
+    None where it is no worker, so that a dataset may ask everywhere:
+
+    >>> worker = tt.data.get_worker_info()
+    >>> first, step = (worker.id, worker.num_workers) if worker else (0, 1)
+    >>> list(range(first, 6, step))
+    [0, 1, 2, 3, 4, 5]
+    """
     return _here
 
 

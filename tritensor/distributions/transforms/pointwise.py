@@ -217,6 +217,7 @@ class CumulativeDistributionTransform(Transform):
 
     @property
     def domain(self) -> Any:  # type: ignore[override]
+        """The support of the distribution."""
         return self.distribution.support
 
     def with_cache(self, cache_size: int = 1) -> Any:

@@ -80,14 +80,17 @@ class FunctionEvent(Texts):
 
     @property
     def key(self) -> str:
+        """The name, by which calls are summed."""
         return self.name
 
     @property
     def trace_name(self) -> str:
+        """The name in the trace."""
         return self.name
 
     @property
     def is_user_annotation(self) -> bool:
+        """Whether `record_function` made it."""
         return self.kind == "user_annotation"
 
     @property
@@ -97,26 +100,31 @@ class FunctionEvent(Texts):
 
     @property
     def fwd_thread(self) -> int | None:
+        """Of a backward call the thread of the forward call that left its node; None where there is none."""
         return None if self.forward is None else self.forward.thread
 
     @property
     def cpu_time_total(self) -> float:
+        """Microseconds on the host, 0 for work of a device."""
         return self.time_range.elapsed_us() if self.device_type is DeviceType.CPU else 0.0
 
     cpu_time = cpu_time_total
 
     @property
     def self_cpu_time_total(self) -> float:
+        """Microseconds on the host, without those of calls inside."""
         return self.cpu_time_total - sum([c.cpu_time_total for c in self.cpu_children])
 
     @property
     def self_device_time_total(self) -> float:
+        """Microseconds on devices of what this very call queued."""
         if self.device_type is not DeviceType.CPU:
             return self.time_range.elapsed_us()
         return sum([e.time_range.elapsed_us() for e in self.device_events])
 
     @property
     def device_time_total(self) -> float:
+        """Microseconds on devices of what this call, and those inside it, queued."""
         return self.self_device_time_total + sum([c.device_time_total for c in self.cpu_children])
 
     device_time = device_time_total
@@ -140,10 +148,12 @@ class FunctionEvent(Texts):
 
     @property
     def self_cpu_memory_usage(self) -> int:
+        """cpu_memory_usage without that of calls inside."""
         return self.cpu_memory_usage - sum([c.cpu_memory_usage for c in self.cpu_children])
 
     @property
     def self_device_memory_usage(self) -> int:
+        """device_memory_usage without that of calls inside."""
         return self.device_memory_usage - sum([c.device_memory_usage for c in self.cpu_children])
 
     cuda_memory_usage = device_memory_usage

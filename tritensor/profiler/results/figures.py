@@ -39,24 +39,30 @@ class Texts:
 
     @property
     def cpu_time_str(self) -> str:
+        """cpu_time with its unit, such as "1.234ms"."""
         return self._text("cpu_time")
 
     @property
     def cpu_time_total_str(self) -> str:
+        """cpu_time_total with its unit, such as "1.234ms"."""
         return self._text("cpu_time_total")
 
     @property
     def self_cpu_time_total_str(self) -> str:
+        """self_cpu_time_total with its unit, such as "1.234ms"."""
         return self._text("self_cpu_time_total")
 
     @property
     def device_time_str(self) -> str:
+        """device_time with its unit, such as "1.234ms"."""
         return self._text("device_time")
 
     @property
     def device_time_total_str(self) -> str:
+        """device_time_total with its unit, such as "1.234ms"."""
         return self._text("device_time_total")
 
     @property
     def self_device_time_total_str(self) -> str:
+        """self_device_time_total with its unit, such as "1.234ms"."""
         return self._text("self_device_time_total")

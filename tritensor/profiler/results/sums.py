@@ -77,14 +77,17 @@ class FunctionEventAvg(Texts):
 
     @property
     def cuda_time(self) -> float:
+        """device_time under its older name."""
         return self.device_time
 
     @property
     def cuda_time_total(self) -> float:
+        """device_time_total under its older name."""
         return self.device_time_total
 
     @property
     def self_cuda_time_total(self) -> float:
+        """self_device_time_total under its older name."""
         return self.self_device_time_total
 
     @property

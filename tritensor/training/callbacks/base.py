@@ -17,20 +17,8 @@ class Callback:
     validation and epoch), `validated_model` (what validation runs; a hook may put another one there). A hook may set
     `trainer.should_stop = True`: the run ends after the present step.
 
-    In the order in which they are called:
-
-    on_fit_start(trainer): before anything is read; a run that goes on has taken up its state.
-    on_epoch_start(trainer): not again for an epoch that a run goes on in.
-    on_batch_start(trainer, batch): the batch, on the model's device. What it returns, unless None, takes the batch's place.
-    on_after_forward(trainer, outputs, loss): what the model and the loss gave. A returned loss, unless None, takes the loss's place.
-    on_after_backward(trainer): gradients of this batch have been added, under a GradScaler in its scale.
-    on_before_optimizer_step(trainer): gradients are whole and unscaled, not yet clipped; they and the rates may be changed.
-    on_batch_end(trainer): after the step, where this batch completed one.
-    on_validation_start(trainer): before the validation loader is gone through.
-    on_validation_end(trainer, metrics): {"val_loss": ..., "val_<metric>": ...}; numbers that are put in join the history.
-    on_epoch_end(trainer): `trainer.history[-1]` is this epoch's.
-    on_exception(trainer, error): a run ends with an error, or is interrupted (KeyboardInterrupt, SystemExit).
-    on_fit_end(trainer): always, after an error as well, and of every callback, whatever the others raise.
+    They are called in this order: on_fit_start, on_epoch_start, on_batch_start, on_after_forward, on_after_backward,
+    on_before_optimizer_step, on_batch_end, on_validation_start, on_validation_end, on_epoch_end, on_exception, on_fit_end.
 
     An error that a hook raises ends the run, with a note that names callback, hook and step.
 
@@ -47,18 +35,41 @@ class Callback:
                     f"{cls.__name__}: {name} is no hook of Callback, nothing would call it; name it {' or '.join(near or HOOKS)}"
                 )
 
-    def on_fit_start(self, trainer: Any) -> None: ...
-    def on_epoch_start(self, trainer: Any) -> None: ...
-    def on_batch_start(self, trainer: Any, batch: Any) -> Any: ...
-    def on_after_forward(self, trainer: Any, outputs: Any, loss: Any) -> Any: ...
-    def on_after_backward(self, trainer: Any) -> None: ...
-    def on_before_optimizer_step(self, trainer: Any) -> None: ...
-    def on_batch_end(self, trainer: Any) -> None: ...
-    def on_validation_start(self, trainer: Any) -> None: ...
-    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None: ...
-    def on_epoch_end(self, trainer: Any) -> None: ...
-    def on_exception(self, trainer: Any, error: BaseException) -> None: ...
-    def on_fit_end(self, trainer: Any) -> None: ...
+    def on_fit_start(self, trainer: Any) -> None:
+        """Before anything is read; a run that goes on has taken up its state."""
+
+    def on_epoch_start(self, trainer: Any) -> None:
+        """Before an epoch, `trainer.epoch`; not again for one that a run goes on in."""
+
+    def on_batch_start(self, trainer: Any, batch: Any) -> Any:
+        """Before a batch, which is on the model's device. What it returns, unless None, takes the batch's place."""
+
+    def on_after_forward(self, trainer: Any, outputs: Any, loss: Any) -> Any:
+        """What the model and the loss gave. A returned loss, a tensor of one number, takes the loss's place unless it is None."""
+
+    def on_after_backward(self, trainer: Any) -> None:
+        """Gradients of this batch have been added, under a GradScaler in its scale."""
+
+    def on_before_optimizer_step(self, trainer: Any) -> None:
+        """Gradients are whole and unscaled, not yet clipped; they and the rates may be changed."""
+
+    def on_batch_end(self, trainer: Any) -> None:
+        """After a batch, and after the step where this batch completed one."""
+
+    def on_validation_start(self, trainer: Any) -> None:
+        """Before the validation loader is gone through."""
+
+    def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
+        """After validation: {"val_loss": ..., "val_<metric>": ...}; numbers that are put in join the history."""
+
+    def on_epoch_end(self, trainer: Any) -> None:
+        """After an epoch and its validation: `trainer.history[-1]` is this epoch's."""
+
+    def on_exception(self, trainer: Any, error: BaseException) -> None:
+        """The run ends with an error, or is interrupted (KeyboardInterrupt, SystemExit); the error is raised afterwards."""
+
+    def on_fit_end(self, trainer: Any) -> None:
+        """At the end, after an error as well, and of every callback, whatever the others raise."""
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint keeps: numbers, strings, tensors and nests of them."""

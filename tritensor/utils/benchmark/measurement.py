@@ -114,10 +114,12 @@ class Measurement:
 
     @property
     def title(self) -> str:
+        """The task's title."""
         return self.task_spec.title
 
     @property
     def as_row_name(self) -> str:
+        """The sub-label, or the statement where it has none."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
     def __repr__(self) -> str:

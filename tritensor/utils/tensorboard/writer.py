@@ -19,10 +19,11 @@ _MOST_TAGS = 10_000  # whose bytes are kept
 
 
 class SummaryWriter:
-    """Writes an event file to a folder, for `tensorboard --logdir`::
+    """Writes an event file to a folder, for `tensorboard --logdir`.
 
-        with SummaryWriter("runs/first") as writer:
-            writer.add_scalar("loss/train", loss, step)
+    >>> with tt.utils.tensorboard.SummaryWriter("runs/first") as writer:
+    ...     for step in range(100):
+    ...         writer.add_scalar("loss/train", 1 / (1 + step), step)
 
     A record is handed over in microseconds; a thread writes it, after `max_queue` records or `flush_secs` seconds at the latest. What was flushed
     outlives a SIGKILL. A process that was forked goes on in a file of its own. A disk that is full is told by the next call.

@@ -30,6 +30,11 @@ class Digits(VisionDataset):
 
     Raises:
         ModuleNotFoundError: scikit-learn is not installed.
+
+    >>> data = tt.vision.datasets.Digits(train=True, transform=tt.vision.transforms.ToTensor())
+    >>> image, label = data[0]
+    >>> len(data), image.shape, label
+    (1437, tritensor.Size([1, 8, 8]), 0)
     """
 
     classes = [str(i) for i in range(10)]  # noqa: RUF012  (torchvision's is a list)

@@ -24,6 +24,10 @@ class FakeData(VisionDataset):
 
     Raises:
         IndexError: beyond the last sample.
+
+    >>> image, label = tt.vision.datasets.FakeData(size=3, image_size=(3, 8, 8), num_classes=4)[0]
+    >>> image.size, image.mode, 0 <= label < 4
+    ((8, 8), 'RGB', True)
     """
 
     def __init__(

@@ -146,7 +146,16 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Images in folders, root/class/...; samples are (PIL image in RGB, the class's number). `imgs` is `samples`; see DatasetFolder."""
+    """Images in folders, root/class/...; samples are (PIL image in RGB, the class's number). `imgs` is `samples`; see DatasetFolder.
+
+    >>> import os
+    >>> for kind in ("cat", "dog"):
+    ...     os.makedirs(f"pets/{kind}")
+    ...     tt.vision.utils.save_image(tt.rand(3, 8, 8), f"pets/{kind}/first.png")
+    >>> data = tt.vision.datasets.ImageFolder("pets", transform=tt.vision.transforms.ToTensor())
+    >>> data.classes, data[1][1]
+    (['cat', 'dog'], 1)
+    """
 
     def __init__(
         self,

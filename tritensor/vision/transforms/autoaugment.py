@@ -196,7 +196,7 @@ class AugMix(_Augment):
         chain_depth: how long a chain is; -1 draws 1 to 3.
         alpha: of the Dirichlet distributions that weights are drawn from.
         all_ops: brightness, colour, contrast and sharpness too.
-        interpolation, fill: as in functional.rotate.
+        interpolation, fill: as in `functional.rotate`.
 
     Raises ValueError for another severity.
     """

@@ -66,7 +66,7 @@ def _factors(what: str, given: Any, center: float = 1, bound: tuple[float, float
 
 
 class Grayscale(nn.Module):
-    """An image in grey: functional.rgb_to_grayscale."""
+    """An image in grey, of one channel or of three equal ones: `functional.rgb_to_grayscale`."""
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class RandomGrayscale(_Sometimes):
 
 
 class RandomInvert(_Sometimes):
-    """functional.invert with probability p."""
+    """`functional.invert` with probability p."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -117,7 +117,7 @@ class RandomInvert(_Sometimes):
 
 
 class RandomPosterize(_Sometimes):
-    """functional.posterize with probability p."""
+    """`functional.posterize` with probability p."""
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -131,7 +131,7 @@ class RandomPosterize(_Sometimes):
 
 
 class RandomSolarize(_Sometimes):
-    """functional.solarize with probability p."""
+    """`functional.solarize` with probability p."""
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -145,7 +145,7 @@ class RandomSolarize(_Sometimes):
 
 
 class RandomAdjustSharpness(_Sometimes):
-    """functional.adjust_sharpness with probability p."""
+    """`functional.adjust_sharpness` with probability p."""
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -159,7 +159,7 @@ class RandomAdjustSharpness(_Sometimes):
 
 
 class RandomAutocontrast(_Sometimes):
-    """functional.autocontrast with probability p."""
+    """`functional.autocontrast` with probability p."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -169,7 +169,7 @@ class RandomAutocontrast(_Sometimes):
 
 
 class RandomEqualize(_Sometimes):
-    """functional.equalize with probability p."""
+    """`functional.equalize` with probability p."""
 
     def __init__(self, p: float = 0.5) -> None:
         super().__init__(p)
@@ -179,7 +179,7 @@ class RandomEqualize(_Sometimes):
 
 
 class GaussianBlur(nn.Module):
-    """An image under a Gaussian whose deviation is drawn from `sigma`, (least, most) or one number: functional.gaussian_blur."""
+    """An image under a Gaussian whose deviation is drawn from `sigma`, (least, most) or one number: `functional.gaussian_blur`."""
 
     def __init__(self, kernel_size: Any, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()

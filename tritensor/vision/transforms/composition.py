@@ -14,7 +14,13 @@ def _listed(title: str, transforms: Any) -> str:
 
 
 class Compose:
-    """Transforms one after another."""
+    """Transforms one after another.
+
+    >>> T = tt.vision.transforms
+    >>> augment = T.Compose([T.RandomResizedCrop(24), T.RandomHorizontalFlip(), T.ConvertImageDtype(tt.float32)])
+    >>> augment(tt.randint(0, 256, (16, 3, 32, 32), dtype=tt.uint8)).shape
+    tritensor.Size([16, 3, 24, 24])
+    """
 
     def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
         self.transforms = transforms

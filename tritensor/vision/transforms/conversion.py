@@ -12,7 +12,11 @@ from tritensor.vision.transforms import functional as F
 
 
 class ToTensor:
-    """A PIL image or an array (h, w, channels) as a tensor (channels, h, w) of floats from 0 to 1: functional.to_tensor."""
+    """A PIL image or an array (h, w, channels) as a tensor (channels, h, w) of floats from 0 to 1: `functional.to_tensor`.
+
+    >>> tt.vision.transforms.ToTensor()(tt.full((2, 2, 3), 51, dtype=tt.uint8).numpy()).shape
+    tritensor.Size([3, 2, 2])
+    """
 
     def __call__(self, pic: Any) -> Tensor:
         return F.to_tensor(pic)
@@ -22,7 +26,7 @@ class ToTensor:
 
 
 class PILToTensor:
-    """A PIL image as a tensor (channels, h, w) of its own type and values: functional.pil_to_tensor."""
+    """A PIL image as a tensor (channels, h, w) of its own type and values: `functional.pil_to_tensor`."""
 
     def __call__(self, pic: Any) -> Tensor:
         return F.pil_to_tensor(pic)
@@ -32,7 +36,7 @@ class PILToTensor:
 
 
 class ToPILImage:
-    """A tensor (channels, h, w) or an array (h, w, channels) as a PIL image: functional.to_pil_image."""
+    """A tensor (channels, h, w) or an array (h, w, channels) as a PIL image: `functional.to_pil_image`."""
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode = mode
@@ -45,7 +49,7 @@ class ToPILImage:
 
 
 class ConvertImageDtype(nn.Module):
-    """A tensor in another type, full brightness staying full: functional.convert_image_dtype."""
+    """A tensor in another type, full brightness staying full: `functional.convert_image_dtype`."""
 
     def __init__(self, dtype: Any) -> None:
         super().__init__()
@@ -59,7 +63,11 @@ class ConvertImageDtype(nn.Module):
 
 
 class Normalize(nn.Module):
-    """(tensor - mean) / std, channel by channel: functional.normalize."""
+    """(tensor - mean) / std, channel by channel: `functional.normalize`.
+
+    >>> tt.vision.transforms.Normalize([0.5], [0.25])(tt.tensor([[[0.5, 1.0]]]))
+    tensor([[[0., 2.]]])
+    """
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()

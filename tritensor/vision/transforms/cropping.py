@@ -19,7 +19,11 @@ from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
 
 class Resize(nn.Module):
-    """An image of another size: functional.resize."""
+    """An image of another size: `size` is (height, width), or the length of the shorter edge; see `functional.resize`.
+
+    >>> tt.vision.transforms.Resize(24)(tt.rand(3, 32, 48)).shape  # the shorter edge
+    tritensor.Size([3, 24, 36])
+    """
 
     def __init__(
         self, size: Any, interpolation: Any = InterpolationMode.BILINEAR, max_size: int | None = None, antialias: bool | None = True
@@ -41,7 +45,7 @@ class Resize(nn.Module):
 
 
 class CenterCrop(nn.Module):
-    """The middle of an image: functional.center_crop."""
+    """The middle of an image, `size` being (height, width) or one number for both: `functional.center_crop`."""
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -55,7 +59,7 @@ class CenterCrop(nn.Module):
 
 
 class Pad(nn.Module):
-    """An image with a border: functional.pad."""
+    """An image with a border of `padding` pixels, one number, (x, y) or (left, top, right, bottom): `functional.pad`."""
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -156,7 +160,7 @@ class RandomResizedCrop(nn.Module):
 
 
 class FiveCrop(nn.Module):
-    """The four corners and the middle, as a tuple: functional.five_crop."""
+    """The four corners and the middle, each of `size`, as a tuple: `functional.five_crop`."""
 
     def __init__(self, size: Any) -> None:
         super().__init__()
@@ -170,7 +174,7 @@ class FiveCrop(nn.Module):
 
 
 class TenCrop(nn.Module):
-    """The four corners and the middle, of the image and of the flipped image, as a tuple: functional.ten_crop."""
+    """The four corners and the middle, each of `size`, of the image and of the flipped image, as a tuple: `functional.ten_crop`."""
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()

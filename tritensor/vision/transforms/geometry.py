@@ -46,7 +46,7 @@ class RandomVerticalFlip(nn.Module):
 
 
 class RandomRotation(nn.Module):
-    """An image turned by an angle of `degrees`, (least, most) or d for (-d, d): functional.rotate."""
+    """An image turned by an angle of `degrees`, (least, most) or d for (-d, d): `functional.rotate`."""
 
     def __init__(
         self, degrees: Any, interpolation: Any = InterpolationMode.NEAREST, expand: bool = False, center: Sequence[float] | None = None, fill: Any = 0
@@ -73,14 +73,14 @@ class RandomRotation(nn.Module):
 
 
 class RandomAffine(nn.Module):
-    """An image turned, moved, scaled and sheared at random: functional.affine.
+    """An image turned, moved, scaled and sheared at random: `functional.affine`.
 
     Args:
         degrees: (least, most), or d for (-d, d).
         translate: how far at most, as shares of (width, height).
         scale: (least, most).
         shear: degrees along x, (least, most) or s for (-s, s), or four, the last two along y.
-        interpolation, fill, center: of functional.affine.
+        interpolation, fill, center: of `functional.affine`.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class RandomAffine(nn.Module):
 
 
 class RandomPerspective(nn.Module):
-    """With probability p an image seen from aside, its corners moved inwards by up to half of `distortion_scale`: functional.perspective."""
+    """With probability p an image seen from aside, its corners moved inwards by up to half of `distortion_scale`: `functional.perspective`."""
 
     def __init__(
         self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = 0
@@ -170,12 +170,12 @@ class RandomPerspective(nn.Module):
 
 
 class ElasticTransform(nn.Module):
-    """An image whose pixels are moved by smooth random fields, as if seen through water (Simard et al. 2003): functional.elastic_transform.
+    """An image whose pixels are moved by smooth random fields, as if seen through water (Simard et al. 2003): `functional.elastic_transform`.
 
     Args:
         alpha: how far, in pixels: one number, or (x, y).
         sigma: how smooth, the deviation of the Gaussian: one number, or (x, y).
-        interpolation, fill: as in functional.rotate.
+        interpolation, fill: as in `functional.rotate`.
     """
 
     def __init__(self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = 0) -> None:

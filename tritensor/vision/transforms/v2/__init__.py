@@ -20,14 +20,14 @@ class Identity(nn.Module):
 
 
 class ToImage(nn.Module):
-    """An image or an array as a tensor of its own values: functional.to_image."""
+    """An image or an array as a tensor of its own values: `functional.to_image`."""
 
     def forward(self, img: Any) -> Tensor:
         return functional.to_image(img)
 
 
 class ToDtype(nn.Module):
-    """A tensor in another type: functional.to_dtype."""
+    """A tensor in another type: `functional.to_dtype`."""
 
     def __init__(self, dtype: Any = dtypes.float32, scale: bool = False) -> None:
         super().__init__()
