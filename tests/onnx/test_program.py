@@ -17,6 +17,7 @@ from onnx.reference import ReferenceEvaluator
 import tritensor as tt
 from tests.onnx.agreement import compare
 from tritensor import nn
+from tritensor.errors import ArgumentError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -279,3 +280,35 @@ def test_importing_tritensor_imports_no_onnx() -> None:
         "import sys, tritensor; assert not {'onnx', 'tritensor.onnx'} & set(sys.modules); tritensor.onnx; assert 'onnx' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=120)
+
+
+def test_inputs_that_a_runtime_would_refuse() -> None:
+    layer = tt.nn.Linear(3, 2)
+    fixed = tt.onnx.export(layer, (tt.randn(2, 3),))
+    for given in (tt.randn(5, 3), tt.randn(2, 3).double(), tt.randn(3)):
+        with pytest.raises(
+            ArgumentError, match=r"input 'input' is .*; the graph takes float32 \(2, 3\): cast it, or export with dynamic_axes"
+        ):
+            fixed(given)
+    both = tt.onnx.export(
+        lambda a, b: a + b, (tt.ones(2, 3), tt.ones(2, 3)), input_names=["a", "b"], dynamic_axes={"a": {0: "n"}, "b": {0: "n"}}
+    )
+    assert both(tt.ones(4, 3), tt.ones(4, 3))[0].tolist() == [[2.0] * 3] * 4
+    with pytest.raises(ArgumentError, match=r"input 'b' is float32 \(1, 3\); the graph takes float32 \(n, 3\)"):
+        both(tt.ones(4, 3), tt.ones(1, 3))
+
+
+def test_weights_that_the_graph_has_not_are_told() -> None:
+    model = tt.nn.Sequential(tt.nn.Linear(3, 2), tt.nn.BatchNorm1d(2)).eval()
+    program, x = tt.onnx.export(model, (tt.ones(1, 3),)), tt.ones(1, 3)
+    before = program(x)[0]
+    with pytest.warns(UserWarning, match=r"the graph has no 9\.weight, which are left out"):
+        program.apply_weights({"9.weight": tt.ones(2, 3)})
+    with pytest.raises(ArgumentError, match=r"0\.weight is float32"):
+        program.apply_weights({"0.bias": tt.zeros(2), "0.weight": tt.ones(1)})
+    assert tt.equal(program(x)[0], before), "none is replaced where one does not fit"
+
+
+def test_a_stream_of_text_is_refused() -> None:
+    with pytest.raises(TypeError, match="StringIO is open for text; open it with 'wb'"):
+        tt.onnx.export(tt.nn.Linear(3, 2), (tt.ones(1, 3),), io.StringIO())

@@ -328,6 +328,28 @@ def test_second_order_hooks_and_functions() -> None:
     assert [c.name for c in inner.cpu_children] == ["mul"], "with create_graph the rule runs op by op"
 
 
+def test_a_function_that_returns_a_tuple_of_one() -> None:
+    """As the gate of a full backward hook does: its result hangs at the node itself, whose first input may want no gradient."""
+
+    class Pair(tt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, scale: float, x: tt.Tensor) -> tuple[tt.Tensor]:
+            return (x * scale,)
+
+        @staticmethod
+        def backward(ctx: Any, g: tt.Tensor) -> tuple[None, tt.Tensor]:
+            return None, g
+
+    hooked, x = model(), tt.ones(3, 8)
+    hooked[1].register_full_backward_hook(lambda module, gave, got: (gave[0] * 2,))
+    with profile(activities=CPU) as prof:
+        hooked(x).sum().backward()
+        (y,) = Pair.apply(2.0, tt.ones(2, requires_grad=True))
+    assert y.grad_fn is not None
+    assert one(prof, "Pair").sequence_nr == y.node.sequence
+    assert names(prof)["ReluBackward0"] == 1
+
+
 def test_one_profile_inside_another_is_refused() -> None:
     with profile(activities=CPU) as outer:
         inner = profile(activities=CPU)

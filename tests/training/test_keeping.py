@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from tests.training.test_callbacks import Values
 from tests.training.test_trainer import DEVICES, X, Y, linear, pairs, trained
 from tests.utils.tensorboard.reading import accumulated
 from tritensor import optim
-from tritensor.training import ModelCheckpoint, Trainer, WeightAveraging
+from tritensor.training import Callback, ModelCheckpoint, Trainer, WeightAveraging
 from tritensor.training.callbacks import TensorBoard
 from tritensor.utils.tensorboard import SummaryWriter
 
@@ -140,3 +141,32 @@ def test_a_run_that_begins_anew_hides_the_one_before(tmp_path: Path) -> None:
     for epochs in (3, 1):
         trained(pairs(12), epochs=epochs, callbacks=[TensorBoard(tmp_path)])
     assert [e.step for e in accumulated(tmp_path).Scalars("loss/train")] == [1]
+
+
+class Keeps(Callback):
+    """Has a state of any kind."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"held": self.held}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.held = state["held"]
+
+
+@pytest.mark.parametrize("held", [object(), np.ones(3), range(3), lambda: 1], ids=["object", "array", "range", "function"])
+def test_a_state_that_no_run_could_go_on_from_is_told_when_it_is_saved(held: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"callbacks\.1\.1\.held is "):
+        runs.trainer(tmp_path, [Keeps(held)], epochs=1).fit(*runs.loaders())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("held", [{3, 4}, np.float32(2), 1 + 2j, b"ab", 2**100, math.inf, {1: (2, None)}], ids=str)
+def test_a_state_of_plain_values_comes_back(held: Any, tmp_path: Path) -> None:
+    runs.trainer(tmp_path, [Keeps(held)], epochs=1).fit(*runs.loaders())
+    again = Keeps(None)
+    runs.trainer(tmp_path, [again], epochs=2).fit(*runs.loaders(), resume=True)
+    assert again.held == held
+    assert type(again.held) is type(held)

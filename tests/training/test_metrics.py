@@ -12,6 +12,7 @@ import tritensor as tt
 import tritensor.nn.functional as F
 from tests.training.test_trainer import DEVICES, X, Y, linear, pairs, trained
 from tritensor import nn, optim
+from tritensor.errors import ShapeError
 from tritensor.training import Trainer
 
 
@@ -137,3 +138,30 @@ def test_loaders_of_unknown_length() -> None:
     trainer.fit(Endless(), Endless())
     assert (trainer.step, trainer.epoch, trainer.total_steps) == (4, 2, None)
     assert trainer.predict(Endless()).shape == (12, 1)
+
+
+def refuse(outputs: Any, targets: Any) -> Any:
+    raise ZeroDivisionError("none counted")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"metrics": {"m": lambda out, y: out.expand(-1, 3)}}, ShapeError, r"metric 'm' is \(12, 3\) for a batch of 12; give one number"),
+        ({"metrics": {"m": lambda out, y: None}}, TypeError, "metric 'm' is a NoneType; give one number"),
+        ({"metrics": {"m": refuse}}, ZeroDivisionError, "none counted"),
+        ({"metrics": {"loss": error}}, ValueError, "metrics has 'loss', which the history holds already"),
+        ({"train_metrics": {"lr": error}}, ValueError, "train_metrics has 'lr', which the history holds already"),
+        ({"metrics": {"m": error}, "train_metrics": {"val_m": error}}, ValueError, "train_metrics has 'val_m'"),
+    ],
+)
+def test_metrics_that_make_no_sense_are_named(given: dict[str, Any], kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said) as told:
+        trained(pairs(12), epochs=1, validation=pairs(12), **given)
+    if "m" in given.get("metrics", {}) and "train_metrics" not in given:
+        assert "in metric 'm'" in told.value.__notes__
+
+
+def test_a_number_for_each_sample_is_a_mean_over_samples() -> None:
+    each = trained(pairs(12), epochs=1, validation=pairs(5, 7), metrics={"m": lambda out, y: (out - y).abs().flatten(), "error": error})
+    assert each.history[-1]["val_m"] == pytest.approx(each.history[-1]["val_error"], rel=1e-6)

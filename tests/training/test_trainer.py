@@ -286,6 +286,16 @@ def test_data_that_cannot_be_trained_on(data: Any, kind: type[Exception], said: 
         trained(data)
 
 
+def test_what_cannot_be_trained_is_told_before_the_first_step() -> None:
+    model, optimizer = linear()
+    before = model.weight.detach().clone()
+    with pytest.raises(ValueError, match="validation_loader has no batch; give one that is not empty, or None"):
+        Trainer(model, optimizer, F.mse_loss, epochs=1, progress=False).fit(pairs(12), [])
+    assert tt.equal(model.weight, before)
+    with pytest.raises(ValueError, match="optimizer is LBFGS, whose step computes the loss several times"):
+        Trainer(model, tt.optim.LBFGS(model.parameters()), F.mse_loss, epochs=1)
+
+
 def test_a_parameter_of_another_model() -> None:
     model, optimizer = linear()
     with pytest.raises(ValueError, match="none of the optimizer's 2 parameters is one of the model's"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import tritensor as tt
 from tritensor import nn
 from tritensor.errors import ArgumentError
 from tritensor.profiler import ProfilerActivity, profile
+from tritensor.utils.checkpoint import checkpoint
 from tritensor.utils.flop_counter import FlopCounterMode
 
 
@@ -39,6 +41,43 @@ def test_forward_and_backward_by_module() -> None:
     assert counts["Net.head"] == counts["Net.head.1"]
     assert counts["Net"] == counts["Global"]
     assert counter.get_total_flops() == 2 * CONV + 3 * LINEAR
+
+
+def doubly_differentiated() -> None:
+    a, b = (tt.rand(5, 3, requires_grad=True), tt.rand(3, 4, requires_grad=True))
+    g, h = tt.autograd.grad((a @ b).pow(2).sum(), (a, b), create_graph=True)
+    (g.sum() + h.sum()).backward()
+
+
+def transposed() -> None:
+    x, w = tt.rand(2, 4, 8, 8, requires_grad=True), tt.rand(4, 3, 3, 3, requires_grad=True)
+    nn.functional.conv_transpose2d(x, w, stride=2, groups=2).sum().backward()
+
+
+def recorded_gradient() -> None:
+    x, w = tt.rand(2, 4, 8, 8, requires_grad=True), tt.rand(6, 4, 3, 3, requires_grad=True)
+    tt.autograd.grad(nn.functional.conv2d(x, w).sum(), (x, w), create_graph=True)
+
+
+def computed_anew() -> None:
+    layers = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(), nn.Linear(4, 6, bias=False))
+    checkpoint(layers, tt.rand(5, 3, requires_grad=True), use_reentrant=False).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted"),
+    [
+        (doubly_differentiated, 120 * (1 + 2 + 4 + 2)),
+        (transposed, 3 * (2 * 2 * 4 * 64 * 3 * 9)),
+        (recorded_gradient, 3 * (2 * 2 * 6 * 36 * 4 * 9)),
+        (computed_anew, 4 * (120 + 240)),
+    ],
+)
+def test_a_product_that_a_gradient_is_made_of_counts_once(run: Callable[[], None], wanted: int) -> None:
+    """Whether its rule calls ops that are counted themselves or not, and whether a checkpoint computes something anew in between or not."""
+    with FlopCounterMode(display=False) as counter:
+        run()
+    assert counter.get_total_flops() == wanted
 
 
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -203,6 +203,38 @@ class Drops(nn.Module):
         return nn.functional.dropout(self.inner(x), 0.5)
 
 
+class Ends(nn.Module):
+    """Its last step is a function."""
+
+    def __init__(self, last: Any, bare: bool = False) -> None:
+        super().__init__()
+        self.last = last
+        if bare:
+            self.weight = nn.Parameter(tt.randn(2, 2))
+        else:
+            self.inner = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.last(self.inner(x) if "inner" in self._modules else x @ self.weight)
+
+
+@pytest.mark.parametrize("bare", [False, True])
+@pytest.mark.parametrize(
+    ("last", "loss", "rule"),
+    [
+        (lambda x: nn.functional.softmax(x, -1), nn.CrossEntropyLoss(), "softmax-before-loss"),
+        (lambda x: x.log_softmax(-1), nn.functional.cross_entropy, "softmax-before-loss"),
+        (tt.sigmoid, nn.BCEWithLogitsLoss(), "softmax-before-loss"),
+        (lambda x: x.softmax(-1), nn.NLLLoss(), "softmax-before-loss"),
+        (nn.functional.relu, nn.CrossEntropyLoss(), "relu-before-loss"),
+    ],
+)
+def test_a_function_before_the_loss_is_what_its_layer_is(last: Any, loss: Any, rule: str, bare: bool) -> None:
+    assert (rule, "") in rules(Ends(last, bare), tt.randn(4, 2), loss=loss)
+    assert rules(Ends(last, bare), tt.randn(4, 2), loss=nn.MSELoss()) == []
+    assert rules(Ends(lambda x: x * 2, bare), tt.randn(4, 2), loss=nn.CrossEntropyLoss()) == []
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_what_the_flow_of_a_sample_shows() -> None:
     x = tt.randn(4, 2)

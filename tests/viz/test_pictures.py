@@ -68,6 +68,14 @@ def test_a_chain_is_straight_and_a_deep_graph_is_drawn() -> None:
     assert len(set(re.findall(r'<text x="([\d.]+)"', svg))) == 1
 
 
+def test_names_of_any_characters_are_shown(tmp_path) -> None:
+    x = tt.ones(2, requires_grad=True)
+    picture = make_dot(x.exp(), params={"w\x00\x1b<&>é\ud800\uffff": x})
+    drawn = ET.parse(picture.save(tmp_path / "a.svg"))
+    assert "w\\x00\\x1b<&>é\\ud800\\uffff" in ["".join(t.itertext()) for t in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert picture.save(tmp_path / "a.dot").read_text(encoding="utf-8") == picture.source
+
+
 def test_files(tmp_path) -> None:
     picture = make_dot(tt.ones(2, requires_grad=True).exp())
     assert picture.save(tmp_path / "a.svg").read_text() == picture.svg()

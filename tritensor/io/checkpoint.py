@@ -88,6 +88,17 @@ def save(
         write(f)
 
 
+def check_readable(obj: Any) -> None:
+    """Raise TypeError, naming the place, for what `save` would take and `load` would not read again unless weights_only=False lets it run code."""
+    try:
+        Packer().pack(obj)
+    except TypeError as no_value:
+        try:
+            objects.unpack(*objects.pack(obj), trusted=False)
+        except (pickle.UnpicklingError, TypeError, AttributeError, pickle.PicklingError, RecursionError):
+            raise no_value from None
+
+
 def _as_safetensors(obj: Any) -> tuple[Callable[[BinaryIO], None], int]:
     """What writes an object as safetensors, and how many bytes at the least."""
     metadata = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -135,6 +137,8 @@ class ONNXProgram:
                 "in a file beside it"
             )
         if hasattr(destination, "write"):
+            if isinstance(destination, io.TextIOBase):
+                raise TypeError(f"onnx: {getattr(destination, 'name', type(destination).__name__)} is open for text; open it with 'wb'")
             if beside:
                 raise ArgumentError(
                     "onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False"
@@ -192,12 +196,27 @@ class ONNXProgram:
 
     # -- running
     def evaluate(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The outputs for numpy inputs, by onnx.reference.ReferenceEvaluator: exact and slow."""
+        """The outputs for numpy inputs, by onnx.reference.ReferenceEvaluator: exact and slow. Raises ArgumentError for inputs that the graph does not take."""
+        self._check_inputs(values)
         if self._evaluator is None:
             self._evaluator = evaluator(self._message(True, False))
         with np.errstate(all="ignore"):
             found = self._evaluator.run(None, dict(zip(self.input_names, values, strict=True)))
         return [np.asarray(y) for y in found]
+
+    def _check_inputs(self, values: Sequence[np.ndarray]) -> None:
+        """Refuse what a runtime would: the evaluator takes other types and sizes wherever the operators happen to."""
+        sizes: dict[Any, int] = {}
+        for x, given in zip(self.inputs, values, strict=True):
+            fits = given.ndim == len(x.shape) and all(
+                sizes.setdefault(n, m) == m if not isinstance(n, int) else n == m for n, m in zip(x.shape, given.shape, strict=True)
+            )
+            if not fits or given.dtype != x.dtype:
+                wanted = ", ".join(str(d.dim_value or d.dim_param) for d in self._described(x).type.tensor_type.shape.dim)
+                raise ArgumentError(
+                    f"onnx: input {x.name!r} is {given.dtype} {given.shape}; the graph takes {x.dtype} ({wanted}): cast it, or export with dynamic_axes "
+                    "for the sizes that vary"
+                )
 
     def __call__(self, *args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         """The outputs of the exported model, by the reference evaluator, for arguments as the model takes them."""
@@ -209,16 +228,23 @@ class ONNXProgram:
     call_reference = __call__
 
     def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Put other weights in the place of those with the same names. Raises ArgumentError for one of another shape or type."""
-        for name, t in state_dict.items():
-            old = self.initializers.get(name)
-            if old is None:
-                continue
-            values = to_host(t.array)
+        """Put other weights in the place of those with the same names. Warns of names that the graph has not: misspelled, or folded into other constants.
+
+        Raises ArgumentError for one of another shape or type, before any is replaced.
+        """
+        found = {name: np.array(to_host(t.array)) for name, t in state_dict.items() if name in self.initializers}
+        for name, values in found.items():
+            old = self.initializers[name]
             if values.shape != old.shape or values.dtype != old.dtype:
                 raise ArgumentError(f"onnx: {name} is {values.dtype} {values.shape}; the model has {old.dtype} {old.shape}")
-            self.initializers[name] = np.array(values)
+        self.initializers.update(found)
         self._evaluator = None
+        rest = [name for name in state_dict if name not in found and not name.endswith("num_batches_tracked")]  # which no output depends on
+        if rest:
+            warnings.warn(
+                f"apply_weights: the graph has no {', '.join(rest[:3])}{f' and {len(rest) - 3} more' if len(rest) > 3 else ''}, which are left out; "
+                "export with do_constant_folding=False if they were folded into other constants", stacklevel=2,
+            )  # fmt: skip
 
     def release(self) -> None:
         """Let the evaluator go."""

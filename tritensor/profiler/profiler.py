@@ -60,6 +60,7 @@ class Profiling:
                     self.recording.driver.close()
             self.recording.records.clear()
             self.recording.fired.clear()
+            self.recording.unpacked.clear()
         return self._events
 
 

@@ -45,6 +45,7 @@ class Recording:
     options: Options
     records: list[Record] = field(default_factory=list)
     fired: list[Fired] = field(default_factory=list)
+    unpacked: list[tuple[int, int, int]] = field(default_factory=list)  # (thread, start, end) of hooks that gave back what a node had saved
     on: bool = False
     started: int = 0
     stopped: int = 0
@@ -76,6 +77,7 @@ class Recording:
             self.driver.reuse(self.fired)
         self.records.clear()
         self.fired.clear()
+        self.unpacked.clear()
         self.epoch, self.started = time.time_ns(), clock()
 
     def end(self) -> None:

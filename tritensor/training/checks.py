@@ -12,9 +12,9 @@ from typing import Any
 from tritensor.errors import ArgumentError, CheckpointError, GradError, MissingFileError, ShapeError
 from tritensor.io import load
 from tritensor.nn import Module
-from tritensor.optim import Optimizer
+from tritensor.optim import LBFGS, Optimizer
 from tritensor.tensor.core import Tensor
-from tritensor.training.batches import kind_of
+from tritensor.training.batches import kind_of, length
 from tritensor.training.callbacks import Callback
 from tritensor.training.metrics import counts_itself
 
@@ -42,6 +42,10 @@ def check_settings(model: Any, optimizer: Any, loss: Any, step: Any, interval: s
     if not any(p.requires_grad for p in given):
         raise GradError(
             f"Trainer: none of the optimizer's {len(given)} parameters requires a gradient; call requires_grad_() of those to be trained"
+        )
+    if isinstance(optimizer, LBFGS):
+        raise ArgumentError(
+            "Trainer: optimizer is LBFGS, whose step computes the loss several times; write its loop yourself, or give another optimizer"
         )
     if interval not in ("epoch", "step"):
         raise ArgumentError(f"Trainer: scheduler_interval is {interval!r}; give 'epoch' or 'step'")
@@ -78,8 +82,21 @@ def check_metrics(metrics: Any, train_metrics: Any) -> None:
                     f"Trainer: {argument}[{name!r}] is {kind_of(metric)}; give a function (outputs, targets) -> number, or an object "
                     "with update, compute and reset"
                 )
+    _refuse_taken_names(metrics or {}, train_metrics or {})
     if len({id(m) for m in objects}) < len(objects):
         raise ArgumentError("Trainer: one object stands in metrics or train_metrics twice, and would count both; give one for each place")
+
+
+def _refuse_taken_names(metrics: Mapping[str, Any], train_metrics: Mapping[str, Any]) -> None:
+    """A metric must not take the place of something else in an entry of the history."""
+    validated = {"val_loss", *(f"val_{name}" for name in metrics)}
+    for argument, given, taken in (
+        ("metrics", metrics, {"loss"}),
+        ("train_metrics", train_metrics, {"epoch", "step", "loss", "lr"} | validated),
+    ):
+        for name in given:
+            if name in taken:
+                raise ArgumentError(f"Trainer: {argument} has {name!r}, which the history holds already; give it another name")
 
 
 def check_loader(name: str, loader: Any, who: str = "fit") -> Any:
@@ -92,6 +109,8 @@ def check_loader(name: str, loader: Any, who: str = "fit") -> Any:
         raise TypeError(f"Trainer.{who}: {name} is {kind_of(loader)}; give a DataLoader, or anything else that batches can be iterated of")
     if loader is None and name != "validation_loader":
         raise TypeError(f"Trainer.{who}: {name} is None; give a DataLoader, or a list of batches")
+    if name == "validation_loader" and length(loader) == 0:  # told now, and not after an epoch
+        raise ArgumentError(f"Trainer.{who}: validation_loader has no batch; give one that is not empty, or None")
     return loader
 
 

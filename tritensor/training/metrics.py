@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from tritensor.dtypes import float64
+from tritensor.errors import ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
+from tritensor.training.batches import kind_of
 
 _OBJECT = ("update", "compute", "reset")
 
@@ -21,7 +24,7 @@ class Metrics:
     """What a pass over batches gives: `update` after each, `compute` at the end.
 
     Args:
-        metrics: {name: a function (outputs, targets) -> number, or an object that counts itself}.
+        metrics: {name: a function (outputs, targets) -> number (or one for each sample), or an object that counts itself}.
         prefix: stands before the names that `compute` gives.
     """
 
@@ -40,13 +43,18 @@ class Metrics:
 
     def update(self, outputs: Any, targets: Any, samples: int, **means: Any) -> None:
         """Take a batch in; `means` are numbers that are known already, such as the loss. Nothing waits for a GPU."""
-        found = {**means, **{name: metric(outputs, targets) for name, metric in self._functions.items()}}
-        for name, value in found.items():
-            mean = value.detach().to(float64).mean() if isinstance(value, Tensor) else float(value)
-            self._totals[name] = self._totals.get(name, 0.0) + mean * samples
-        for metric in self._objects.values():
-            metric.update(outputs, targets)
+        for name, value in means.items():
+            self._add(name, _mean(name, value, samples), samples)
+        for name, metric in self._functions.items():
+            with _named(name):
+                self._add(name, _mean(name, metric(outputs, targets), samples), samples)
+        for name, metric in self._objects.items():
+            with _named(name):
+                metric.update(outputs, targets)
         self.count += samples
+
+    def _add(self, name: str, mean: Any, samples: int) -> None:
+        self._totals[name] = self._totals.get(name, 0.0) + mean * samples
 
     def compute(self) -> dict[str, float]:
         """{prefix + name: number} of all batches so far."""
@@ -58,7 +66,9 @@ class Metrics:
         for names in places.values():
             read |= zip(names, public["stack"]([self._totals[n] for n in names]).tolist(), strict=True)
         found = {name: read.get(name, total) / self.count for name, total in self._totals.items()}
-        found |= {name: _number(metric.compute()) for name, metric in self._objects.items()}
+        for name, metric in self._objects.items():
+            with _named(name):
+                found[name] = _number(name, metric.compute())
         return {self._prefix + name: float(value) for name, value in found.items()}
 
     def state_dict(self) -> dict[str, Any]:
@@ -74,5 +84,31 @@ class Metrics:
                 self._objects[name].load_state_dict(own)
 
 
-def _number(value: Any) -> float:
-    return float(value.item()) if isinstance(value, Tensor) else float(value)
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """An error inside says which metric it came from."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in metric {name!r}")
+        raise
+
+
+def _mean(name: str, value: Any, samples: int) -> Any:
+    """The number that a function gave for a batch; of one number for each sample their mean."""
+    if not isinstance(value, Tensor):
+        return _number(name, value)
+    if value.numel() != 1 and tuple(value.shape) != (samples,):
+        raise ShapeError(
+            f"Trainer: metric {name!r} is {tuple(value.shape)} for a batch of {samples}; give one number, or one for each sample"
+        )
+    return value.detach().to(float64).mean()
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ShapeError(f"Trainer: metric {name!r} is {tuple(value.shape)}; give one number")
+    try:
+        return float(value.item()) if isinstance(value, Tensor) else float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"Trainer: metric {name!r} is {kind_of(value)}; give one number") from None

@@ -16,6 +16,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.dtypes import as_dtype, bfloat16, float16
 from tritensor.errors import ArgumentError
 from tritensor.io import save
+from tritensor.io.checkpoint import check_readable
 from tritensor.nn import Module
 from tritensor.nn.utils import clip_grad_norm_, clip_grad_value_
 from tritensor.optim import Optimizer
@@ -422,9 +423,10 @@ class Trainer(Evaluation):
             self._saved = (self.epoch, self.batch_index)
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
-        """Write a checkpoint of the present state, which `fit(resume=path)` goes on from. Call it between steps."""
+        """Write a checkpoint, which `fit(resume=path)` goes on from. Call it between steps. Raises TypeError for a state that could not be read again."""
+        check_readable(state := self.state_dict())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        save(self.state_dict(), path)
+        save(state, path)
 
     def save_after_hooks(self, path: Path, instead_of: Sequence[Path] = ()) -> None:
         """For a hook that wants a checkpoint: write it once all callbacks have had their turn, then remove the files that it replaces."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -14,6 +15,7 @@ KINDS = {
 }  # fmt: skip
 LETTER, LINE, PAD = 6.7, 14.0, 7.0  # pixels: a letter's width in a font of 11, a line's height, the room around a label
 MARGIN = 8.0
+_UNWRITTEN = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # no character of XML 1.0
 
 
 class Picture:
@@ -29,7 +31,7 @@ class Picture:
 
     def box(self, key: int, label: str, kind: str) -> None:
         """Add a box, `key` being any number that is its own."""
-        self.boxes[key] = (label.split("\n"), kind)
+        self.boxes[key] = (_UNWRITTEN.sub(lambda c: repr(c[0])[1:-1], label).split("\n"), kind)
 
     def edge(self, start: int, end: int, dashed: bool = False) -> None:
         """Add an edge downwards."""
@@ -90,7 +92,7 @@ class Picture:
         path = Path(path)
         if path.suffix not in (".svg", ".dot", ".gv"):
             raise ValueError(f"save: {path.name!r}; a picture is written as .svg, .dot or .gv (graphviz makes other kinds of .dot)")
-        path.write_text(self.svg() if path.suffix == ".svg" else self.source)
+        path.write_text(self.svg() if path.suffix == ".svg" else self.source, encoding="utf-8")  # which a picture without a declaration is
         return path
 
     def render(self, filename: str | Path = "graph", format: str = "svg", cleanup: bool = True, view: bool = False) -> str:

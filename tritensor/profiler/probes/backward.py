@@ -9,6 +9,7 @@ from typing import Any
 from tritensor.autograd import engine
 from tritensor.autograd.names import NAMED_BY_CALL
 from tritensor.autograd.node import Branch, Node
+from tritensor.autograd.saved import Packed
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.raw import ACCUMULATE, BACKWARD, Detail, clock
 from tritensor.profiler.recording import Recording, held
@@ -73,6 +74,22 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
     patches.put(engine, "_walk_plain", walked)
     patches.put(engine, "_step", stepped)
     patches.put(engine, "accumulate", added)
+    if options.flops:
+        _unpacking(recording, patches)
+
+
+def _unpacking(recording: Recording, patches: Patches) -> None:
+    """Note when hooks give back what was saved: a checkpoint computes it anew, which is not the node's own work."""
+    unpack = Packed.tensor
+
+    def tensor(self: Packed, record: bool) -> Any:
+        start = clock()
+        try:
+            return unpack(self, record)
+        finally:
+            recording.unpacked.append((get_ident(), start, clock()))
+
+    patches.put(Packed, "tensor", tensor)
 
 
 names: dict[str, str] = {}  # of nodes of ops that have one name whatever the call, by op

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from tritensor.autograd.node import Branch
 from tritensor.call_site import wrapper
 from tritensor.profiler.raw import NAMED, OP, Detail, Given, clock
 from tritensor.profiler.recording import Recording, held, stack
@@ -58,7 +59,8 @@ def number_of(out: Any) -> int:
         for y in out:
             node = getattr(y, "node", None)
             if node is not None:
-                return int(node.edges[0].sequence)  # of an op with several outputs the result hangs at a branch of its node
+                # Of an op with several outputs the result hangs at a branch of its node; a Function that returns a tuple of one has none.
+                return int(node.edges[0].sequence if type(node) is Branch else node.sequence)
     return 0
 
 

@@ -138,6 +138,18 @@ def _count_backward(host: list[FunctionEvent], recording: Recording) -> None:
             name, inputs = node.op.name, given.get(e.sequence_nr, ())
             e.flops, e.nbytes = backward_work(name, e.forward.flops, e.forward.nbytes, inputs, node.needs)
             e.product_flops = product_backward(name, e.forward.product_flops, inputs, node.needs)
+            for call in _calls_of_rule(e, recording):  # they are counted themselves
+                e.flops, e.nbytes = max(0, e.flops - call.flops), max(0, e.nbytes - call.nbytes)
+                e.product_flops = max(0, e.product_flops - call.product_flops)
+
+
+def _calls_of_rule(e: FunctionEvent, recording: Recording) -> list[FunctionEvent]:
+    """The products that a backward call made by the ops' public names, as all do under create_graph; not those that a hook made to give back what was saved."""
+    products = [c for c in e.cpu_children if c.product_flops]
+    if not products or not recording.unpacked:
+        return products
+    times = [_interval(start, end, recording) for thread, start, end in recording.unpacked if thread == e.thread]
+    return [c for c in products if not any(t.start <= c.time_range.start and c.time_range.end <= t.end for t in times)]
 
 
 def _paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:

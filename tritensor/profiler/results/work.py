@@ -8,7 +8,9 @@ from typing import Any
 from tritensor.profiler.raw import Given
 
 # Ops whose gradient by either factor is a product of the same size. What their bias costs is not among it.
-_PRODUCTS = ("matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input")
+_PRODUCTS = (
+    "matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
+)  # fmt: skip
 _RECURRENT = {"lstm_sequence": 3, "gru_sequence": 2, "rnn_sequence": 2}  # which input is the weight
 
 

@@ -93,13 +93,23 @@ class _Flow:
         return self._found
 
 
+# By the node that a function leaves the layer that does the same.
+_LAYERS = {
+    "SoftmaxBackward0": "Softmax", "LogSoftmaxBackward0": "LogSoftmax", "SigmoidBackward0": "Sigmoid", "LogSigmoidBackward0": "LogSigmoid",
+    "ReluBackward0": "ReLU",
+}  # fmt: skip
+
+
 def _ends(outputs: list[Tensor], flow: _Flow, loss: Any) -> Iterator[Slip]:
     """The outputs beside what the loss takes."""
     if loss is None or not outputs:
         return
     for t in outputs[:1]:
-        if id(t) in flow.made:
-            yield from before_loss(*flow.made[id(t)], loss)
+        path, last = flow.made.get(id(t), ("", None))
+        found = list(before_loss(path, last, loss))
+        if not found and t.grad_fn is not None:  # a function in forward does what the layer would
+            found = list(before_loss(path, last, loss, _LAYERS.get(t.grad_fn.name(), "")))
+        yield from found
         if not t.is_floating_point():
             continue
         low, high, name = float(t.detach().min()), float(t.detach().max()), loss_name(loss)

@@ -60,9 +60,9 @@ def loss_name(loss: Any) -> str:
     return _FUNCTIONS.get(getattr(loss, "__name__", ""), "")
 
 
-def before_loss(path: str, last: Any, loss: Any) -> Iterator[Slip]:
-    """A last layer that does not go with the loss."""
-    name, kind = loss_name(loss), type(last).__name__
+def before_loss(path: str, last: Any, loss: Any, kind: str = "") -> Iterator[Slip]:
+    """A last layer that does not go with the loss; `kind`: the layer that does what a function without one did."""
+    name, kind = loss_name(loss), kind or type(last).__name__
     if name in _LOSSES and kind in _LOSSES[name][0]:
         yield Slip("softmax-before-loss", path, f"{kind} before {name}: {_LOSSES[name][1]}", f"leave {kind} out")
     if name in ("CrossEntropyLoss", "BCEWithLogitsLoss") and kind in ("ReLU", "ReLU6"):

@@ -23,6 +23,7 @@ from tritensor.utils.tensorboard.checksum import masked
 
 _MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself
 _GATHER = 0.02  # seconds that the thread waits for more once it is woken: each turn takes the interpreter from the program
+_STEPS = 1 << 63  # the first step that an event's int64 has no room for
 _numbers = itertools.count()
 _head, _tail = struct.Struct("<Q").pack, struct.Struct("<I").pack
 _double = struct.Struct("<d").pack
@@ -249,9 +250,15 @@ class FileWriter:
         """Add an event of one field, in bytes."""
         try:
             number = None if step is None else int(step)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"SummaryWriter: global_step is {step!r}; give an integer, or None") from None
-        self._add(event(field, number, walltime))
+        if number and not -_STEPS <= number < _STEPS:
+            raise ArgumentError(f"SummaryWriter: global_step is {step!r}; an event holds an integer of 64 bits, give one of these")
+        try:
+            body = event(field, number, walltime)
+        except struct.error:
+            raise TypeError(f"SummaryWriter: walltime is {walltime!r}; give seconds since 1970, as time.time() does, or None") from None
+        self._add(body)
 
     def _add(self, body: bytes) -> None:
         if self._sink.closed:

@@ -73,7 +73,10 @@ class SummaryWriter:
             raise TypeError(f"SummaryWriter.{who}: tag is {kind_of(tag)}; give a string, such as 'loss/train'")
         if len(self._tags) >= _MOST_TAGS:
             self._tags.clear()
-        field = self._tags[tag] = text(1, tag)
+        try:
+            field = self._tags[tag] = text(1, tag)
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"SummaryWriter.{who}: tag {tag!r} is no text: {error}; give it without the halves of characters") from None
         return field
 
     def _add(self, summary: bytes, step: Any, walltime: float | None) -> None:
