@@ -73,6 +73,14 @@ class _Reader(pickle._Unpickler):
 
     dispatch = {code: read for code, read in pickle._Unpickler.dispatch.items() if bytes([code]) not in _REFUSED}  # noqa: RUF012
 
+    def load_build(self) -> None:
+        """A state is given to what stands for an array or its type, and to nothing else."""
+        if not isinstance(self.stack[-2], _Array | _ArrayType):
+            raise pickle.UnpicklingError(f"it sets attributes of a {type(self.stack[-2]).__name__}, which no batch of CIFAR does")
+        super().load_build()
+
+    dispatch[pickle.BUILD[0]] = load_build
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _KNOWN:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of CIFAR does; nothing of it was run")
