@@ -149,3 +149,8 @@ def test_pinning_keeps_types() -> None:
 def test_collate_refuses(batch: list[Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         default_collate(batch)
+
+
+def test_no_samples_are_told() -> None:
+    with pytest.raises(IndexError, match=r"default_collate: a batch of no samples has no type and no shape; .*batch_sampler"):
+        list(DataLoader(range(3), batch_sampler=[[], [1]]))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +24,7 @@ from tests.data.test_workers import left, loader
 from tests.data.worker_datasets import Faulty, Nested, OfAGraph, Ragged, Rows, Slow, Unread, fail_to_begin, little_room, same
 from tests.multiprocessing.named_memory import left_behind, names
 from tritensor.data import DataLoader
+from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.failures import how_it_ended
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
@@ -219,6 +223,7 @@ import os, sys, time
 import tritensor.multiprocessing as mp
 from tests.data.worker_datasets import Slow
 from tritensor.data import DataLoader
+from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.failures import how_it_ended
 
 if __name__ == "__main__":
@@ -297,3 +302,111 @@ def test_a_program_without_a_guard_is_told_and_ends(tmp_path: Path) -> None:
 def test_a_slow_start_is_no_end() -> None:
     assert [b.tolist() for b in loader(Slow(4), batch_size=2, timeout=60)] == [[0, 1], [2, 3]]
     assert same(3) == 3
+
+
+def _in_a_fork(asked: Any) -> str:
+    """What `asked()` says in a forked copy of this process."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            told = str(asked())
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        os.write(write, told.encode())
+        os._exit(0)
+    os.close(write)
+    with open(read) as said:
+        found = said.read()
+    os.waitpid(child, 0)
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"persistent_workers": True}, {"pin_memory": True}], ids=["", "persistent", "pinned"])
+def test_a_fork_of_the_program_leaves_the_iteration_to_it(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tt.cuda, "is_available", lambda: "pin_memory" in options)
+    monkeypatch.setattr(tt.Tensor, "pin_memory", lambda x: x)
+    made = loader(Rows(), batch_size=4, **options)
+    batches = iter(made)
+    assert next(batches)[1].tolist() == [0, 1, 2, 3]
+    assert re.fullmatch(
+        rf"RuntimeError: DataLoader: this process is a fork of process {os.getpid()}, .*; iterate over the loader anew here",
+        _in_a_fork(lambda: next(batches)),
+    )
+    assert _in_a_fork(lambda: [batch[1].tolist()[0] for batch in made]) == "[0, 4, 8, 12, 16, 20]"
+    assert [batch[1].tolist()[0] for batch in batches] == [4, 8, 12, 16, 20]
+
+
+def test_a_batch_that_a_fork_of_the_program_holds_is_not_written_to() -> None:
+    batches = iter(loader(Rows(200), batch_size=4))
+    held = next(batches)[0]
+    (mine, theirs), (answer, told) = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        os.read(mine, 1)
+        os.write(told, str(held[:, 0].tolist()).encode())
+        os._exit(0)
+    del held
+    assert len(list(batches)) == 49
+    os.write(theirs, b"x")
+    assert os.read(answer, 100) == b"[0.0, 1.0, 2.0, 3.0]"
+    os.waitpid(child, 0)
+    for descriptor in (mine, theirs, answer, told):
+        os.close(descriptor)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_too_few_file_descriptors_are_told_and_none_stays(method: str) -> None:
+    held, here = resource.getrlimit(resource.RLIMIT_NOFILE), left()
+    taken = [os.dup(0) for _ in range(3)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(taken) + 18, held[1]))
+        with pytest.raises(MemoryError, match=r"DataLoader: no file descriptor is left to (start worker \d of 8|receive) .*ulimit -n"):
+            list(loader(Rows(), 8, method))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, held)
+        for descriptor in taken:
+            os.close(descriptor)
+    assert left() == here
+
+
+def test_a_batch_of_more_memories_than_descriptors_is_told() -> None:
+    held, here = resource.getrlimit(resource.RLIMIT_NOFILE), left()
+    batches = iter(loader(Rows(100), 1, batch_size=40, collate_fn=same))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (os.dup(0) + 10, held[1]))
+        with pytest.raises(
+            MemoryError, match=r"no file descriptor is left to receive what a worker sends \(.*limit \d+\); raise the limit"
+        ):
+            list(batches)
+        with pytest.raises(RuntimeError, match="no file descriptor is left"):
+            next(batches)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, held)
+    del batches
+    assert left() == here
+
+
+def test_a_worker_waits_while_too_many_descriptors_are_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused, send = [errno.ETOOMANYREFS] * 3, socket.send_fds
+
+    def sparing(*args: Any) -> int:
+        if refused:
+            raise OSError(refused.pop(), "too many references")
+        return send(*args)
+
+    monkeypatch.setattr(socket, "send_fds", sparing)
+    one, other = pair()
+    worker, program = Channel(one, waits=True), Channel(other, waits=False)
+    worker.send(b"message", [os.dup(0)])
+    message, descriptors = program.receive()
+    assert bytes(message) == b"message"
+    assert len(descriptors) == 1
+    os.close(descriptors[0])
+    worker.close()
+    program.close()
+
+
+def test_a_dataset_without_workers_does_not_end_the_loop_by_StopIteration() -> None:
+    with pytest.raises(RuntimeError, match=r"Caught StopIteration, .* for \[4, 5, 6, 7\]"):
+        list(DataLoader(Faulty("StopIteration"), batch_size=4))

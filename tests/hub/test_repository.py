@@ -14,6 +14,7 @@ import tritensor as tt
 from tests.hub.faulty_server import Served, Server
 from tritensor import hub, models
 from tritensor.errors import CheckpointError, DownloadError
+from tritensor.hub import repository as repositories
 
 SMALL = {"model_type": "gpt2", "vocab_size": 11, "n_positions": 6, "n_embd": 8, "n_layer": 2, "n_head": 2, "resid_pdrop": 0.0}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -186,6 +187,7 @@ def test_hostile_indices(folder: Path) -> None:
         (json.dumps({"weight_map": {"x": "/a.safetensors"}}), "leads out of the repository"),
         (json.dumps({"weight_map": {"x": "a.safetensors"}}), "do not agree on"),
         ("[" * 100_000, "this is no index of shards"),
+        (json.dumps({"weight_map": {"x": "lock.json/a.safetensors"}}), "takes a file for a folder"),
     ]:
         index.write_text(content)
         with pytest.raises(CheckpointError, match=told):
@@ -238,9 +240,38 @@ def test_no_network_and_no_such_repository(repository: Server, home: Path, monke
 def test_a_damaged_lock_is_named(repository: Server, home: Path) -> None:
     hub.load("owner/net", verbose=False)
     lock = home / "repositories" / "owner--net" / "main" / "lock.json"
-    lock.write_text("{}")
-    with pytest.raises(CheckpointError, match=r"lock.json is damaged; remove it, or give force_reload=True"):
-        hub.load("owner/net")
+    good = json.loads(lock.read_text())
+    odd = [{}, {**good, "commit": 5}, {**good, "commit": "../../x"}, {**good, "files": {"config.json": "zz"}}]
+    for content in odd:
+        lock.write_text(json.dumps(content))
+        with pytest.raises(CheckpointError, match=r"lock.json is damaged; remove it, or give force_reload=True"):
+            hub.load("owner/net")
+
+
+def test_two_names_of_one_folder_are_not_taken_for_one_another(repository: Server, folder: Path, home: Path) -> None:
+    served(repository, folder, "owner--net")
+    hub.load("owner/net", verbose=False)
+    with pytest.raises(
+        CheckpointError, match=r"lock.json is of owner/net at main, and owner--net at main is asked for; .*force_reload=True"
+    ):
+        hub.load("owner--net", verbose=False)
+    hub.load("owner--net", verbose=False, force_reload=True)
+
+
+def test_a_config_without_end_is_not_taken(repository: Server, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repositories, "_LONGEST_JSON", 5000)
+    repository.files["/owner/long/resolve/main/model.safetensors"] = Served(b"never asked for")
+    for chunked in (False, True):
+        repository.files["/owner/long/resolve/main/config.json"] = Served(b" " * 100_000, chunked=chunked)
+        with pytest.raises(DownloadError, match="it gives more than 5,000 bytes, the most that such a file has"):
+            hub.load("owner/long", verbose=False)
+    assert [p.name for p in home.rglob("config.json*") if p.stat().st_size > 5000] == []
+
+
+def test_a_server_that_leads_to_no_address(repository: Server, home: Path) -> None:
+    repository.files["/owner/odd/resolve/main/config.json"] = Served(redirect="http://[::")
+    with pytest.raises(DownloadError, match=r"it leads to an address that is none \(Invalid IPv6 URL\)"):
+        hub.load("owner/odd", verbose=False)
 
 
 def test_files_by_url(server: Server, home: Path, tmp_path: Path) -> None:

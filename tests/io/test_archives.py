@@ -8,6 +8,7 @@ import os
 import random
 import shutil
 import tarfile
+import tracemalloc
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,3 +133,29 @@ def test_gzipped_or_not(tmp_path: Path) -> None:
     (tmp_path / "torn").write_bytes(gzip.compress(os.urandom(1000))[:-20])
     with pytest.raises(CheckpointError, match="torn: the file is damaged"):
         unpacked(tmp_path / "torn", 10**6)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [{".": b"x"}, {"": b"x"}, {"a": b"x", "a/b": b"y"}, {"a/b": b"x", "a": b"y"}, {"top/.": b"x", "top/y": b"y"}],
+    ids=["dot", "empty", "file above", "file below", "folder's dot"],
+)
+def test_a_file_that_takes_a_folder_s_place_is_refused(tmp_path: Path, files: dict[str, bytes]) -> None:
+    with pytest.raises(CheckpointError, match=r"is a file where a folder should be; .* nothing was unpacked"):
+        extract(archive(tmp_path / "x.tar", files), tmp_path / "out")
+    assert sorted(os.listdir(tmp_path)) == ["x.tar"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_names_that_are_bombs_are_refused_before_they_are_read(tmp_path: Path, kind: bytes) -> None:
+    header = tarfile.TarInfo("x")
+    header.type, header.size = kind, 1 << 26
+    (tmp_path / "x.tar.gz").write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 26), 1))
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"x.tar.gz: the archive is damaged"):
+        extract(tmp_path / "x.tar.gz", tmp_path / "out")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 24
+    long = archive(tmp_path / "long.tar", {"a" * 90 + "/" + "b" * 90 + "/c": b"x"})
+    assert len(extract(long, tmp_path / "out")) == 1, "names that are long and true"

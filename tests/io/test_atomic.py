@@ -209,3 +209,21 @@ def test_a_file_that_holds_its_place_is_overwritten(tmp_path: Path, monkeypatch:
     assert path.stat().st_ino == before
     assert tt.load(path)["x"].tolist() == [0, 0]
     assert os.listdir(tmp_path) == ["x"]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("", FileNotFoundError), ("new/", IsADirectoryError), ("no/x.pt", FileNotFoundError)])
+def test_names_that_take_no_file_are_told_as_they_were_given(
+    name: str, kind: type[OSError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(kind) as error:
+        tt.save({"x": tt.ones(3)}, name)
+    assert str(error.value.filename).endswith(name)
+    assert [p.name for p in tmp_path.rglob("*")] == ["here"], "and nothing is left, above the folder neither"
+
+
+@pytest.mark.parametrize("format", ["torch", "safetensors"])
+def test_a_device_that_is_full_is_named(format: str) -> None:
+    with pytest.raises(OSError, match=r"save: No space left on device: '/dev/full'"):
+        tt.save({"x": tt.ones(5000)}, "/dev/full", format=format)

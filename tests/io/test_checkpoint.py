@@ -258,3 +258,27 @@ def test_versions_that_are_none(tmp_path: Path) -> None:
     assert not hasattr(tt.load(tmp_path / "x"), "_metadata")
     with pytest.raises(ValueError, match="a list stands where a state_dict's versions should"):
         unpack('[{"at":0},["state_dict",{"at":1}],["list"]]', {})
+
+
+class Sparing(io.RawIOBase):
+    """Takes 1000 bytes at a time, `most` in all."""
+
+    def __init__(self, most: int) -> None:
+        self.content, self.most = b"", most
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        taken = bytes(data[: min(1000, self.most - len(self.content))])
+        self.content += taken
+        return len(taken) or None
+
+
+@pytest.mark.parametrize("format", ["torch", "torch-legacy", "safetensors"])
+def test_a_file_that_takes_a_part_at_a_time_gets_all(format: str) -> None:
+    file = Sparing(1 << 20)
+    tt.save({"x": tt.arange(5000.0)}, file, format=format)
+    assert tt.equal(tt.load(io.BytesIO(file.content))["x"], tt.arange(5000.0))
+    with pytest.raises(BlockingIOError, match=r"save: the file takes nothing now; \d+ bytes are left"):
+        tt.save({"x": tt.arange(5000.0)}, Sparing(9000), format=format)

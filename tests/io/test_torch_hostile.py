@@ -125,7 +125,11 @@ def test_tensors_that_lie(pickled: bytes, match: str) -> None:
         (b"cnumpy\ndtype\nX\x02\x00\x00\x00O8\x89\x88\x87R.", "no type of numbers or text"),
         (b"cnumpy\ndtype\nX\x0b\x00\x00\x00V2147483647\x89\x88\x87R.", "no type of numbers or text"),
         (b"cnumpy\nndarray\n\x8a\x06\x00\x00\x00\x00\x00\x7f\x85\x85R.", "numpy.ndarray is called"),
-        (b"ctorch\ndevice\nX\x04\x00\x00\x00evil\x85R.", "'evil' is not a device"),
+        (
+            b"cnumpy.core.multiarray\nscalar\ncnumpy\ndtype\nU\x02U1\x89\x88\x87R(K\x03U\x01<NNNK\x04K\x04K\x08tbU\x04aa\x11\x7f\x86R.",
+            "an array of text whose characters are none of Unicode's",
+        ),
+        (b"ctorch\ndevice\nX\x04\x00\x00\x00evil\x85R.", r"holds the value torch.device\('evil'\), which is no device here"),
         (b"X\xff\xff\xff\x7fabc.", "2147483647 bytes are told of"),
         (b"\x8d" + b"\xff" * 8 + b"abc.", "18446744073709551615 bytes"),
         (b"\x8b\xff\xff\xff\x7f\x00.", "an integer of 2147483647 bytes"),

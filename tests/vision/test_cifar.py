@@ -156,6 +156,7 @@ class Evil:
         (FILES["data_batch_1"][:-20], "is no batch"),
         (b"", "is no batch"),
         (python2_pickle({"data": rows(1)}).replace(b"u1", b"O1"), "an array of type 'O1'"),
+        (b"c_codecs\nencode\n(N}U\x0c__defaults__U\x01x\x85stb.", "sets attributes of a function"),
         (b"\x80\x02}U\x01a" + b"cnumpy.core.multiarray\n_reconstruct\n)R" + b"s.", "is no batch"),
     ],
 )  # fmt: skip

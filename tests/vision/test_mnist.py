@@ -101,6 +101,10 @@ def test_every_type_of_the_format(tmp_path: Path) -> None:
         assert np.array_equal(found, values)
     (tmp_path / "scalar").write_bytes(idx(np.array(7, np.uint8)))
     assert read_idx(tmp_path / "scalar").shape == ()
+    for sizes in ([1] * 65, [0, 2**32 - 1, 2**32 - 1, 2**32 - 1]):  # what numpy has no array for
+        (tmp_path / "odd").write_bytes(bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes() + bytes(min(sizes)))
+        with pytest.raises(CheckpointError, match=rf"odd: holds {len(sizes)} dimensions of sizes \(.*, which no data set has"):
+            read_idx(tmp_path / "odd")
 
 
 def test_download(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

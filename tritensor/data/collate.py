@@ -35,8 +35,10 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
     """A batch of samples by the functions that a map has for their types: {type or types: f(samples, collate_fn_map=the map)}; structures member by
     member. A map of other types than `default_collate_fn_map` collates these alone, in any structure.
 
-    Raises TypeError where neither has a function for the first sample's type.
+    Raises TypeError where neither has a function for the first sample's type, IndexError for no samples.
     """
+    if len(batch) == 0:
+        raise IndexError("default_collate: a batch of no samples has no type and no shape; leave empty lists out of batch_sampler")
     first = batch[0]
     if collate_fn_map is not None:
         kind = type(first)

@@ -47,6 +47,10 @@ def apart(read: Read, seed: int) -> Read:
         g.key, g.offset = place
         try:
             return read(asked)
+        except StopIteration as error:  # would end the loop without a word
+            raise RuntimeError(
+                f"DataLoader: Caught StopIteration, which the dataset or collate_fn raised for {asked!r}; only what iterates ends by it: raise another error"
+            ) from error
         finally:
             place = g.key, g.offset
             g.key, g.offset = outside

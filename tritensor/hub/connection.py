@@ -46,6 +46,8 @@ def open_url(url: str, headers: dict[str, str], method: str = "GET", timeout: fl
     answer: Any
     try:
         answer = opener.open(asked, timeout=TIMEOUT if timeout is None else timeout)
+    except ValueError as error:  # of urllib, for an address that is none
+        raise urllib.error.URLError(f"it leads to an address that is none ({error})") from None
     except urllib.error.HTTPError as error:
         if method != "HEAD" or not 300 <= error.code < 400:
             raise

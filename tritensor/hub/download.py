@@ -43,6 +43,7 @@ def download(
     progress: bool = True,
     what: str = "",
     anew: bool = False,
+    most: int | None = None,
 ) -> None:
     """Get a file from the first of `urls` that gives it whole, to `path`; nothing is done where it is there already.
 
@@ -56,6 +57,7 @@ def download(
         progress: a bar, or lines, on stderr.
         what: whose file it is, for errors: "MNIST".
         anew: get it even where it is there, unless a checksum tells that it is the same.
+        most: bytes that the file may have; a longer one is not taken.
 
     Raises:
         DownloadError: no address gave it; the message has each with its reason, and where to put the file by hand.
@@ -70,7 +72,7 @@ def download(
         if not anew and is_whole(path, wanted):  # another process has brought it while this one waited
             os.unlink(path + ".part")
             return
-        part, failed = _Part(file, path + ".part", wanted), []
+        part, failed = _Part(file, path + ".part", wanted, most), []
         for url in urls:
             try:
                 _from_one(url, part, progress)
@@ -121,8 +123,8 @@ def _has_name(file: BinaryIO, name: str) -> bool:
 class _Part:
     """What is there of a file so far, with the hash of it."""
 
-    def __init__(self, file: BinaryIO, name: str, wanted: Checksum | None) -> None:
-        self.file, self.name, self.wanted, self.size = file, name, wanted, 0
+    def __init__(self, file: BinaryIO, name: str, wanted: Checksum | None, most: int | None) -> None:
+        self.file, self.name, self.wanted, self.most, self.size = file, name, wanted, most, 0
         self.validator = ""  # what names this very version of the file, from the answer that began it
         self._kind = wanted.kind if wanted else "sha256"
         self._hash: Any = hasher(self._kind)
@@ -141,9 +143,15 @@ class _Part:
         self._hash = hasher(self._kind)
 
     def append(self, chunk: bytes) -> None:
+        self.allow(self.size + len(chunk))
         self.file.write(chunk)
         self.size += len(chunk)
         self._hash.update(chunk)
+
+    def allow(self, size: int) -> None:
+        """Raise where the whole would be longer than it may be."""
+        if self.most is not None and size > self.most:
+            raise _Unusable(f"it gives more than {self.most:,} bytes, the most that such a file has")
 
     def is_right(self) -> bool:
         """Whether this is the file that is meant, as far as that is known."""
@@ -203,6 +211,7 @@ def _one_answer(url: str, part: _Part, bar: _Counter) -> None:
         raise
     with answer:
         length = _length(answer, headers, part)
+        part.allow(length or 0)
         tag = headers.get("etag", "")
         part.validator = tag if tag and not tag.startswith("W/") else headers.get("last-modified", "")
         if length is not None and shutil.disk_usage(os.path.dirname(part.name) or ".").free < length - part.size:

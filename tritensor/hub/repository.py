@@ -69,6 +69,8 @@ def _need_safetensors(file: str, where: str) -> None:
         raise ArgumentError(f"hub: {where}: {file} {kind}; weights are taken from .safetensors files alone")
     if file.startswith("/") or "\\" in file or ".." in file.split("/"):
         raise CheckpointError(f"hub: {where}: {file!r} leads out of the repository; nothing was read")
+    if any(folder.endswith((".json", ".safetensors", ".part")) for folder in file.split("/")[:-1]):
+        raise CheckpointError(f"hub: {where}: {file!r} takes a file for a folder; nothing was read")
 
 
 def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
@@ -181,8 +183,15 @@ class _Repository:
             return {}
         found = read_json(path)
         files = found.get("files")
-        if not isinstance(files, dict) or not all(isinstance(v, str) for v in files.values()):
+        sums = isinstance(files, dict) and all(isinstance(v, str) and re.fullmatch(r"[0-9a-f]{64}", v) for v in files.values())
+        if not sums or not re.fullmatch(r"([0-9a-f]{40})?", str(found.get("commit", ""))):
             raise CheckpointError(f"hub: {path} is damaged; remove it, or give force_reload=True, to ask the server anew")
+        said = found.get("repository"), found.get("revision")
+        if said != (self.name, self.revision):  # "a/b" and "a--b" have one folder
+            raise CheckpointError(
+                f"hub: {path} is of {said[0]} at {said[1]}, and {self.name} at {self.revision} is asked for; give it another folder by hub.set_dir, or "
+                "force_reload=True"
+            )
         return found
 
     def _note(self, files: dict[str, str]) -> None:
@@ -248,5 +257,13 @@ class _Repository:
             said = (self._headers(name) or {}).get("x-linked-etag", "").strip('"')
             wanted = Checksum("sha256", said) if re.fullmatch(r"[0-9a-f]{64}", said) else None
         what = f"the repository {self.name}"
-        download(self._url(name), path, wanted=wanted, progress=self.progress, what=what, anew=True)
+        download(
+            self._url(name),
+            path,
+            wanted=wanted,
+            progress=self.progress,
+            what=what,
+            anew=True,
+            most=_LONGEST_JSON if name.endswith(".json") else None,
+        )
         return digest_of(path) if wanted is None else wanted.digits

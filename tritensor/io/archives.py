@@ -12,12 +12,25 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from tritensor.errors import ArgumentError, CheckpointError
 
 Path = str | os.PathLike[str]
+_LONGEST_NAME = 1 << 20  # bytes of a name, or of attributes, that stand before a member of a tar
+_NAMING = (
+    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
+)  # fmt: skip
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
+
+
+class _Header(tarfile.TarInfo):
+    """A member's header as tarfile reads it, except that names and attributes that stand in the place of contents are of a length that names have."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        if self.type in _NAMING and self.size > _LONGEST_NAME:
+            raise tarfile.ReadError(f"a member's name or attributes have {self.size:,} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc]
 
 
 class _Member(NamedTuple):
@@ -50,7 +63,7 @@ def extract(path: Path, folder: Path, only: Callable[[str], bool] | None = None)
             if path.endswith(".zip"):
                 members = _of_zip(held.enter_context(zipfile.ZipFile(file)), path)
             else:
-                members = _of_tar(held.enter_context(tarfile.open(fileobj=file)), path)
+                members = _of_tar(held.enter_context(tarfile.open(fileobj=file, tarinfo=_Header)), path)
         return _write_all(members, path, folder, only)
 
 
@@ -94,6 +107,7 @@ def _refused(path: str, name: str, why: str) -> CheckpointError:
 def _write_all(members: list[_Member], path: str, folder: str, only: Callable[[str], bool] | None) -> list[str]:
     members = [m for m in members if only is None or only(m.name)]
     places = [_place(m.name, path, folder) for m in members]
+    _check_apart(members, places, path, folder)
     _room(folder, sum(m.size or 0 for m in members))
     written = []
     for member, place in zip(members, places, strict=True):
@@ -104,6 +118,19 @@ def _write_all(members: list[_Member], path: str, folder: str, only: Callable[[s
         _write(member, place, path)
         written.append(place)
     return written
+
+
+def _check_apart(members: list[_Member], places: list[str], path: str, folder: str) -> None:
+    """Raise CheckpointError where a file would be the folder itself, or a folder that another member lies in."""
+    files = {place: m.name for m, place in zip(members, places, strict=True) if m.size is not None}
+    folders = {folder: folder}
+    for m, place in zip(members, places, strict=True):
+        above = os.path.dirname(place) if m.size is not None else place
+        while above not in folders:
+            folders[above] = m.name
+            above = os.path.dirname(above)
+    for place in files.keys() & folders.keys():
+        raise _refused(path, files[place], "a file where a folder should be")
 
 
 def _place(name: str, path: str, folder: str) -> str:

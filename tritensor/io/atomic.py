@@ -33,14 +33,23 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
     Raises what open(path, "wb") would raise: for a folder, a socket, a file that must not be written; OSError for a disk that is full
     or fails, which tells what was needed (`nbytes`, where it is known) and what is free.
     """
+    name = os.fsdecode(path)
+    if not name or name.endswith(os.sep):  # what realpath() makes another path of
+        code = errno.EISDIR if name else errno.ENOENT
+        raise OSError(code, os.strerror(code), name)
     target = os.path.realpath(path)
     try:
         old: os.stat_result | None = os.stat(path)
     except FileNotFoundError:
         old = None
     if old is not None and not _replaceable(target, old):
-        with open(path, "wb") as straight:
-            yield straight
+        try:
+            with open(path, "wb") as straight:
+                yield straight
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            raise OSError(error.errno, f"save: {os.strerror(error.errno or 0)}", name) from error
         return
     if old is not None:
         with open(target, "r+b"):  # a file that must not be written is not replaced either
@@ -49,7 +58,7 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
         beside, file = _temporary(target, old)
     except OSError as error:
         if old is None or error.errno not in _OCCUPIED:
-            raise
+            raise OSError(error.errno, os.strerror(error.errno or 0), target) from error  # not the name that nobody asked for
         with open(target, "r+b") as whole:
             yield whole
             whole.truncate()

@@ -10,6 +10,7 @@ PyTorch's: see torch_format/. Its pickle is read by a machine of our own that ma
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -85,7 +86,25 @@ def save(
         with replacing(f, nbytes) as file:
             write(file)
     else:
-        write(f)
+        write(_Whole(f) if isinstance(f, io.RawIOBase) else f)  # type: ignore[arg-type]
+
+
+class _Whole:
+    """A file without a buffer, whose write() may take a part of what it is given, as one that takes all."""
+
+    def __init__(self, file: io.RawIOBase) -> None:
+        self._file = file
+
+    def write(self, data: Any) -> None:
+        """Write all of it. Raises BlockingIOError for a file that does not wait, and has no room now."""
+        rest = memoryview(data).cast("B")
+        while rest.nbytes:
+            taken = self._file.write(rest)
+            if not taken:
+                raise BlockingIOError(
+                    errno.EAGAIN, f"save: the file takes nothing now; {rest.nbytes} bytes are left: open it so that it waits"
+                )
+            rest = rest[taken:]
 
 
 def check_readable(obj: Any) -> None:

@@ -26,7 +26,7 @@ from tritensor.tensor.copying import Memory
 FOLDER = "/dev/shm"
 STRATEGIES = ("file_descriptor", "file_system")
 _FULL = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
-_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _strategy = "file_descriptor"
 _FAILED = ctypes.c_void_p(-1).value
 
@@ -222,17 +222,17 @@ def reserved_and_mapped(nbytes: int) -> tuple[int, Mapping]:
 
 def no_room(nbytes: int, error: OSError) -> Exception:
     """What is said where a segment could not be had: how much was asked, what there is, what to do. An error of another kind is returned as it is."""
-    if error.errno in _NO_DESCRIPTOR:
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        held = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    if error.errno in NO_DESCRIPTOR:
+        held, raised = descriptors_held()
         return OutOfMemoryError(
-            f"shared memory: no file descriptor is left for {nbytes:,} bytes ({held} open, limit {soft}): each shared tensor holds one; raise the "
-            f"limit (ulimit -n, up to {hard}), or tritensor.multiprocessing.set_sharing_strategy('file_system')"
+            f"shared memory: no file descriptor is left for {nbytes:,} bytes ({held}): each shared tensor holds one; {raised}, or "
+            "tritensor.multiprocessing.set_sharing_strategy('file_system')"
         )
     if error.errno not in _FULL:
-        return error
+        if _strategy != "file_system":
+            return error
+        told = f"shared memory: {FOLDER} takes no file ({os.strerror(error.errno or 0)}); set_sharing_strategy('file_descriptor') does not use it"
+        return OSError(error.errno, told, error.filename or FOLDER)
     said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_what_there_is()}"
     if error.errno == errno.EFBIG:
         return OutOfMemoryError(said + "; this process may not write files that large: raise ulimit -f")
@@ -240,6 +240,18 @@ def no_room(nbytes: int, error: OSError) -> Exception:
     if _strategy == "file_system":
         mend += ", enlarge /dev/shm (docker run --shm-size=8g), or set_sharing_strategy('file_descriptor'), which does not use it"
     return OutOfMemoryError(f"{said}; {mend}")
+
+
+def descriptors_held() -> tuple[str, str]:
+    """What is held and what helps, in words: "1024 open, limit 1024" and "raise the limit (ulimit -n, up to 4096)"."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        held = f"{len(os.listdir('/proc/self/fd'))} open, "
+    except OSError:  # no /proc, or not even a descriptor for this
+        held = ""
+    return f"{held}limit {soft}", f"raise the limit (ulimit -n, up to {hard})"
 
 
 def _what_there_is() -> str:

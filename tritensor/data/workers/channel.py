@@ -9,16 +9,19 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import time
 from collections import deque
 from typing import Any
 
 import numpy as np
 
-from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
+from tritensor.errors import OutOfMemoryError
+from tritensor.tensor.shared_memory import Mapping, descriptors_held, reserved_and_mapped
 
 _PACKET = 32_000  # bytes of a message that go by themselves
 DESCRIPTORS = 200  # that go with one; the system takes 253
 _WHOLE, _FILE = b"m", b"f"
+_PAUSE = 0.002  # seconds
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
@@ -32,6 +35,7 @@ class Channel:
     def __init__(self, end: socket.socket, waits: bool) -> None:
         self.socket = end
         self.outbox: deque[tuple[bytes, list[int]]] = deque()
+        self._waits = waits
         end.setblocking(waits)
 
     def send(self, message: bytes, descriptors: list[int] | None = None) -> None:
@@ -58,7 +62,10 @@ class Channel:
                 return False
             except OSError as error:
                 if error.errno == errno.ETOOMANYREFS:  # too many descriptors under way: the other has yet to take some
-                    return False
+                    if not self._waits:
+                        return False
+                    time.sleep(_PAUSE)  # nothing tells when it has
+                    continue
                 raise
             self.outbox.popleft()
             for descriptor in descriptors:
@@ -66,19 +73,33 @@ class Channel:
         return True
 
     def receive(self) -> tuple[Any, list[int]]:
-        """(a message's bytes, its descriptors). Raises EOFError when the other has ended, BlockingIOError where nothing waits and this end does not."""
+        """(a message's bytes, its descriptors). Raises EOFError when the other has ended, BlockingIOError where nothing waits and this end does not,
+        OutOfMemoryError where this process may hold no more descriptors: the message is lost."""
         while True:
             try:
-                message, descriptors, _, _ = socket.recv_fds(self.socket, _PACKET + 16, DESCRIPTORS + 1, socket.MSG_CMSG_CLOEXEC)
+                message, descriptors, flags, _ = socket.recv_fds(self.socket, _PACKET + 16, DESCRIPTORS + 1, socket.MSG_CMSG_CLOEXEC)
             except ConnectionResetError:  # it ended without reading all; what it has sent is still to be read
                 continue
             if not message:
                 raise EOFError
+            if flags & socket.MSG_CTRUNC:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                held, raised = descriptors_held()
+                raise OutOfMemoryError(
+                    f"DataLoader: no file descriptor is left to receive what a worker sends ({held}); {raised}, or use fewer workers"
+                )
             if message[:1] == _WHOLE:
                 return memoryview(message)[1:], list(descriptors)
             file = descriptors[0]
-            content = np.asarray(Mapping(file, int.from_bytes(message[1:], "little")))
-            os.close(file)
+            try:
+                content = np.asarray(Mapping(file, int.from_bytes(message[1:], "little")))
+            except BaseException:
+                for descriptor in descriptors[1:]:
+                    os.close(descriptor)
+                raise
+            finally:
+                os.close(file)
             return memoryview(content), list(descriptors[1:])  # type: ignore[arg-type]
 
     def close(self) -> None:

@@ -13,15 +13,16 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.child import ASK_WHERE, Plan, work
-from tritensor.data.workers.failures import how_it_ended, samples_shown, start_failed
+from tritensor.data.workers.failures import how_it_ended, no_start, samples_shown, start_failed
 from tritensor.data.workers.parcel import Parcel
 from tritensor.data.workers.process import new_process, quiet_start
+from tritensor.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import can_bind
 from tritensor.tensor.shared_memory import Lent, Mapping, strategy
 
@@ -30,25 +31,31 @@ _PATIENCE = 5.0  # seconds that workers get to end after the sample they read, b
 _ends: weakref.WeakSet[Any] = weakref.WeakSet()  # this process's ends of all sockets: a forked child must not hold them open
 
 
+class Back(Lent):
+    """A worker's piece in use by this program; its number goes back when the last array on it dies, inverted where the program has been forked
+    meanwhile: the child has its arrays still."""
+
+    __slots__ = ("born", "number", "returned")
+    forks: ClassVar[list[int]] = [0]  # so far, before and after each
+
+    def __init__(self, mapping: Mapping, number: int, returned: deque[int]) -> None:
+        self.number, self.returned, self.born = number, returned, self.forks[0]
+        super().__init__(mapping, mapping.nbytes)
+
+    def __del__(self) -> None:
+        self.returned.append(self.number if self.born == self.forks[0] else ~self.number)
+
+
 def _close_in_child() -> None:
     for end in tuple(_ends):
         end.close()
 
 
-os.register_at_fork(after_in_child=_close_in_child)
+def _count_fork() -> None:
+    Back.forks[0] += 1
 
 
-class Back(Lent):
-    """A worker's piece in use by this program; its number goes back when the last array on it dies."""
-
-    __slots__ = ("number", "returned")
-
-    def __init__(self, mapping: Mapping, number: int, returned: deque[int]) -> None:
-        self.number, self.returned = number, returned
-        super().__init__(mapping, mapping.nbytes)
-
-    def __del__(self) -> None:
-        self.returned.append(self.number)
+os.register_at_fork(before=_count_fork, after_in_parent=_count_fork, after_in_child=_close_in_child)
 
 
 class Heard(NamedTuple):
@@ -83,12 +90,15 @@ class Worker:
         _ends.add(ours)
         try:
             self.process.start()
+            self.ended = _end_of(self.process)
         except BaseException:
             ours.close()
+            if self.process.pid is not None:
+                self.process.kill()
+                self.process.join()
             raise
         finally:
             theirs.close()
-        self.ended = _end_of(self.process)
 
     def send(self, kind: str, tag: int, *rest: Any) -> None:
         """Send a message, with the pieces that came back meanwhile."""
@@ -99,20 +109,29 @@ class Worker:
             self.channel.outbox.clear()  # it has ended: what it said last, and that it has, is yet to be read
 
     def hear(self) -> tuple[str, int, int, Heard]:
-        """(kind, tag, number, what was heard) of one message. Raises EOFError, BlockingIOError."""
+        """(kind, tag, number, what was heard) of one message. Raises EOFError, BlockingIOError, OutOfMemoryError."""
         message, descriptors = self.channel.receive()
         kind, tag, number, content, places, fresh, dropped = pickle.loads(message)
         if kind == "ready":
             self.traces = descriptors.pop()
-        for (piece, size), descriptor in zip(fresh, descriptors, strict=True):
-            self.pieces[piece] = Mapping(descriptor, size)
-            os.close(descriptor)
+        try:
+            for (piece, size), descriptor in zip(fresh, descriptors, strict=True):
+                self.pieces[piece] = Mapping(descriptor, size)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
         there = {piece: np.asarray(Back(self.pieces[piece], piece, self.returned)) for piece in {p for p, _, _ in places}}
         for piece in dropped:
             del self.pieces[piece]
         self.asked.pop((tag, number), None)
         pickled, samples = content or (b"", 0)
         return kind, tag, number, Heard(kind, pickled, samples, [there[p][first : first + nbytes] for p, first, nbytes in places])
+
+    def ignore(self) -> None:
+        """Take one message that nobody wants any more. Raises EOFError, BlockingIOError."""
+        with contextlib.suppress(OutOfMemoryError):  # it is gone as well
+            for descriptor in self.channel.receive()[1]:
+                os.close(descriptor)
 
     def gone(self) -> bool:
         """Whether its process has ended; known also where something else has taken its exit code."""
@@ -168,21 +187,26 @@ class Crew:
         self._tags = itertools.count()
         self._given_up: deque[int] = deque()  # tags, noted by finalizers, which may run anywhere
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         weakref.finalize(self, os.close, self._bell)
-        self._end = weakref.finalize(self, _end, self.workers, os.getpid())
+        self._end = weakref.finalize(self, _end, self.workers, self._process)
         bound = can_bind(self.method)
         try:
             with quiet_start() as added:
                 for rank in range(count):
                     plan = Plan(rank, count, base_seed, bound=bound, strategy=strategy(), threads=tuple(added), **settings)
                     self.workers.append(Worker(made, parcel, plan))
-        except BaseException:
+        except BaseException as error:
+            told = no_start(error, len(self.workers), count) if isinstance(error, OSError) else None
             self.close()
+            if told is not None:
+                raise told from error
             raise
 
     def begin(self, base_seed: int) -> int:
         """A new iteration: its tag."""
+        self.need_own()
         with self._lock:
             self._tidy()
             tag = next(self._tags)
@@ -205,6 +229,7 @@ class Crew:
 
     def ask(self, rank: int, tag: int, number: int, indices: Any, inside: Any) -> None:
         """Give a worker a task. Raises RuntimeError where the workers have ended."""
+        self.need_own()
         with self._lock:
             if self.failure:
                 raise RuntimeError(self.failure)
@@ -218,6 +243,7 @@ class Crew:
 
         Raises RuntimeError when a worker has ended, or after the timeout; Interrupted.
         """
+        self.need_own()
         end = time.monotonic() + timeout if timeout else None
         with self._lock:
             self._tidy()
@@ -275,6 +301,9 @@ class Crew:
             except EOFError:
                 self._lost(worker)
                 return
+            except OutOfMemoryError as error:  # what it has sent is lost
+                self._fail(str(error), patience=0.2)
+                raise
             worker.started = True
             if kind in ("batch", "error", "end") and tag in self.inboxes:
                 self.inboxes[tag].append((number, heard))
@@ -304,13 +333,21 @@ class Crew:
         """End all workers, after the sample that each reads. One that takes longer than `patience` seconds is ended by signals."""
         if self._end.alive:
             self._end.detach()
-            _end(self.workers, os.getpid(), patience)
+            _end(self.workers, self._process, patience)
         self.failure = self.failure or "DataLoader: its workers have been ended; iterate over the loader anew"
 
     @property
     def alive(self) -> bool:
-        """Whether tasks can be given."""
-        return not self.failure
+        """Whether tasks can be given: the workers run, and are of this process."""
+        return not self.failure and self._process == os.getpid()
+
+    def need_own(self) -> None:
+        """Raise RuntimeError in a forked copy of the program. Asked before the lock, which another thread may have held when it was forked."""
+        if self._process != os.getpid():
+            raise RuntimeError(
+                f"DataLoader: this process is a fork of process {self._process}, whose iteration goes on there, with its workers; iterate over the loader "
+                "anew here"
+            )
 
 
 def _end(workers: Sequence[Worker], process: int, patience: float = _PATIENCE) -> None:
@@ -354,7 +391,7 @@ def _drained(workers: Sequence[Worker], seconds: float | None) -> None:
         for worker in alive:
             try:
                 while True:
-                    worker.hear()
+                    worker.ignore()
             except BlockingIOError:
                 continue
             except (EOFError, OSError):  # nothing more will come

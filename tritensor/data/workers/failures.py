@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import signal
 import sys
@@ -9,7 +10,9 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from tritensor.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import signal_name
+from tritensor.tensor.shared_memory import NO_DESCRIPTOR, descriptors_held
 
 _FIRST = 8  # indices that a message names
 
@@ -92,6 +95,21 @@ def start_failed(exit_code: int | None, method: str) -> str:
             f"{how}: it imports {Path(file).name}, which has no `if __name__ == '__main__':` and so runs the whole program again; {GUARD}"
         )
     return f"{how}: it imports {Path(file).name} and the modules of the dataset, and one of them raises"
+
+
+def no_start(error: OSError, rank: int, count: int) -> Exception | None:
+    """What is said where the system starts no further worker; None of an error of another kind."""
+    if error.errno in NO_DESCRIPTOR:
+        held, mend = descriptors_held()
+        return OutOfMemoryError(
+            f"DataLoader: no file descriptor is left to start worker {rank} of {count} ({held}): each takes five; {mend}, or use fewer workers"
+        )
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return OutOfMemoryError(
+            f"DataLoader: the system starts no process for worker {rank} of {count}: {error.strerror}; use fewer workers, or raise the limits of processes "
+            "and memory (ulimit -u, ulimit -v, the control group's pids.max)"
+        )
+    return None
 
 
 GUARD = "put what the program does under `if __name__ == '__main__':`, or use num_workers=0 or multiprocessing_context='fork'"

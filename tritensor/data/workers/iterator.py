@@ -67,6 +67,7 @@ class WorkerIterator:
         self._crew.ask(rank, self._tag, number, *task)
 
     def __next__(self) -> Any:
+        self._crew.need_own()
         while not self._done:
             heard = self._taken()
             if heard is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import weakref
@@ -19,9 +20,9 @@ class PinnedIterator:
         self._source = source
         self._ready: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
         self._stop = threading.Event()
-        self._done = False
+        self._done, self._process = False, os.getpid()
         self._thread = threading.Thread(target=_pinning, args=(source, pin, self._ready, self._stop), daemon=True, name="tritensor-pin")
-        self._left = weakref.finalize(self, _end, self._stop, self._ready, self._thread, source)
+        self._left = weakref.finalize(self, _end, self._stop, self._ready, self._thread, source, self._process)
         self._thread.start()
 
     def __iter__(self) -> PinnedIterator:
@@ -33,6 +34,8 @@ class PinnedIterator:
     def __next__(self) -> Any:
         if self._done:
             raise StopIteration
+        if self._process != os.getpid():
+            return next(self._source)  # a forked copy has no such thread: it is told
         kind, value = self._ready.get()
         if kind == _BATCH:
             return value
@@ -70,8 +73,10 @@ def _pinning(source: Iterator[Any], pin: Callable[[Any], Any], ready: queue.Queu
         del said
 
 
-def _end(stop: threading.Event, ready: queue.Queue[Any], thread: threading.Thread, source: Any) -> None:
+def _end(stop: threading.Event, ready: queue.Queue[Any], thread: threading.Thread, source: Any, process: int) -> None:
     """Let the thread go after the batch that it waits for, and end the iterator."""
+    if process != os.getpid():  # a forked copy: the thread is not there, and may have held the queue's lock
+        return
     stop.set()
     while not ready.empty():
         ready.get_nowait()

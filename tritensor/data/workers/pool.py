@@ -22,10 +22,11 @@ _KEPT = 64 << 20  # bytes of free pieces that may stay beside those in use
 class Piece:
     """Shared bytes that have a number; `holders` counts who still needs what lies there."""
 
-    __slots__ = ("descriptor", "holders", "mapping", "number", "size")
+    __slots__ = ("descriptor", "forked", "holders", "mapping", "number", "size")
 
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size, self.holders = number, size, 0
+        self.forked = False  # a forked copy of the program may still see it: never to be used again
         self.descriptor, self.mapping = reserved_and_mapped(size)  # the descriptor until the loader has it
 
 
@@ -77,9 +78,11 @@ class Pool:
         return Use(self, piece)
 
     def released(self, numbers: Iterable[int]) -> None:
-        """The loader's arrays on these pieces have died."""
+        """The loader's arrays on these pieces have died; a number inverted (~n) is of a piece that a forked copy of the program may still see."""
         for number in numbers:
-            self._let_go(self._pieces[number])
+            piece = self._pieces[number if number >= 0 else ~number]
+            piece.forked = piece.forked or number < 0
+            self._let_go(piece)
 
     def _collect(self) -> None:
         while self.dead:
@@ -87,7 +90,12 @@ class Pool:
 
     def _let_go(self, piece: Piece) -> None:
         piece.holders -= 1
-        if not piece.holders:
+        if piece.holders:
+            return
+        if piece.forked:
+            del self._pieces[piece.number]
+            self.dropped.append(piece.number)
+        else:
             self._free.append(piece)
 
     def _trim(self, coming: int) -> None:

@@ -108,14 +108,21 @@ class _Popen(popen_spawn_posix.Popen):
         """Python's own way from here on: the child reads `content` from a pipe, another one ends when the child does."""
         made: Any = self
         mine, theirs = os.pipe()
-        read, write = os.pipe()
+        try:
+            read, write = os.pipe()
+        except OSError:
+            os.close(mine)
+            os.close(theirs)
+            raise
         try:
             command = spawn.get_command_line(pipe_handle=read, **settings)
             made._fds.extend([read, theirs])
-            made.pid = util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, made._fds)  # type: ignore[attr-defined]
+            try:
+                made.pid = util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, made._fds)  # type: ignore[attr-defined]
+            finally:
+                os.close(theirs)
+                os.close(read)
             made.sentinel = mine
-            os.close(theirs)
-            os.close(read)
             with open(write, "wb", closefd=False) as pipe:
                 pipe.write(content)
         except BrokenPipeError:  # it has ended already; who waits for it will see

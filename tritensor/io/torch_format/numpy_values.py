@@ -59,6 +59,8 @@ def _shape(given: Any) -> tuple[int, ...]:
 def _filled(kind: np.dtype, shape: tuple[int, ...], data: bytes | bytearray, order: str) -> np.ndarray:
     if math.prod(shape) * kind.itemsize != len(data) or not kind.itemsize:
         raise Damaged(f"{len(data)} bytes are no array of shape {shape} of {kind}")
+    if kind.kind == "U" and (np.frombuffer(data, np.uint32) > 0x10FFFF).any():
+        raise Damaged("an array of text whose characters are none of Unicode's")
     if not data:
         return np.empty(shape, kind, order=order)  # type: ignore[call-overload, no-any-return]
     return np.frombuffer(bytearray(data), kind).reshape(shape, order=order)  # type: ignore[call-overload, no-any-return]

@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor import dtypes
 from tritensor.device import device
-from tritensor.errors import DeviceError
+from tritensor.errors import CheckpointError, DeviceError
 from tritensor.io.torch_format import numpy_values, tensors
 from tritensor.io.torch_format.refusals import Damaged, told
 from tritensor.nn.parameter import Parameter
@@ -108,8 +108,10 @@ def _device(machine: Any, name: Any, index: Any = None) -> device:
         raise Damaged("a device of no name")
     try:
         return device(name, index)
-    except DeviceError as error:
-        raise Damaged(str(error)) from None
+    except DeviceError:
+        raise CheckpointError(
+            f"{machine.label}: holds the value torch.device({told(name)}), which is no device here; where PyTorch is installed, save its name, str(device)"
+        ) from None
 
 
 def _layout(machine: Any, name: Any) -> Any:

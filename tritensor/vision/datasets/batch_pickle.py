@@ -6,7 +6,7 @@ import io
 import math
 import os
 import pickle
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,10 +68,22 @@ _REFUSED = (
 )  # fmt: skip
 
 
+def _build(reader: Any) -> None:
+    """A state is given to what stands for an array or its type, and to nothing else."""
+    made = reader.stack[-2]
+    if not isinstance(made, _Array | _ArrayType):
+        raise pickle.UnpicklingError(f"it sets attributes of a {type(made).__name__}, which no batch of CIFAR does")
+    pickle._Unpickler.dispatch[pickle.BUILD[0]](reader)
+
+
 class _Reader(pickle._Unpickler):
     """Python's own reader in Python, whose memory is bounded by the file; classes are those of _KNOWN."""
 
-    dispatch = {code: read for code, read in pickle._Unpickler.dispatch.items() if bytes([code]) not in _REFUSED}  # noqa: RUF012
+    dispatch: ClassVar[Any] = {
+        code: _build if bytes([code]) == pickle.BUILD else read
+        for code, read in pickle._Unpickler.dispatch.items()
+        if bytes([code]) not in _REFUSED
+    }
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _KNOWN:

@@ -15,6 +15,7 @@ from tritensor.errors import CheckpointError
 from tritensor.io.archives import unpacked
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+_MOST_DIMS = 8
 _LONGEST = 1 << 31  # bytes; the largest file of the family, EMNIST's byclass, has 548 MB
 
 
@@ -33,5 +34,9 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
         raise CheckpointError(
             f"{os.fspath(path)}: {len(content):,} bytes cannot hold {dims} sizes and {dtype.name} {shape}; the file is cut off or damaged: "
             "remove it and download it again"
+        )
+    if dims > _MOST_DIMS or 0 in shape:
+        raise CheckpointError(
+            f"{os.fspath(path)}: holds {dims} dimensions of sizes {shape[:8]}, which no data set has; remove it and download it again"
         )
     return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
