@@ -137,5 +137,5 @@ def test_mistakes() -> None:
 
 
 def test_a_measurement_is_shown_under_the_path_that_scripts_know() -> None:
-    shown = repr(benchmark.Timer("1 + 1").timeit(2)).splitlines()[0]
+    shown = repr(Timer("1 + 1").timeit(2)).splitlines()[0]
     assert shown.startswith("<tritensor.utils.benchmark.utils.common.Measurement object at 0x")
