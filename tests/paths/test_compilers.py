@@ -92,3 +92,12 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
         assert not isinstance(tt.ones(1), getattr(types, name))
     with pytest.raises(NotImplementedError, match="one process"):
         types.Shard(0)
+
+
+@pytest.mark.filterwarnings("ignore:compile")
+def test_packages_ask_whether_a_module_was_compiled() -> None:
+    layer = tt.nn.Linear(1, 1)
+    frames = importlib.import_module("tritensor._dynamo.eval_frame")
+    assert frames.OptimizedModule is dynamo.OptimizedModule
+    assert issubclass(frames.OptimizedModule, tt.nn.Module)
+    assert not isinstance(tt.compile(layer), tt._dynamo.eval_frame.OptimizedModule)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tritensor as tt
@@ -140,3 +142,26 @@ def test_a_parameter_takes_other_memory_under_no_grad() -> None:
     assert p.requires_grad
     (p * p).sum().backward()
     assert p.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_bytes_of_a_file_are_a_storage(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(16)))
+    whole = tt.UntypedStorage.from_file(path, shared=False, nbytes=16)
+    part = whole[4:12]
+    assert isinstance(part, tt.UntypedStorage)
+    assert (len(whole), len(part), part[1], part.tolist()[-1], len(whole[9:2])) == (16, 8, 5, 11, 0)
+    assert part.data_ptr() == whole.data_ptr() + 4
+    x = tt.asarray(part, dtype=tt.uint8)
+    x[0] = 99
+    assert (whole[4], path.read_bytes()[4]) == (99, 4)
+    assert np.array_equal(np.asarray(part[1:3]), [5, 6])
+    shared = tt.UntypedStorage.from_file(path, True, 20)
+    tt.asarray(shared, dtype=tt.uint8)[19] = 7
+    assert path.read_bytes()[16:] == bytes([0, 0, 0, 7])
+    with pytest.raises(RuntimeError, match="a step of 2; give one of 1"):
+        whole[::2]
+    with pytest.raises(ValueError, match="need 99 bytes"):
+        tt.UntypedStorage.from_file(path, nbytes=99)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        tt.UntypedStorage.from_file(tmp_path / "absent", nbytes=1)

@@ -117,6 +117,34 @@ def test_an_installed_torch_is_never_loaded(folder: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == ("1.0 ['torch']\n", "", 0)
 
 
+def test_the_installed_version_is_what_the_module_says(folder: Path) -> None:
+    """Packages choose by `importlib.metadata.version("torch")` before they import it."""
+    (folder / "asks.py").write_text(
+        "from importlib.metadata import PackageNotFoundError, distribution, distributions, version\n"
+        "import torch\nprint(version('torch') == torch.__version__, version('Torchvision'), distribution('torch').files)\n"
+        "print([d.metadata['Name'] for d in distributions() if d.metadata['Name'].startswith('torch')][:2], version('numpy') != '')\n"
+        "try:\n    version('torchaudio')\nexcept PackageNotFoundError as error:\n    print(error)\n"
+    )
+    done = ran("-m", "tritensor.run", "asks.py", cwd=folder)
+    told = ["True 0.28.0+tritensor None", "['torch', 'torchvision'] True", "No package metadata was found for torchaudio"]
+    assert (done.stdout.splitlines(), done.stderr) == (told, "")
+
+
+def test_safetensors_own_reader_reads(folder: Path) -> None:
+    (folder / "reads.py").write_text(
+        "import torch\nfrom safetensors import safe_open\nfrom safetensors.torch import load_file, save_file\n"
+        "save_file({'a': torch.arange(6.0).view(2, 3), 'b': torch.ones(2, dtype=torch.bfloat16), 'e': torch.ones(0, 2)}, 'x.safetensors')\n"
+        "print(sorted(load_file('x.safetensors').items()))\n"
+        "with safe_open('x.safetensors', framework='pt') as f:\n    print(f.get_slice('a')[:, 1:], f.get_tensor('e').shape)\n"
+    )
+    done = ran("-m", "tritensor.run", "reads.py", cwd=folder)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "[('a', tensor([[0., 1., 2.],", "        [3., 4., 5.]])), ('b', tensor([1., 1.], dtype=torch.bfloat16)), ('e', tensor([], size=(0, 2)))]",
+        "tensor([[1., 2.],", "        [4., 5.]]) torch.Size([0, 2])",
+    ]  # fmt: skip
+
+
 def test_the_command_line(folder: Path) -> None:
     assert ran("-m", "tritensor.run", cwd=folder).returncode == 2
     assert "usage: python -m tritensor.run script.py" in ran("-m", "tritensor.run", "--help", cwd=folder).stdout

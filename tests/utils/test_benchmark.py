@@ -134,3 +134,8 @@ def test_mistakes() -> None:
         Compare([3])  # type: ignore[list-item]
     with pytest.raises(ZeroDivisionError):
         Timer("1 / 0").timeit(1)
+
+
+def test_a_measurement_is_shown_under_the_path_that_scripts_know() -> None:
+    shown = repr(Timer("1 + 1").timeit(2)).splitlines()[0]
+    assert shown.startswith("<tritensor.utils.benchmark.utils.common.Measurement object at 0x")

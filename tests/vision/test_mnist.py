@@ -54,11 +54,15 @@ def test_as_a_training_script_uses_it(tmp_path: Path) -> None:
     assert data.class_to_idx["7 - seven"] == 7
     data.data, data.targets = data.data[:5], data.targets[:5]  # as scripts make a set smaller
     assert (len(data), data[4][1]) == (5, 104)
-    assert repr(data).splitlines()[:4] == [
+    assert repr(data).splitlines()[:8] == [  # the transform is not indented, as it is not in torchvision
         "Dataset MNIST",
         "    Number of datapoints: 5",
         f"    Root location: {tmp_path}",
         "    Split: Train",
+        "    StandardTransform",
+        "Transform: Compose(",
+        "               ToTensor()",
+        "               Normalize(mean=(0.1307,), std=(0.3081,))",
     ]
     del data.target_transform, data.transforms
     assert len(pickle.loads(pickle.dumps(datasets.MNIST(tmp_path)))) == 12

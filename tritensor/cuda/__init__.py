@@ -29,11 +29,13 @@ from tritensor.cuda.memory.statistics import reset_peak_memory_stats as reset_pe
 from tritensor.cuda.memory.statistics import set_per_process_memory_fraction as set_per_process_memory_fraction
 from tritensor.cuda.memory.statistics import why_alive as why_alive
 from tritensor.cuda.random import get_rng_state as get_rng_state
+from tritensor.cuda.random import get_rng_state_all as get_rng_state_all
 from tritensor.cuda.random import initial_seed as initial_seed
 from tritensor.cuda.random import manual_seed as manual_seed
 from tritensor.cuda.random import manual_seed_all as manual_seed_all
 from tritensor.cuda.random import seed as seed
 from tritensor.cuda.random import set_rng_state as set_rng_state
+from tritensor.cuda.random import set_rng_state_all as set_rng_state_all
 from tritensor.cuda.runtime.serving import emulated as emulated
 from tritensor.cuda.runtime.serving import runtime as _runtime
 from tritensor.cuda.runtime.serving import started as _started

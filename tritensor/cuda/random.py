@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tritensor import random
+from tritensor.cuda import presence
 
 
 def manual_seed(seed: int) -> None:
@@ -35,3 +37,14 @@ def get_rng_state(device: Any = "cuda") -> Any:
 def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     """Put the default generator into a state that `get_rng_state` gave, whichever device is named."""
     random.set_rng_state(new_state)
+
+
+def get_rng_state_all() -> list[Any]:
+    """The state for each visible GPU: all are the default generator's, and there are none without a GPU."""
+    return [random.get_rng_state() for _ in range(presence.gpus())]
+
+
+def set_rng_state_all(new_states: Iterable[Any]) -> None:
+    """Put the default generator into the first of the states that `get_rng_state_all` gave; none change nothing."""
+    for state in list(new_states)[:1]:
+        random.set_rng_state(state)

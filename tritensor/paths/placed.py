@@ -15,7 +15,7 @@ FILES = {
     "nn.grad": "networks.conv_gradients", "nn.common_types": "networks.size_types", "overrides": "underscored.overriding",
     "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds",
     "utils.model_zoo": "underscored.downloads", "distributed.distributed_c10d": "underscored.process_groups",
-    "_dynamo": "underscored.dynamo", "_inductor": "underscored.inductor",
+    "_dynamo": "underscored.dynamo", "_dynamo.eval_frame": "underscored.dynamo", "_inductor": "underscored.inductor",
     "distributed.tensor.placement_types": "underscored.placements",
 }  # fmt: skip
 # Names that a module has beside its own: {path: {file of this folder: names}}, name=other where the file has another name for it.

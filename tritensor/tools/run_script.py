@@ -83,6 +83,14 @@ class Door:
             raise ModuleNotFoundError(f"No module named {name!r}: not in tritensor", name=name) from None
         sys.modules[name] = Torch(real, name) if name in ("torch", "torch.version", "torchvision") else real
 
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        """What `importlib.metadata.version("torch")` asks: packages that choose by what is installed are told what `torch.__version__` says."""
+        from tritensor.tools.answered_package import AnsweredPackage, normalized
+
+        for name, (_, version) in STANDS_FOR.items():
+            if context is None or context.name is None or normalized(context.name) == name:
+                yield AnsweredPackage(name, version + SUFFIX)
+
 
 def main(argv: list[str]) -> int:
     """Run `argv`; returns the exit code that the script would have had, or ends the process as it would."""

@@ -131,6 +131,10 @@ def test_generators() -> None:
     a = tt.rand(5)
     tt.set_rng_state(state)
     assert tt.rand(5).tolist() == a.tolist()
+    tt.cuda.set_rng_state_all([state, state])
+    tt.cuda.set_rng_state_all([])
+    assert tt.rand(5).tolist() == a.tolist()
+    assert len(tt.cuda.get_rng_state_all()) == tt.cuda.device_count()
     assert first is tt.random.default_generator
     with tt.random.fork_rng():
         b = tt.rand(5)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.call_site import spelled
 from tritensor.utils.benchmark.units import select_unit
 
 _NOISE = 25e-9  # seconds: what a clock and a loop can be trusted to at best
@@ -122,13 +123,17 @@ class Measurement:
         """The sub-label, or the statement where it has none."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
+    def _object(self) -> str:
+        """What Python shows of an object, under PyTorch's path."""
+        return f"<{spelled('utils.benchmark.utils.common.Measurement')} object at {id(self):#x}>"
+
     def __repr__(self) -> str:
         if not self.raw_times:
-            return f"{super().__repr__()}\n{self.task_spec.summarize()}\n  (no times)"
+            return f"{self._object()}\n{self.task_spec.summarize()}\n  (no times)"
         unit, scale = select_unit(self.median)
         threads = f"{self.task_spec.num_threads} thread{'s' * (self.task_spec.num_threads > 1)}"
         n = len(self.raw_times)
-        lines = [super().__repr__(), self.task_spec.summarize()]
+        lines = [self._object(), self.task_spec.summarize()]
         if n == 1:
             lines += [f"  {self.median / scale:.2f} {unit}", f"  1 measurement, {self.number_per_run} runs , {threads}"]
             return "\n".join(lines)

@@ -78,7 +78,7 @@ class VisionDataset(Dataset[Any]):
             body.append(f"Root location: {self.root}")
         body += [line for line in self.extra_repr().splitlines() if line]
         if self.transforms is not None:
-            body += repr(self.transforms).splitlines()
+            body.append(repr(self.transforms))
         return "\n".join([f"Dataset {type(self).__name__}", *(" " * self._repr_indent + line for line in body)])
 
     def extra_repr(self) -> str:

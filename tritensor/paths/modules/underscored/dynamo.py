@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.nn.module import Module
 from tritensor.paths.modules.compiler import allow_in_graph as allow_in_graph
 from tritensor.paths.modules.compiler import disable as disable
 from tritensor.paths.modules.compiler import is_compiling as is_compiling
@@ -21,6 +22,10 @@ config = Settings("_dynamo.config", {
     "optimize_ddp": True, "recompile_limit": 8, "skip_fsdp_guards": True, "specialize_float": False, "specialize_int": False,
     "suppress_errors": False, "trace_numpy": True, "verbose": False,
 })  # fmt: skip
+
+
+class OptimizedModule(Module):
+    """What `compile(module)` gives in PyTorch. Here it gives the module itself, so that nothing is one: packages ask `isinstance` before they unwrap."""
 
 
 def graph_break(msg: str = "") -> None:

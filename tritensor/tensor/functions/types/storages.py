@@ -13,8 +13,10 @@ from tritensor.array import Array, CudaArray, device_of, from_host, to_host
 from tritensor.call_site import spelled
 from tritensor.device import as_device, device
 from tritensor.dtypes import DType
+from tritensor.errors import ArgumentError
 from tritensor.tensor.copying import memory_of
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation.memory import from_file
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
 from tritensor.tensor.sharing import HOLDERS, shared
@@ -116,9 +118,30 @@ class UntypedStorage(_Memory):
 
     __slots__ = ()
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file, mapped into memory: nothing is read before it is looked at. See tritensor.from_file for `shared` and what is raised.
+
+        Safetensors' own reader takes its tensors from this.
+        """
+        return _holding(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
+
     def untyped(self) -> UntypedStorage:
         """Itself."""
         return self
+
+    def __getitem__(self, index: Any) -> Any:
+        """A byte as a number; of a slice those bytes as a storage on the same memory. Raises ValueError for a step other than 1."""
+        if not isinstance(index, slice):
+            return super().__getitem__(index)
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            raise ArgumentError(f"UntypedStorage: a slice with a step of {step}; give one of 1")
+        return _holding(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The bytes as a numpy array, on the same memory on the CPU."""
+        return np.asarray(to_host(self._elements), dtype=dtype, copy=copy)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
