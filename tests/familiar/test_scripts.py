@@ -11,6 +11,7 @@ import pytest
 
 import tritensor as tt
 from tests.familiar.record import FILE, SCRIPTS
+from tests.familiar.settings import settings_put_back
 from tritensor.tools.missing_names import in_source
 from tritensor.tools.run_script import opened
 
@@ -29,9 +30,8 @@ def unlike(theirs: str, ours: str) -> bool:
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda s: s.stem)
 def test_a_script_prints_what_it_prints_under_pytorch(script: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tt.manual_seed(0)
-    with opened() as missing:
+    with settings_put_back(), opened() as missing:
         runpy.run_path(str(script), run_name="__main__")
-    tt.use_deterministic_algorithms(False)
     ours, theirs = capsys.readouterr().out.splitlines(), PRINTED[script.stem]
     assert len(ours) == len(theirs), ours
     assert not [(a, b) for a, b in zip(theirs, ours, strict=True) if unlike(a, b)]

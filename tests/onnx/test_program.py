@@ -312,3 +312,29 @@ def test_weights_that_the_graph_has_not_are_told() -> None:
 def test_a_stream_of_text_is_refused() -> None:
     with pytest.raises(TypeError, match="StringIO is open for text; open it with 'wb'"):
         tt.onnx.export(tt.nn.Linear(3, 2), (tt.ones(1, 3),), io.StringIO())
+
+
+def test_makers_take_what_they_took_before_the_first_export(tmp_path: Path) -> None:
+    tt.onnx.export(net(), (tt.randn(2, 4),), tmp_path / "net.onnx")
+    assert tt.empty(size=(2, 3)).shape == (2, 3)
+    with pytest.raises(TypeError, match=r"^empty: no keyword 'sizes', did you mean 'size'"):
+        tt.empty(sizes=(2, 3))
+    with pytest.raises(TypeError, match=r"^tensor: no keyword 'dtyp', did you mean 'dtype'"):
+        tt.tensor([1.0], dtyp=tt.float64)
+
+
+def test_an_export_that_fails_leaves_both_files_of_the_one_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, x = tmp_path / "net.onnx", tt.randn(2, 4)
+    tt.onnx.export(net(), (x,), path, external_data=True)
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    other = net()
+    with tt.no_grad():
+        other[2].weight.fill_(3)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tt.onnx.ONNXProgram, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        tt.onnx.export(other, (x,), path, external_data=True)
+    assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import tritensor as tt
+from tests.familiar.settings import settings_put_back
 from tests.familiar.test_scripts import unlike
 from tests.programs.record import FILE, PROGRAMS, name
 from tritensor.tools.missing_names import in_source
@@ -23,7 +24,7 @@ PRINTED = json.loads(FILE.read_text())
 def test_a_program_prints_what_it_prints_under_pytorch(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tt.manual_seed(0)
     random.seed(0)
-    with opened() as missing:
+    with settings_put_back(), opened() as missing:
         runpy.run_path(str(program), run_name="__main__")
     ours, theirs = capsys.readouterr().out.splitlines(), PRINTED[name(program)]
     assert not [(a, b) for a, b in zip(theirs, ours, strict=False) if unlike(a, b)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from docutils.core import publish_string
 
 from docs.site.docstrings import rst, summary
 
@@ -13,7 +14,6 @@ def resolve(name: str) -> str | None:
 
 def text_of(docstring: str) -> str:
     """What docutils reads, as its own pseudo-XML. Raises for a warning."""
-    publish_string = pytest.importorskip("docutils.core").publish_string
     source = "\n".join(rst(docstring, lambda _: None))
     return publish_string(source, writer="pseudoxml", settings_overrides={"halt_level": 2, "report_level": 2}).decode()
 

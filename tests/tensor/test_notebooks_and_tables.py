@@ -7,14 +7,15 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from IPython.core.formatters import DisplayFormatter
 
 import tritensor as tt
 from tritensor import nn
 
 
 def test_pandas_takes_tensors() -> None:
-    pd = pytest.importorskip("pandas")
     x, n = tt.tensor([1.5, 2.5, 3.5]), tt.tensor([3, 1, 2])
     frame = pd.DataFrame({"x": x, "n": n, "even": n % 2 == 0})
     assert frame.dtypes.astype(str).tolist() == ["float32", "int64", "bool"]
@@ -32,8 +33,7 @@ class Shown:
     """What a cell shows of a value, kind by kind, by IPython's own formatter."""
 
     def __init__(self, value: Any) -> None:
-        formatters = pytest.importorskip("IPython.core.formatters")
-        self.kinds, _ = formatters.DisplayFormatter().format(value)
+        self.kinds, _ = DisplayFormatter().format(value)
 
 
 @pytest.mark.parametrize(

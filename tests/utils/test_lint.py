@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tritensor as tt
+from tests.familiar.settings import settings_put_back
 from tests.programs.record import PROGRAMS, name
 from tritensor import nn
 from tritensor.tools.run_script import opened
@@ -294,6 +295,7 @@ SAID = {
     "language/ctc_speech": {"bias-before-norm"}, "training/deep_fm": {"bias-before-norm"}, "training/distillation": {"bias-before-norm"},
     "training/ema_and_swa": {"bias-before-norm"}, "training/accumulate_and_checkpoint": {"dropout-at-the-end"}, "science/informer_series": {"plain-tensor"},
     "training/module_tricks": {"shared", "bias-before-norm", "no-activation", "no-flatten", "not-registered", "plain-tensor"},
+    "surroundings/amp_resume": {"bias-before-norm"}, "surroundings/checkpoints": {"no-activation", "shared", "bias-before-norm"},
 }  # fmt: skip
 
 
@@ -311,7 +313,7 @@ def test_programs_that_learn_have_few(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for program in PROGRAMS:
         made.clear()
-        with opened(), contextlib.redirect_stdout(io.StringIO()):
+        with settings_put_back(), opened(), contextlib.redirect_stdout(io.StringIO()):
             runpy.run_path(str(program), run_name="__main__")
         inner = {id(c) for m in made for c in m.modules() if c is not m}
         found[name(program)] = {s.rule for m in made if id(m) not in inner for s in lint(m)}

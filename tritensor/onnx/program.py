@@ -146,9 +146,13 @@ class ONNXProgram:
             self._write(destination, include_initializers, keep_initializers_as_inputs, {})
             return
         path = os.fspath(destination)
-        apart = self._write_weights(f"{path}.data") if beside else {}
         with replacing(path) as file:
-            self._write(file, include_initializers, keep_initializers_as_inputs, apart)
+            if not beside:
+                self._write(file, include_initializers, keep_initializers_as_inputs, {})
+                return
+            with replacing(f"{path}.data") as large:  # both are whole before either takes an older one's place
+                apart = self._write_weights(large, os.path.basename(f"{path}.data"))
+                self._write(file, include_initializers, keep_initializers_as_inputs, apart)
 
     def _write(self, file: Any, with_initializers: bool, as_inputs: bool, apart: Mapping[str, tuple[str, int, int]]) -> None:
         """The bytes of the ModelProto, weight after weight, so that these are not copied: what protobuf writes for graph.initializer
@@ -179,19 +183,17 @@ class ONNXProgram:
                 t.external_data.add(key=key, value=str(value))
         return bytes(t.SerializeToString())
 
-    def _write_weights(self, path: str) -> dict[str, tuple[str, int, int]]:
-        """Write large weights one after the other, each on a page of its own."""
-        found = {}
-        with replacing(path) as file:
-            at = 0
-            for name, values in self.initializers.items():
-                if values.nbytes <= APART:
-                    continue
-                file.write(b"\0" * (-at % 4096))
-                at += -at % 4096
-                file.write(types.raw(values).data)
-                found[name] = (os.path.basename(path), at, values.nbytes)
-                at += values.nbytes
+    def _write_weights(self, file: Any, location: str) -> dict[str, tuple[str, int, int]]:
+        """Write large weights one after the other, each on a page of its own; by name where they lie: (location, offset, length)."""
+        found, at = {}, 0
+        for name, values in self.initializers.items():
+            if values.nbytes <= APART:
+                continue
+            file.write(b"\0" * (-at % 4096))
+            at += -at % 4096
+            file.write(types.raw(values).data)
+            found[name] = (location, at, values.nbytes)
+            at += values.nbytes
         return found
 
     # -- running

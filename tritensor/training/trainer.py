@@ -111,11 +111,8 @@ class Trainer(Evaluation):
     ) -> None:
         check_settings(model, optimizer, loss, step, scheduler_interval, callbacks)
         check_metrics(metrics, train_metrics)
-        counts = {"epochs": epochs, "steps": steps, "accumulate": accumulate}
-        check_counts(
-            {**counts, "validate_every": validate_every, "checkpoint_every": checkpoint_every},
-            {"clip_norm": clip_norm, "clip_value": clip_value},
-        )
+        counts = {"epochs": epochs, "steps": steps, "accumulate": accumulate, "validate_every": validate_every}
+        check_counts({**counts, "checkpoint_every": checkpoint_every}, {"clip_norm": clip_norm, "clip_value": clip_value})
         if checkpoint_every is not None and checkpoint is None:
             raise ArgumentError(f"Trainer: checkpoint_every={checkpoint_every}, and no folder to save to; give checkpoint='out'")
         self.model, self.optimizer, self.scheduler = model, optimizer, scheduler

@@ -227,20 +227,6 @@ def test_pytorchs_paths_lead_here() -> None:
     assert tt.utils.tensorboard.SummaryWriter is here is SummaryWriter
 
 
-def test_a_scalar_takes_microseconds(tmp_path: Path) -> None:
-    """The bench measures it beside torch; this holds the order of magnitude where the machine is busy."""
-    with SummaryWriter(tmp_path) as writer:
-        best = min(_each(writer) for _ in range(5))
-    assert best < 20e-6, f"{best * 1e6:.1f} us"
-
-
-def _each(writer: SummaryWriter) -> float:
-    start = time.thread_time()
-    for i in range(5000):
-        writer.add_scalar("a", 0.5, i)
-    return (time.thread_time() - start) / 5000
-
-
 def test_it_needs_no_package_but_numpy(tmp_path: Path) -> None:
     """Neither tensorboard nor protobuf, Pillow or matplotlib."""
     body = (

@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor.autograd.function import FunctionCtx
 from tritensor.autograd.modes import state
+from tritensor.call_site import wrapper
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
 from tritensor.errors import TransformError
@@ -143,6 +144,7 @@ def _blank(made: Tensor) -> Tensor:
 def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """tritensor.empty and tensor, which make no call of an op, in a program that has exported something."""
 
+    @wrapper
     @functools.wraps(f)
     def make(*args: Any, **kwargs: Any) -> Tensor:
         made = f(*args, **kwargs)

@@ -1,7 +1,5 @@
 """PyTorch's spelling of `tritensor.data`."""
 
-from typing import Any
-
 from tritensor.data import BatchSampler as BatchSampler
 from tritensor.data import ChainDataset as ChainDataset
 from tritensor.data import ConcatDataset as ConcatDataset
@@ -22,12 +20,4 @@ from tritensor.data import default_collate as default_collate
 from tritensor.data import default_convert as default_convert
 from tritensor.data import get_worker_info as get_worker_info
 from tritensor.data import random_split as random_split
-
-
-def __getattr__(name: str) -> Any:
-    """PyTorch's path of what the loader is made of, imported when a script takes something from there."""
-    if name == "_utils":
-        import importlib
-
-        return importlib.import_module("tritensor.utils.data._utils")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+from tritensor.utils.data import _utils as _utils

@@ -124,7 +124,7 @@ class UntypedStorage(_Memory):
 
         Safetensors' own reader takes its tensors from this.
         """
-        return _holding(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
+        return holding(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -137,7 +137,7 @@ class UntypedStorage(_Memory):
         start, stop, step = index.indices(len(self))
         if step != 1:
             raise ArgumentError(f"UntypedStorage: a slice with a step of {step}; give one of 1")
-        return _holding(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
+        return holding(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The bytes as a numpy array, on the same memory on the CPU."""
