@@ -25,6 +25,6 @@ REASONS: dict[str, str] = {
     "a checkpoint without its data is none": "serialization.skip_data",
     "not built yet": """
         thread_safe_generator autograd.profiler.Future.then autograd.profiler.Future.add_done_callback
-        autograd.profiler.Future.set_exception autograd.profiler.record_function
+        autograd.profiler.Future.set_exception
         utils.data.IterableDataset""",
 }
