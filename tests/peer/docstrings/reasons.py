@@ -25,6 +25,6 @@ REASONS: dict[str, str] = {
     "a checkpoint without its data is none": "serialization.skip_data",
     "not built yet": """
         thread_safe_generator autograd.profiler.Future.then autograd.profiler.Future.add_done_callback
-        autograd.profiler.Future.set_exception
-        utils.data.IterableDataset""",
+        autograd.profiler.Future.set_exception""",
+    "workers are spawned where nothing says otherwise, and a class of no file cannot be sent to them": "utils.data.IterableDataset",
 }
