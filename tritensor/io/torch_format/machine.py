@@ -105,15 +105,13 @@ class Machine:
     def find(self, module: str, name: str) -> None:
         """Put what a name stands for on the stack."""
         found = self.lookup(module, name)
-        if found is None:
-            found = safe_globals.found(module, name)
-            if found is None and safe_globals.named_tuple(module, name) is None:
-                raise forbidden(self.label, module, name)
+        if found is None and (found := safe_globals.found(module, name)) is not None:
+            self.trusted[id(found)] = found
+        elif found is None:
+            found = safe_globals.named_tuple(module, name)
             if found is None:
-                found = safe_globals.named_tuple(module, name)
-                self.tuples[id(found)] = found
-            else:
-                self.trusted[id(found)] = found
+                raise forbidden(self.label, module, name)
+            self.tuples[id(found)] = found
         self.stack.append(found)
 
     def trusts(self, named: Any) -> bool:
