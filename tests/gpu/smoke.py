@@ -34,7 +34,6 @@ from tritensor.cuda.runtime import serving
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.device import device
 from tritensor.table import Op, Sample, registry
-from tritensor.testing.questions import conditioning
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case, cases, samples, types
 from tritensor.testing.questions.forward import forward
@@ -79,7 +78,6 @@ def jobs(names: Sequence[str] = ()) -> list[tuple[str, str]]:
 
 def ask(name: str, dtype: str, wide: bool) -> list[str]:
     """What differs from numpy, forward and backward; what a call raises is a finding, too."""
-    conditioning.PROBES = 3  # each is a call of the reference on the whole
     found: list[str] = []
     for case in smoke_cases(registry[name], dtype, wide):
         for question in (forward, backward_is_rule):
