@@ -12,14 +12,15 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.configs.spaces import numbers_space, tiles_problem, tiles_space
+from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
+from tritensor.kernels.parts.products.described import Batch, by_descriptors, serves
+from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.matmul_precision import dot_precision
 from tritensor.native import products
-from tritensor.tuning.tunables import powers, tunable
+from tritensor.tuning.tunables import tunable
 
 tunable("matmul", Tiles, tiles_space, tiles_problem)
-tunable("sum_parts", int, numbers_space, powers)
 
 
 @triton.jit
@@ -32,13 +33,13 @@ def multiply_add(a, b, acc, INTEGER: tl.constexpr, PRECISION: tl.constexpr):
     return acc
 
 
-# c[i, j] = sum_k a[i, k] b[k, j] + bias[j], for each batch; tiles of one group of rows run together, so that b stays in the cache
+# c[i, j] = sum_k a[i, k] b[k, j] + bias[j] and sums[i] = sum_k a[i, k], for each batch; tiles of one group of rows run together, so that b stays in the cache
 @triton.jit(do_not_specialize=["batches", "sizes", "bias_n"])
 def _matmul_kernel(
-    a, b, c, bias, m, n, k, k_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n,
+    a, b, c, bias, sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, EVEN_K: tl.constexpr,
     A_M1: tl.constexpr, A_K1: tl.constexpr, B_K1: tl.constexpr, B_N1: tl.constexpr,
-    BIAS: tl.constexpr, INTEGER: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    BIAS: tl.constexpr, SUMS: tl.constexpr, INTEGER: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     a_row = 1 if A_M1 else a_m  # a stride of 1 must be known at compile time: only then are accesses wide
     a_step = 1 if A_K1 else a_k
@@ -70,6 +71,7 @@ def _matmul_kernel(
     a_at = a + (rows % m).to(tl.int64)[:, None] * a_row + (start + step).to(tl.int64)[None, :] * a_step  # (BLOCK_M, BLOCK_K)
     b_at = b + (start + step).to(tl.int64)[:, None] * b_step + (cols % n).to(tl.int64)[None, :] * b_col  # (BLOCK_K, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
+    total = tl.zeros((BLOCK_M,), dtype=ACC)
     stop = min(start + k_part, k)
     for at in range(start, stop, BLOCK_K):
         if EVEN_K:
@@ -79,25 +81,16 @@ def _matmul_kernel(
             a_tile = tl.load(a_at, mask=(step < stop - at)[None, :], other=0)
             b_tile = tl.load(b_at, mask=(step < stop - at)[:, None], other=0)
         acc = multiply_add(a_tile, b_tile, acc, INTEGER, PRECISION)
+        if SUMS:
+            total += tl.sum(a_tile.to(ACC), 1)
         a_at += tl.full((), BLOCK_K, tl.int64) * a_step
         b_at += tl.full((), BLOCK_K, tl.int64) * b_step
     if BIAS:
         acc += tl.load(bias + (cols % n) * bias_n).to(ACC)[None, :]
-    c_at = c + outer.to(tl.int64) * m * n + rows.to(tl.int64)[:, None] * n + cols[None, :]
+    if SUMS:
+        tl.store(sums + part.to(tl.int64) * c_part + rows, total.to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
+    c_at = c + part.to(tl.int64) * c_part + batch.to(tl.int64) * m * n + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
-
-
-# c[i] = sum_p parts[p, i] + bias[(i / inner) mod n]: the parts of a split k, always added in the same order
-@triton.jit(do_not_specialize=["n", "bias_n"])
-def _sum_parts_kernel(parts, c, bias, size, inner, n, bias_n, SPLIT: tl.constexpr, BIAS: tl.constexpr, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < size
-    total = tl.load(parts + at, mask=inside, other=0)
-    for p in range(1, SPLIT):
-        total += tl.load(parts + p * size.to(tl.int64) + at, mask=inside, other=0)
-    if BIAS:
-        total += tl.load(bias + (at // inner % n) * bias_n, mask=inside, other=0).to(total.dtype)
-    tl.store(c + at, total.to(c.dtype.element_ty), mask=inside)
 
 
 def dot_accumulator(dtype: np.dtype) -> tuple[np.dtype, tl.dtype]:
@@ -105,15 +98,6 @@ def dot_accumulator(dtype: np.dtype) -> tuple[np.dtype, tl.dtype]:
     if dtype.kind in "iub" or not dtypes.is_float(dtype):
         return (np.dtype(np.int64), tl.int64) if dtype.itemsize == 8 else (np.dtype(np.int32), tl.int32)
     return (np.dtype(np.float64), tl.float64) if dtype.itemsize == 8 else (np.dtype(np.float32), tl.float32)
-
-
-def sum_parts(parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inner: int = 1) -> None:
-    """c = parts.sum(0) + bias, for c of parts.size / parts.shape[0] elements without gaps; bias changes every `inner` elements of its memory."""
-    block = config_of("sum_parts", (c.size, c.dtype), 256)
-    launch(
-        _sum_parts_kernel, (cdiv(c.size, block),), parts, c, c if bias is None else bias, c.size, inner, 1 if bias is None else bias.shape[0],
-        0 if bias is None else bias.strides[0], SPLIT=parts.shape[0], BIAS=bias is not None, BLOCK=block,
-    )  # fmt: skip
 
 
 def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -131,14 +115,23 @@ def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) ->
     return tuple(o[0] for o in out), tuple(o[1] for o in out), tuple(o[2] for o in out)
 
 
-def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False) -> None:
-    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one launch, k unsplit."""
+def gemm(
+    a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False, sums: CudaArray | None = None
+) -> None:
+    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one launch, k unsplit.
+
+    With `sums` (m,), which goes with no batch, the sums of a's rows are made of what the product reads anyway.
+    """
     m, k = a.shape[-2:]
     n = b.shape[-1]
     batches = math.prod(c.shape[:-2])
     if c.size == 0:
         return
     sizes, a_batch, b_batch = _collapse(c.shape[:-2], a.strides[:-2], b.strides[:-2])
+    if k and (bias is None or bias.strides[0] == 1 or n == 1) and serves(a):
+        batch = Batch(sizes[0], a_batch[0], b_batch[0]) if len(sizes) == 1 else None
+        if by_descriptors(a, b, c, batch, bias, whole, sums):
+            return
     per_access = 16 // a.itemsize  # elements in the widest access
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
@@ -146,18 +139,21 @@ def gemm(a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1
-    into = c if split == 1 else allocate((split, c.size), stored, c)
+    into, row_sums, more = c, c if sums is None else sums, 0 if sums is None else m
+    if split > 1:  # each part: the elements of c, then the row sums
+        into = allocate((split, c.size + more), stored, c)
+        row_sums = into.as_strided((split, m), (c.size + more, 1), c.size)
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
-        a, b, into, c if bias is None else bias, m, n, k, k_part, batches, sizes, a_batch, b_batch, a.strides[-2], a.strides[-1],
-        b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
+        a, b, into, c if bias is None else bias, row_sums, m, n, k, k_part, c.size + more, batches, sizes, a_batch, b_batch,
+        a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
         A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,
-        BIAS=bias is not None and split == 1, INTEGER=acc.is_int(), PRECISION=dot_precision(), ACC=acc,
+        BIAS=bias is not None and split == 1, SUMS=sums is not None, INTEGER=acc.is_int(), PRECISION=dot_precision(), ACC=acc,
         num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if split > 1:
-        sum_parts(into, c, bias)
+        sum_parts(into, c, bias, sums=sums)
 
 
 # On the CPU.

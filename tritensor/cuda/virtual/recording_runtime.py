@@ -9,7 +9,12 @@ import numpy as np
 from tritensor.cuda.compiler.arguments import Specialization, specialize
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.memory.storage import HostStorage
+from tritensor.cuda.runtime.interface import Properties
 from tritensor.device import gpu
+
+MEMORY = 80 << 30
+_SHARED = {80: 163, 87: 163, 90: 227, 100: 227, 103: 227, 75: 64}  # KiB a block may have; 99 for the rest
+_MULTIPROCESSORS = {80: 108, 100: 148, 103: 148}  # of the largest GPU of a kind; 132 for the rest
 
 
 class RecordingRuntime:
@@ -34,6 +39,15 @@ class RecordingRuntime:
 
     def capability(self, index: int) -> tuple[int, int]:
         return self._capability
+
+    def properties(self, index: int) -> Properties:
+        """What kernels may choose their shapes by; the name and the clocks are made up."""
+        arch = 10 * self._capability[0] + self._capability[1]
+        return Properties(
+            name=self.device_name(index), capability=self._capability, total_memory=MEMORY, multi_processor_count=_MULTIPROCESSORS.get(arch, 132),
+            shared_memory_per_block_optin=_SHARED.get(arch, 99) << 10, max_threads_per_multi_processor=2048, warp_size=32,
+            l2_cache_size=50 << 20, clock_rate_khz=1_980_000, memory_clock_rate_khz=2_619_000, memory_bus_width=5120, driver_version=13000,
+        )  # fmt: skip
 
     def allocate(self, nbytes: int, index: int) -> HostStorage:
         pointer = self._next

@@ -9,11 +9,7 @@ import numpy as np
 from tritensor.cuda.current import here
 from tritensor.cuda.emulator.streams import EmulatedStreams
 from tritensor.cuda.memory.accounting import Ledger
-from tritensor.cuda.runtime.interface import Properties
-from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-
-_SHARED = {80: 163, 87: 163, 90: 227, 100: 227, 103: 227, 75: 64}  # KiB a block may have; 99 for the rest
-_MEMORY = 80 << 30
+from tritensor.cuda.virtual.recording_runtime import MEMORY, RecordingRuntime
 
 
 class VirtualGPU(RecordingRuntime, EmulatedStreams):
@@ -28,16 +24,8 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
         RecordingRuntime.__init__(self, (arch // 10, arch % 10))
         EmulatedStreams.__init__(self)
         self._memory = {}
-        self._ledger = Ledger(0, _MEMORY)
+        self._ledger = Ledger(0, MEMORY)
         self._pinned: dict[int, np.ndarray] = {}
-
-    def properties(self, index: int) -> Properties:
-        major, minor = self.capability(index)
-        return Properties(
-            name=self.device_name(index), capability=(major, minor), total_memory=_MEMORY, multi_processor_count=132,
-            shared_memory_per_block_optin=_SHARED.get(10 * major + minor, 99) << 10, max_threads_per_multi_processor=2048, warp_size=32,
-            l2_cache_size=50 << 20, clock_rate_khz=1_980_000, memory_clock_rate_khz=2_619_000, memory_bus_width=5120, driver_version=13000,
-        )  # fmt: skip
 
     def launch(self, *call: Any) -> None:
         """Record the launch; a capture counts it."""
@@ -52,7 +40,7 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
         return [self._ledger]
 
     def memory_info(self, index: int) -> tuple[int, int]:
-        return _MEMORY, _MEMORY
+        return MEMORY, MEMORY
 
     def memory_stats(self, index: int) -> dict[str, int]:
         return {}

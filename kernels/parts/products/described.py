@@ -1,0 +1,134 @@
+"""The launch of a product by tensor descriptors, and which operands can be described."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.launch import launch
+from tritensor.cuda.runtime.serving import runtime
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.configs.described_spaces import described_problem, described_space
+from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.kernels.parts.products.descriptor_kernel import _described_matmul_kernel
+from tritensor.kernels.parts.products.rules import DescribedTiles, described_tiles
+from tritensor.kernels.parts.products.split_sums import sum_parts
+from tritensor.tuning.choosing import doing
+from tritensor.tuning.tunables import tunable
+from tritensor.tuning.variants import note
+
+tunable("matmul_described", DescribedTiles, described_space, described_problem)
+_LONGEST = 1 << 23  # columns of a result that is stored by addresses: offsets within a tile fit 32 bits
+_FLOAT32 = dtypes.float32.numpy
+
+
+class Operand(NamedTuple):
+    """An operand as it can be described: rows dense, `transposed` where those are columns; batch: as _operand() in descriptor_kernel.py takes it."""
+
+    array: CudaArray
+    transposed: bool
+    batch: int
+
+
+class Batch(NamedTuple):
+    """Matrices of a batch, and the elements from one to the next of both operands (0: the same one)."""
+
+    size: int
+    a: int
+    b: int
+
+
+def serves(x: CudaArray) -> bool:
+    """Whether the kernel is for such operands: 16-bit floats on GPUs that copy tiles by themselves and multiply them where they lie."""
+    if x.itemsize != 2 or not dtypes.is_float(x.dtype):
+        return False
+    return runtime().capability(x.device.index or 0)[0] in (9, 10)
+
+
+def operand(x: CudaArray, batch: int, step: int) -> Operand | str:
+    """The last two dimensions of x, `batch` times at a distance of `step` elements, as a descriptor takes them; or why none does."""
+    unit = 16 // x.itemsize
+    if x.pointer % 16:
+        return "an operand begins at an address that 16 does not divide"
+    if step % unit or step < 0:
+        return "matrices of a batch lie at a distance that 16 bytes do not divide"
+    (rows, cols), (down, right) = x.shape[-2:], x.strides[-2:]
+    many = batch > 1 and step > 0
+    kind = 0 if batch == 1 else 1 if many else 2
+    lead: tuple[int, ...] = () if kind == 0 else (batch,) if many else (1,)
+    far: tuple[int, ...] = () if kind == 0 else (step,) if many else (unit * cdiv(rows * cols, unit),)
+    for transposed, n, between, along, of in ((False, rows, down, right, cols), (True, cols, right, down, rows)):
+        if (along == 1 or of == 1) and (n == 1 or (between > 0 and between % unit == 0)):
+            return Operand(x.as_strided((*lead, n, of), (*far, between, 1), 0), transposed, kind)
+    return "an operand's rows and columns lie at distances that 16 bytes do not divide"
+
+
+def _kept(op: str) -> str:
+    return op or "matmul"
+
+
+def by_descriptors(
+    a: CudaArray, b: CudaArray, c: CudaArray, batch: Batch | None, bias: CudaArray | None, whole: bool, sums: CudaArray | None
+) -> bool:
+    """Do what gemm() says by descriptors; False, and noted, where the operands cannot be described."""
+    m, k = a.shape[-2:]
+    n = b.shape[-1]
+    if batch is None:
+        found: list[Operand | str] = ["a batch of several dimensions that do not lie one behind the other"]
+    else:
+        found = [operand(a, batch.size, batch.a), operand(b, batch.size, batch.b)]
+    if wide := n * c.itemsize % 16 == 0 and c.pointer % 16 == 0:
+        pass
+    elif n >= _LONGEST:
+        found.append("a result of rows that are neither described nor short")
+    for one in found:
+        if isinstance(one, str):
+            note(_kept(doing()[0]), "pointers", one)
+            return False
+    if not wide:
+        note(_kept(doing()[0]), "stores by addresses", "rows of the result whose length in bytes 16 does not divide")
+    _launch(*found, m, n, k, c, batch, bias, whole, sums, wide)  # type: ignore[misc,arg-type]
+    return True
+
+
+def _launch(
+    a: Operand, b: Operand, m: int, n: int, k: int, c: CudaArray, batch: Batch,
+    bias: CudaArray | None, whole: bool, sums: CudaArray | None, wide: bool,
+) -> None:  # fmt: skip
+    processors = runtime().properties(c.device.index or 0).multi_processor_count
+    form = ("t" if a.transposed else "n") + ("t" if b.transposed else "n") + ("" if wide else " odd") + (" sums" if sums is not None else "")
+    key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
+    t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole))
+    k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
+    split = cdiv(k, k_part)
+    into, row_sums, stride = c, c if sums is None else sums, 0
+    if split > 1:  # each part: the elements of c, then the row sums
+        stride = 4 * cdiv(c.size + (0 if sums is None else m), 4)
+        into = allocate((split, stride), _FLOAT32, c)
+        row_sums = into.as_strided((split, m), (stride, 1), c.size)
+    outer = batch.size * split
+    described = wide  # where rows of c divide, those of float32 parts do
+    target: CudaArray | TensorDescriptor = into
+    if described:
+        shape, strides = ((outer, m, n), (stride if batch.size == 1 and split > 1 else m * n, n, 1)) if outer > 1 else ((m, n), (n, 1))
+        block = (t.block_m, t.block_n // t.parts)
+        target = TensorDescriptor(into.as_strided(shape, strides, 0), (1, *block) if outer > 1 else block)
+    tiles = cdiv(m, t.block_m) * cdiv(n, t.block_n) * outer
+    programs = min(tiles, processors * t.resident) if t.resident else tiles
+    a_block, b_block = (t.block_m, t.block_k), (t.block_k, t.block_n)
+    launch(
+        _described_matmul_kernel, (programs,), _described(a, a_block), _described(b, b_block), target, c if bias is None else bias, row_sums,
+        m, n, k, k_part, batch.size, tiles, programs, stride,
+        BLOCK_M=t.block_m, BLOCK_N=t.block_n, BLOCK_K=t.block_k, GROUP=t.group, A_T=a.transposed, B_T=b.transposed, A_BATCH=a.batch, B_BATCH=b.batch,
+        BATCHED=outer > 1, SPLIT=split > 1, BIAS=bias is not None and split == 1, SUMS=sums is not None, DESCRIBED=described, PARTS=t.parts,
+        FLATTEN=t.flatten, num_warps=t.warps, num_stages=t.stages,
+    )  # fmt: skip
+    if split > 1:
+        sum_parts(into, c, bias, sums=sums)
+
+
+def _described(x: Operand, block: tuple[int, int]) -> TensorDescriptor:
+    shape = block[::-1] if x.transposed else block
+    return TensorDescriptor(x.array, (1, *shape) if x.batch else shape)

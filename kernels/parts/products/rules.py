@@ -1,0 +1,114 @@
+"""Launch rules of matrix products that know the GPU: of the tiles and splits that could run, those that a simple clock says are done first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+
+MOST_SHARED = 227 * 1024  # bytes of shared memory that a block has at most on sm_90 and sm_100
+ALL_SHARED = 228 * 1024  # bytes of a multiprocessor's, of which the system takes RESERVED for each block
+RESERVED = 1024
+MULTIPLY = 2048  # 16-bit multiply-adds of a multiprocessor's tensor cores in a clock (sm_90; sm_100 has twice as many, and the order stays)
+PORT = 52  # bytes that a multiprocessor gets of the second-level cache in a clock: 64 at best
+CACHE = 40  # bytes for each multiprocessor in a clock when all write parts and read them again; most stay in the second-level cache
+FILL = 1500  # clocks until the first tiles of a program are there
+ENOUGH = 0.85  # of the multiprocessors' time: tiles that leave more of it idle have to be
+IDLE = 1.05  # times as fast by the clock, which does not know how much slower the longest program is than the others
+LAUNCH = 3000  # clocks of one more launch
+
+
+class DescribedTiles(NamedTuple):
+    """How a product by descriptors is cut: a tile, a step along k, the parts of k; a tile is stored in `parts` pieces.
+
+    resident: programs of a multiprocessor that walk over the tiles; 0: a program for each tile. flatten: the next tile's first loads begin
+    before the last one is stored.
+    """
+
+    block_m: int
+    block_n: int
+    block_k: int
+    split: int
+    warps: int
+    stages: int
+    group: int = 8
+    parts: int = 1
+    resident: int = 1
+    flatten: bool = False
+
+
+# Tiles from the one that reuses most, each with its warps and the pieces in which it is stored; 64 rows are a warpgroup's
+_SHAPES = ((128, 256, 8, 4), (128, 128, 8, 4), (64, 256, 4, 4), (64, 128, 4, 2), (128, 64, 8, 1), (64, 64, 4, 1), (64, 32, 4, 1), (64, 16, 4, 1))
+_MOST_STEPS = 4  # of a part at least, where k is split
+
+
+def shared_bytes(t: DescribedTiles, stored: int) -> int:
+    """Shared memory of a program: what is under way of both operands, a piece of the result of `stored` bytes each, row sums, barriers."""
+    return 2 * t.stages * (t.block_m + t.block_n) * t.block_k + t.block_m * t.block_n // t.parts * stored + 3072
+
+
+def splits(tiles: int, steps: int, multiprocessors: int, whole: bool) -> Iterator[int]:
+    """Numbers of parts worth looking at: one, and those that fill the multiprocessors a whole number of times."""
+    yield 1
+    if whole or tiles >= 4 * multiprocessors:
+        return
+    most = max(steps // _MOST_STEPS, 1)
+    for rounds in range(1, 13):
+        found = min(rounds * multiprocessors // max(tiles, 1), most)
+        if found > 1:
+            yield cdiv(steps, cdiv(steps, found))  # as many as there are when each but the last is as long as the next
+
+
+def clocks(t: Any, m: int, n: int, k: int, batch: int, multiprocessors: int, step: float, stored: int) -> float:
+    """Clocks of a product that is cut so: rounds of tiles, `step` clocks for each step along k, filling and storing, and the sum of a split's parts."""
+    steps = cdiv(k, t.block_k)
+    tiles = cdiv(m, t.block_m) * cdiv(n, t.block_n) * batch
+    rounds = cdiv(tiles * t.split, multiprocessors)
+    found = rounds * (cdiv(steps, t.split) * step + t.block_m * t.block_n * stored / 32) + FILL
+    if t.split > 1:
+        found += LAUNCH + m * n * batch * (8 * t.split + stored) / (CACHE * multiprocessors)
+    return found
+
+
+def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, whole: bool = False) -> DescribedTiles:
+    """Tiles of an (m, k) @ (k, n) product of 16-bit floats, done `batch` times, on a GPU of so many multiprocessors; `whole`: k is not split."""
+    block_k = min(max(next_power_of_2(k), 16), 64)
+    best: DescribedTiles | None = None
+    least = 0.0
+    for block_m, block_n, warps, parts in _SHAPES:
+        if (block_m > 64 and block_m >= 2 * m) or (block_n > 16 and block_n >= 2 * n):
+            continue
+        tiles = cdiv(m, block_m) * cdiv(n, block_n) * batch
+        step = max(block_m * block_n * block_k / MULTIPLY, 2 * (block_m + block_n) * block_k / PORT)
+        for split in splits(tiles, cdiv(k, block_k), multiprocessors, whole):
+            t = DescribedTiles(block_m, block_n, block_k, split, warps, 4, 8, parts)
+            found = clocks(t, m, n, k, batch, multiprocessors, step, 2)
+            if efficiency(t, m, n, batch, multiprocessors) < ENOUGH:
+                found *= IDLE
+            if best is None or found < least:
+                best, least = t, found
+    assert best is not None
+    return _resident(best, cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split, multiprocessors)
+
+
+def _resident(t: DescribedTiles, programs: int, multiprocessors: int) -> DescribedTiles:
+    """With the stages that fit, and as many programs resident as do: a second one multiplies while the first one stores."""
+    stored = 4 if t.split > 1 else 2
+    large = t.block_m * t.block_n >= 128 * 256
+    if large:
+        while shared_bytes(t, stored) > MOST_SHARED:
+            t = t._replace(stages=t.stages - 1)
+        return t._replace(flatten=programs > multiprocessors)
+    wanted = 2 if programs > multiprocessors else 1
+    while t.stages > 3 and wanted * (shared_bytes(t, stored) + RESERVED) > ALL_SHARED:
+        t = t._replace(stages=t.stages - 1)
+    fits = max(ALL_SHARED // (shared_bytes(t, stored) + RESERVED), 1)
+    return t._replace(resident=min(fits, 4 if t.warps == 4 else 2))
+
+
+def efficiency(t: Any, m: int, n: int, batch: int, multiprocessors: int) -> float:
+    """The share of all multiprocessors' time that goes into elements of the result: 1 where every round is full and no tile hangs over an edge."""
+    programs = cdiv(m, t.block_m) * cdiv(n, t.block_n) * batch * t.split
+    rounds = cdiv(programs, multiprocessors)
+    return m * n * batch * t.split / (rounds * multiprocessors * t.block_m * t.block_n)
