@@ -13,6 +13,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
+from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.kernels.parts.products.described import Batch, by_descriptors, serves
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
@@ -21,6 +22,9 @@ from tritensor.native import products
 from tritensor.tuning.tunables import tunable
 
 tunable("matmul", Tiles, tiles_space, tiles_problem)
+COPIED = (
+    256  # rows of a result from which a transposed float32 operand is copied first: 8 bytes of memory against 256 multiply-adds and more
+)
 
 
 @triton.jit
@@ -71,7 +75,7 @@ def _matmul_kernel(
     a_at = a + (rows % m).to(tl.int64)[:, None] * a_row + (start + step).to(tl.int64)[None, :] * a_step  # (BLOCK_M, BLOCK_K)
     b_at = b + (start + step).to(tl.int64)[:, None] * b_step + (cols % n).to(tl.int64)[None, :] * b_col  # (BLOCK_K, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
-    total = tl.zeros((BLOCK_M,), dtype=ACC)
+    total = tl.zeros((BLOCK_M, BLOCK_K if SUMS else 1), dtype=ACC)
     stop = min(start + k_part, k)
     for at in range(start, stop, BLOCK_K):
         if EVEN_K:
@@ -82,14 +86,15 @@ def _matmul_kernel(
             b_tile = tl.load(b_at, mask=(step < stop - at)[:, None], other=0)
         acc = multiply_add(a_tile, b_tile, acc, INTEGER, PRECISION)
         if SUMS:
-            total += tl.sum(a_tile.to(ACC), 1)
+            total += a_tile.to(ACC)
         a_at += tl.full((), BLOCK_K, tl.int64) * a_step
         b_at += tl.full((), BLOCK_K, tl.int64) * b_step
     if BIAS:
         acc += tl.load(bias + (cols % n) * bias_n).to(ACC)[None, :]
     if SUMS:
-        tl.store(sums + part.to(tl.int64) * c_part + rows, total.to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
-    c_at = c + part.to(tl.int64) * c_part + batch.to(tl.int64) * m * n + rows.to(tl.int64)[:, None] * n + cols[None, :]
+        tl.store(sums + part.to(tl.int64) * c_part + rows, tl.sum(total, 1).to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
+    first = part.to(tl.int64) * c_part if SUMS else outer.to(tl.int64) * m * n
+    c_at = c + first + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
 
 
@@ -132,6 +137,9 @@ def gemm(
         batch = Batch(sizes[0], a_batch[0], b_batch[0]) if len(sizes) == 1 else None
         if by_descriptors(a, b, c, batch, bias, whole, sums):
             return
+    if not whole and _across(b, m):
+        gemm(a, copied(b), c, bias, whole, sums)
+        return
     per_access = 16 // a.itemsize  # elements in the widest access
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
@@ -139,13 +147,14 @@ def gemm(
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1
-    into, row_sums, more = c, c if sums is None else sums, 0 if sums is None else m
+    into, row_sums = c, c if sums is None else sums
+    c_part = c.size if sums is None else 16 * cdiv(c.size + m, 16)
     if split > 1:  # each part: the elements of c, then the row sums
-        into = allocate((split, c.size + more), stored, c)
-        row_sums = into.as_strided((split, m), (c.size + more, 1), c.size)
+        into = allocate((split, c_part), stored, c)
+        row_sums = into.as_strided((split, m), (c_part, 1), c.size)
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
-        a, b, into, c if bias is None else bias, row_sums, m, n, k, k_part, c.size + more, batches, sizes, a_batch, b_batch,
+        a, b, into, c if bias is None else bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
         a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
         A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,
@@ -154,6 +163,19 @@ def gemm(
     )  # fmt: skip
     if split > 1:
         sum_parts(into, c, bias, sums=sums)
+
+
+def _across(b: CudaArray, rows: int) -> bool:
+    """Whether b is to be copied into rows: float32 in full precision, of which the lanes of a warp read the same column of k from shared memory, each
+    from a row of its own: all from the same four banks, where one of two products' time goes. A copy costs as much as `COPIED` rows of the result."""
+    return (
+        b.itemsize == 4
+        and dtypes.is_float(b.dtype)
+        and dot_precision() == "ieee"
+        and b.strides[-2] == 1
+        and b.strides[-1] > 1
+        and rows >= COPIED
+    )
 
 
 # On the CPU.

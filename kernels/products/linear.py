@@ -81,20 +81,21 @@ def rule_bias(g: Any) -> Any:
     return ops.sum(g, dim=tuple(range(g.ndim - 1)), keepdim=False) if g.ndim > 1 else g
 
 
-def backward_x(g: CudaArray, weight: CudaArray) -> CudaArray:
-    dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
-    gemm(_rows(g), weight, _rows(dx))
-    return dx
-
-
-def backward_weight(g: CudaArray, x: CudaArray) -> CudaArray:
-    dw = allocate((g.shape[-1], x.shape[-1]), g.dtype, g)
-    gemm(_rows(g).transpose((1, 0)), _rows(x), dw)
-    return dw
-
-
-def backward_bias(g: CudaArray) -> CudaArray:
-    return registry["sum"].forward(_rows(g), dim=(0,), keepdim=False)  # type: ignore[misc]
+def backward(g: CudaArray, x: CudaArray, weight: CudaArray, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
+    """Two launches: the bias's gradient, the sums of g's columns, comes with the weight's, which reads g anyway."""
+    rows, wanted = _rows(g), len(needs) > 2 and needs[2]
+    dx = dw = db = None
+    if needs[0]:
+        dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
+        gemm(rows, weight, _rows(dx))
+    if needs[1]:
+        dw = allocate((g.shape[-1], x.shape[-1]), g.dtype, g)
+        if wanted and dw.size:
+            db = allocate(g.shape[-1:], g.dtype, g)
+        gemm(rows.transpose((1, 0)), _rows(x), dw, sums=db)
+    if wanted and db is None:
+        db = registry["sum"].forward(rows, dim=(0,), keepdim=False)  # type: ignore[misc]
+    return dx, dw, db
 
 
 def reference_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -126,6 +127,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(x(18, 35), x(17, 35), x(17)),  # several tiles and steps
         Sample(rng.random((2, 261)), rng.random((3, 261)), x(3)),  # a split sum: the bias is added once
         Sample(x(3, 0), x(2, 0), x(2)),
+        Sample(x(72, 40), x(136, 40), x(136)),  # 16-bit tiles by descriptors, ragged
         Sample(x(700, 2), x(3, 2), x(3), smooth=False),  # long sums in the gradients of weight and bias
     ]
 
@@ -144,7 +146,7 @@ def work(x: Any, weight: Any, bias: Any = None) -> Work:
 
 
 op(
-    "linear", reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=(backward_x, backward_weight, backward_bias),
+    "linear", reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
     reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples, sizes=sizes, work=work,
     condition="absolute", autocast="lower",
 )  # fmt: skip

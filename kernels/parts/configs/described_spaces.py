@@ -39,7 +39,9 @@ def described_space(key: tuple[Any, ...], default: Any) -> list[Any]:
     for block_m, block_n, warps in _SHAPES:
         if block_m <= 2 * next_power_of_2(m) and block_n <= 2 * next_power_of_2(n):
             for stages in (3, 4):
-                t = default._replace(block_m=block_m, block_n=block_n, warps=warps, stages=stages, parts=4 if block_n >= 64 else 1, flatten=False)
+                t = default._replace(
+                    block_m=block_m, block_n=block_n, warps=warps, stages=stages, parts=4 if block_n >= 64 else 1, flatten=False
+                )
                 found += [t._replace(resident=1), t._replace(resident=1, flatten=True)]
                 if 2 * (shared_bytes(t, 2) + RESERVED) <= ALL_SHARED:
                     found.append(t._replace(resident=2))

@@ -98,7 +98,9 @@ def _launch(
     bias: CudaArray | None, whole: bool, sums: CudaArray | None, wide: bool,
 ) -> None:  # fmt: skip
     processors = runtime().properties(c.device.index or 0).multi_processor_count
-    form = ("t" if a.transposed else "n") + ("t" if b.transposed else "n") + ("" if wide else " odd") + (" sums" if sums is not None else "")
+    form = (
+        ("t" if a.transposed else "n") + ("t" if b.transposed else "n") + ("" if wide else " odd") + (" sums" if sums is not None else "")
+    )
     key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
     t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole))
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k

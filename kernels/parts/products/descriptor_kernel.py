@@ -49,7 +49,11 @@ def _put(
         else:
             rows = tl.arange(0, ROWS)
             first = c + (outer.to(tl.int64) * m + row) * n + col
-            tl.store(first + rows[:, None] * n + cols[None, :], tile.to(c.dtype.element_ty), mask=(rows < m - row)[:, None] & (cols < n - col)[None, :])
+            tl.store(
+                first + rows[:, None] * n + cols[None, :],
+                tile.to(c.dtype.element_ty),
+                mask=(rows < m - row)[:, None] & (cols < n - col)[None, :],
+            )
 
 
 # c[i, j] = sum_k a[i, k] b[k, j] + bias[j] for each batch and part of k; sums[i] = sum_k a[i, k]. A program takes every `programs`-th tile.

@@ -39,7 +39,16 @@ class DescribedTiles(NamedTuple):
 
 
 # Tiles from the one that reuses most, each with its warps and the pieces in which it is stored; 64 rows are a warpgroup's
-_SHAPES = ((128, 256, 8, 4), (128, 128, 8, 4), (64, 256, 4, 4), (64, 128, 4, 2), (128, 64, 8, 1), (64, 64, 4, 1), (64, 32, 4, 1), (64, 16, 4, 1))
+_SHAPES = (
+    (128, 256, 8, 4),
+    (128, 128, 8, 4),
+    (64, 256, 4, 4),
+    (64, 128, 4, 2),
+    (128, 64, 8, 1),
+    (64, 64, 4, 1),
+    (64, 32, 4, 1),
+    (64, 16, 4, 1),
+)
 _MOST_STEPS = 4  # of a part at least, where k is split
 
 
