@@ -40,6 +40,7 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "scatter_reduce", "backward", "float64", 90): _OLDER,
     ("3.6", "linear_scan", "forward", "float32", 90): _OLDER,
     ("3.6", "conv3d", "backward", "float32", 90): _OLDER,
+    ("3.6", "matmul", "backward", "float32", 90): _PRODUCT,
     ("3.6", "attention", "forward", "float32", 90): _PRODUCT,
     ("3.6", "attention", "backward", "float32", 90): _PRODUCT,
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,

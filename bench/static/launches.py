@@ -160,7 +160,12 @@ def element_sizes(types: Any) -> list[int]:
 
 
 FULL = 90  # of the launches checked by `quick`: most on this architecture, one of each (op, corner) on another
-MULTIPLY = ("_matmul_kernel", "_correlate_kernel", "_weight_kernel")  # kernels with instructions for float16 of its own
+MULTIPLY = (
+    "_matmul_kernel",
+    "_described_matmul_kernel",
+    "_correlate_kernel",
+    "_weight_kernel",
+)  # kernels with instructions for float16 of its own
 
 
 def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int]]:

@@ -11,11 +11,13 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.cuda.runtime.serving import runtime
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
-from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
+from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.described import Batch, by_descriptors, serves
+from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.matmul_precision import dot_precision
 from tritensor.native import products
@@ -143,7 +145,8 @@ def gemm(
     per_access = 16 // a.itemsize  # elements in the widest access
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
-    tiles = config_of("matmul", (*key, "whole") if whole else key, gemm_tiles(*key, whole=whole))
+    processors = runtime().properties(c.device.index or 0).multi_processor_count
+    tiles = config_of("matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole))
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1

@@ -40,6 +40,37 @@ def _clamp(n: int, low: int, high: int) -> int:
     return max(low, min(high, n))
 
 
+class Cut(NamedTuple):
+    """The largest tile that an operand's type, alignment and sizes allow, and what a warp of it holds."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    item: int  # bytes of an element
+    share: int  # elements of a tile that a warp holds without spilling
+    gathered: bool
+
+    def tiles(self, split: int = 1) -> Tiles:
+        """With the warps that hold the tile and the stages that fit."""
+        area = self.block_m * self.block_n
+        warps = _clamp(max(area // self.share, self.block_k * self.block_n // 512 if self.gathered else 0), 4, 8)
+        stages = _clamp(SHARED // ((self.block_m + self.block_n) * self.block_k * self.item), 2, 4)
+        return Tiles(self.block_m, self.block_n, self.block_k, split, warps, stages)
+
+
+def largest_cut(m: int, n: int, k: int, dtype: np.dtype, aligned: bool = True, gathered: bool = False) -> Cut:
+    """The largest tile for an (m, k) @ (k, n) product of floats; arguments as gemm_tiles takes them."""
+    d = dtypes.of(dtype)
+    half = d.itemsize <= 2
+    longest = 128 // d.itemsize if aligned else 32 if half else 16  # narrow accesses: one address in a register for each element
+    block_k = _clamp(next_power_of_2(k), 16, longest)
+    widest = 256 if half and aligned and not gathered else 128 if half or (d.itemsize == 4 and aligned and not gathered) else 64
+    block_m = _clamp(next_power_of_2(m), 16, 128 if half else widest)
+    block_n = _clamp(next_power_of_2(n), 16, min(widest, 256 // d.itemsize) if block_m == 16 else widest)  # a flat wide tile spills
+    share = 2048 // d.itemsize if gathered else 4096 if half and aligned else 2048 if d.itemsize <= 4 else 512
+    return Cut(block_m, block_n, block_k, d.itemsize, share, gathered)
+
+
 def gemm_tiles(
     m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool = True, gathered: bool = False, whole: bool = False
 ) -> Tiles:
@@ -52,12 +83,8 @@ def gemm_tiles(
     d = dtypes.of(dtype)
     if d.kind != "float":  # a multiply-add loop over a (m, k, n) block: it must fit the registers
         return Tiles(16, 16, 16, 1, 4, 2)
-    half = d.itemsize <= 2
-    longest = 128 // d.itemsize if aligned else 32 if half else 16  # narrow accesses: one address in a register for each element
-    block_k = _clamp(next_power_of_2(k), 16, longest)
-    widest = 256 if half and aligned and not gathered else 128 if half or (d.itemsize == 4 and aligned and not gathered) else 64
-    block_m = _clamp(next_power_of_2(m), 16, 128 if half else widest)
-    block_n = _clamp(next_power_of_2(n), 16, min(widest, 256 // d.itemsize) if block_m == 16 else widest)  # a flat wide tile spills
+    cut = largest_cut(m, n, k, dtype, aligned, gathered)
+    half, (block_m, block_n, block_k) = d.itemsize <= 2, cut[:3]
 
     def tiles() -> int:
         return cdiv(m, block_m) * cdiv(n, block_n) * batch
@@ -72,10 +99,4 @@ def gemm_tiles(
             block_n //= 2
         else:
             block_m //= 2
-    area = block_m * block_n
-    share = (
-        2048 // d.itemsize if gathered else 4096 if half and aligned else 2048 if d.itemsize <= 4 else 512
-    )  # elements a warp holds without spilling
-    warps = _clamp(max(area // share, block_k * block_n // 512 if gathered else 0), 4, 8)
-    stages = _clamp(SHARED // ((block_m + block_n) * block_k * d.itemsize), 2, 4)
-    return Tiles(block_m, block_n, block_k, split, warps, stages)
+    return cut._replace(block_m=block_m, block_n=block_n).tiles(split)

@@ -125,7 +125,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(x(4), x(5, 4), x(5)),
         Sample(x(2, 3, 4), x(5, 4), x(5)),
         Sample(x(18, 35), x(17, 35), x(17)),  # several tiles and steps
-        Sample(rng.random((2, 261)), rng.random((3, 261)), x(3)),  # a split sum: the bias is added once
+        Sample(rng.random((2, 900)), rng.random((3, 900)), x(3)),  # a split sum: the bias is added once
         Sample(x(3, 0), x(2, 0), x(2)),
         Sample(x(72, 40), x(136, 40), x(136)),  # 16-bit tiles by descriptors, ragged
         Sample(x(700, 2), x(3, 2), x(3), smooth=False),  # long sums in the gradients of weight and bias

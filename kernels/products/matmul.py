@@ -189,7 +189,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(x(3, 4), x(4, 5)),
         Sample(x(4, 3).T, x(5, 4).T),  # both transposed
         Sample(x(17, 35), x(35, 18)),  # several tiles, several steps along k, k not a multiple of the step
-        Sample(rng.random((2, 261)), rng.random((261, 3))),  # k split over programs; no cancellation in the long sums
+        Sample(rng.random((2, 900)), rng.random((900, 3))),  # k split over programs; no cancellation in the long sums
         Sample(x(72, 40), x(40, 136)),  # 16-bit tiles by descriptors, ragged
         Sample(x(2, 72, 24), x(2, 24, 40)),
         Sample(x(4), x(4)),

@@ -21,6 +21,7 @@ from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_tiles
+from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
 from tritensor.kernels.products import matmul
 from tritensor.table import Sample, registry
@@ -160,13 +161,14 @@ def _caught(run: Callable[[], str]) -> str:
 
 # Every tile that the rules can pick
 def picked(dtype: Any, gathered: bool) -> list[Tiles]:
-    """One config for each tile that gemm_tiles picks for any shape, every second one with k split."""
+    """One config for each tile that the rules of products (gathered: of convolutions) pick for any shape, every second one with k split."""
     lengths = (1, 17, 33, 64, 100, 128, 200, 256, 600, 2048, 8192)
     found = {}
     for m, n, k in itertools.product(lengths, lengths, (1, 17, 48, 64, 300, 5000)):
         for batch, aligned in ((1, True), (1, False), (300, True), (300, False)):
-            t = gemm_tiles(m, n, k, batch, np.dtype(dtype), aligned, gathered)
-            found[t[:3]] = t
+            key = (m, n, k, batch, np.dtype(dtype), aligned)
+            for t in [gemm_tiles(*key, gathered), *([] if gathered else [product_tiles(*key, count) for count in (108, 132)])]:
+                found[t[:3]] = t
     return [t._replace(split=1 + i % 2, group=2) for i, t in enumerate(found.values())]
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.kernels.parts.launch_rules import Tiles, cdiv, gemm_tiles, largest_cut, next_power_of_2
 
 MOST_SHARED = 227 * 1024  # bytes of shared memory that a block has at most on sm_90 and sm_100
 ALL_SHARED = 228 * 1024  # bytes of a multiprocessor's, of which the system takes RESERVED for each block
 RESERVED = 1024
 MULTIPLY = 2048  # 16-bit multiply-adds of a multiprocessor's tensor cores in a clock (sm_90; sm_100 has twice as many, and the order stays)
+LANES = 128  # float32 multiply-adds of a multiprocessor without them
 PORT = 52  # bytes that a multiprocessor gets of the second-level cache in a clock: 64 at best
 CACHE = 40  # bytes for each multiprocessor in a clock when all write parts and read them again; most stay in the second-level cache
 FILL = 1500  # clocks until the first tiles of a program are there
@@ -99,6 +104,36 @@ def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, wh
                 best, least = t, found
     assert best is not None
     return _resident(best, cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split, multiprocessors)
+
+
+def product_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool, multiprocessors: int, whole: bool = False) -> Tiles:
+    """Tiles of a product by pointers on a GPU of so many multiprocessors: the largest that the operands allow, or halves of its sides, k split or not."""
+    if whole or dtypes.of(dtype).kind != "float":
+        return gemm_tiles(m, n, k, batch, dtype, aligned, whole=whole)
+    cut = largest_cut(m, n, k, dtype, aligned)
+    rate = {2: MULTIPLY, 4: LANES}.get(cut.item, LANES // 2)
+    best: Tiles | None = None
+    least = 0.0
+    for block_m, block_n in itertools.product(_halves(cut.block_m), _halves(cut.block_n)):
+        if max(block_m, block_n) > 4 * min(block_m, block_n) and (block_m, block_n) != cut[:2]:
+            continue
+        t = cut._replace(block_m=block_m, block_n=block_n).tiles()
+        held = block_m * block_n / (32 * t.warps)  # sums of a thread: the more, the fewer loads from shared memory for each multiplication
+        besides = 7 / held + 256 / (block_m * block_n)  # instructions for each multiply-add, as machine code of float32 has them
+        step = max(block_m * block_n * t.block_k / rate * (1 + besides), cut.item * (block_m + block_n) * t.block_k / PORT)
+        for split in splits(cdiv(m, block_m) * cdiv(n, block_n) * batch, cdiv(k, t.block_k), multiprocessors, whole):
+            found = clocks(t._replace(split=split), m, n, k, batch, multiprocessors, step, cut.item)
+            if efficiency(t._replace(split=split), m, n, batch, multiprocessors) < ENOUGH:
+                found *= IDLE
+            if best is None or found < least:
+                best, least = t._replace(split=split), found
+    assert best is not None
+    return best
+
+
+def _halves(side: int) -> list[int]:
+    """A side of a tile and its halves, down to 32."""
+    return [side >> i for i in range(8) if i == 0 or side >> i >= 32]
 
 
 def _resident(t: DescribedTiles, programs: int, multiprocessors: int) -> DescribedTiles:

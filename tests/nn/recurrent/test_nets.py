@@ -12,6 +12,7 @@ from tritensor import nn
 from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.cuda import launch as launching
 from tritensor.kernels.parts import gemm
+from tritensor.kernels.parts.products import split_sums
 from tritensor.kernels.recurrent import backends
 from tritensor.nn.utils import rnn as packing
 
@@ -75,15 +76,18 @@ def test_a_time_step_is_two_launches_and_the_input_is_one_product(kind: str, mon
 def test_a_product_of_a_time_step_is_not_split(monkeypatch: pytest.MonkeyPatch) -> None:
     launched = []
     real = launching.launch
-    monkeypatch.setattr(gemm, "launch", lambda kernel, *args, **kwargs: (launched.append(kernel.__name__), real(kernel, *args, **kwargs)))
-    a, b = tt.ones(2, 261, device="cuda").array, tt.ones(261, 3, device="cuda").array
+    for file in (gemm, split_sums):
+        monkeypatch.setattr(
+            file, "launch", lambda kernel, *args, **kwargs: (launched.append(kernel.__name__), real(kernel, *args, **kwargs))
+        )
+    a, b = tt.ones(2, 900, device="cuda").array, tt.ones(900, 3, device="cuda").array
     found = []
     for whole in (False, True):
         out = tt.zeros(2, 3, device="cuda")
         gemm.gemm(a, b, out.array, whole=whole)
         found.append(out.tolist())
     assert launched == ["_matmul_kernel", "_sum_parts_kernel", "_matmul_kernel"]
-    assert found == [[[261.0] * 3] * 2] * 2
+    assert found == [[[900.0] * 3] * 2] * 2
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])

@@ -1,0 +1,210 @@
+"""Products by tensor descriptors: every layout in small tiles, every tile that the rule picks, row sums, batches, and what goes another way."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.kernels.planting import planted
+from tritensor.array import CudaArray, empty, from_host, to_host
+from tritensor.cuda.emulator.sanitizer import SanitizerError
+from tritensor.device import device
+from tritensor.errors import ArgumentError
+from tritensor.kernels.parts.gemm import gemm
+from tritensor.kernels.parts.launch_rules import forced
+from tritensor.kernels.parts.products import described
+from tritensor.kernels.parts.products.rules import MOST_SHARED, DescribedTiles, described_tiles, efficiency, product_tiles, shared_bytes
+from tritensor.tuning import choosing
+from tritensor.tuning.asking import force
+from tritensor.tuning.tunables import known
+from tritensor.tuning.variants import noted
+
+GPU = device("cuda", 0)
+BF16 = np.dtype(ml_dtypes.bfloat16)
+PROCESSORS = (108, 132, 148)
+SMALL = DescribedTiles(64, 16, 16, 1, 4, 2)
+
+
+def swapped(x: Any) -> Any:
+    return x.swapaxes(-1, -2) if isinstance(x, np.ndarray) else x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def operands(m: int, n: int, k: int, form: str, batch: tuple[int, ...], dtype: Any) -> tuple[np.ndarray, np.ndarray, CudaArray, CudaArray]:
+    """a and b as numpy has them and on the device; a letter t: stored transposed."""
+    found: list[Any] = []
+    for shape, letter in (((*batch, m, k), form[0]), ((*batch, k, n), form[1])):
+        x = np.random.default_rng((m, n, k, len(found))).standard_normal(shape).astype(dtype)
+        stored = np.ascontiguousarray(swapped(x)) if letter == "t" else x
+        found += [x, swapped(from_host(stored, GPU)) if letter == "t" else from_host(x, GPU)]
+    return found[0], found[2], found[1], found[3]
+
+
+def product(
+    m: int, n: int, k: int, form: str = "nn", *, batch: tuple[int, ...] = (), dtype: Any = BF16, bias: bool = False, sums: bool = False
+) -> tuple[str, list[str]]:
+    """What is wrong with a product, against one rounding of the exact result and of the sums, and the kernels that were asked for."""
+    a, b, on_a, on_b = operands(m, n, k, form, batch, dtype)
+    added = np.random.default_rng(1).standard_normal(n).astype(dtype) if bias else np.zeros(n, dtype)
+    c, rows = empty((*batch, m, n), dtype, GPU), empty((m,), dtype, GPU) if sums else None
+    with choosing.noted() as asked:
+        gemm(on_a, on_b, c, from_host(added, GPU) if bias else None, sums=rows)  # type: ignore[arg-type]
+    wide = np.float64
+    eps, unit = float(ml_dtypes.finfo(np.dtype(dtype)).eps), np.finfo(np.float32).eps
+    pairs = [
+        (
+            c,
+            a.astype(wide) @ b.astype(wide) + added.astype(wide),
+            np.abs(a).astype(wide) @ np.abs(b).astype(wide) + np.abs(added).astype(wide),
+        )
+    ]
+    if rows is not None:
+        pairs.append((rows, a.astype(wide).sum(-1), np.abs(a.astype(wide)).sum(-1)))
+    bad = [int((~(np.abs(to_host(got).astype(wide) - exact) <= 8 * unit * size + eps * np.abs(exact))).sum()) for got, exact, size in pairs]  # type: ignore[arg-type]
+    return (f"{bad} elements differ" if any(bad) else ""), [one.kernel for one in asked]
+
+
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize(("split", "group", "parts", "resident", "flatten"), [(1, 3, 1, 1, True), (3, 8, 2, 0, False), (2, 2, 4, 2, False)])
+def test_small_tiles(form: str, split: int, group: int, parts: int, resident: int, flatten: bool) -> None:
+    """9 rows of tiles and 3 columns of them, ragged, in groups, split, in pieces; more programs than tiles and fewer."""
+    with forced(matmul_described=DescribedTiles(64, 64, 16, split, 4, 2, group, parts, resident, flatten), sum_parts=64):
+        assert product(64 * 8 + 16, 64 * 2 + 24, 16 * 4 + 8, form, bias=True) == ("", ["matmul_described", *["sum_parts"] * (split > 1)])
+
+
+@pytest.mark.parametrize("split", [1, 3])
+@pytest.mark.parametrize("form", ["nn", "tn"])
+def test_row_sums_come_along(form: str, split: int) -> None:
+    with forced(matmul_described=SMALL._replace(split=split)):
+        assert product(64 * 3 + 8, 40, 72, form, sums=True) == ("", ["matmul_described", *["sum_parts"] * (split > 1)])
+
+
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize("form", ["nn", "nt", "tn"])
+def test_batches(form: str, split: int) -> None:
+    with forced(matmul_described=SMALL._replace(split=split)):
+        assert product(72, 24, 40, form, batch=(3,))[0] == ""
+        assert product(72, 24, 40, form, batch=(2, 3), dtype=np.dtype(np.float16))[0] == ""  # dense, so one dimension
+
+
+def test_one_matrix_for_the_whole_batch() -> None:
+    _, b, _, on_b = operands(72, 24, 40, "nn", (), BF16)
+    many = np.random.default_rng(2).standard_normal((3, 72, 40)).astype(BF16)
+    c = empty((3, 72, 24), BF16, GPU)
+    with choosing.noted() as asked:
+        gemm(from_host(many, GPU), on_b.expand((3, 40, 24)), c)  # type: ignore[arg-type]
+    assert [one.kernel for one in asked] == ["matmul_described"]
+    np.testing.assert_allclose(to_host(c).astype(np.float64), many.astype(np.float64) @ b.astype(np.float64), rtol=2**-8, atol=2**-8)  # type: ignore[arg-type]
+
+
+def test_rows_that_16_bytes_do_not_divide_are_stored_by_addresses() -> None:
+    """The columns of a language model's last layer: 50257 words."""
+    before = dict(noted())
+    with forced(matmul_described=SMALL._replace(parts=1)):
+        assert product(72, 57, 40, "nt", bias=True) == ("", ["matmul_described"])
+    assert any(variant == "stores by addresses" for _, variant, _ in noted().keys() - before.keys() | before.keys())
+
+
+@pytest.mark.parametrize(("shape", "form", "why"), [((16, 24, 33), "nn", "rows and columns"), ((17, 24, 32), "tn", "rows and columns")])
+def test_what_cannot_be_described_goes_by_pointers(shape: tuple[int, int, int], form: str, why: str) -> None:
+    count = sum(n for (_, variant, reason), n in noted().items() if variant == "pointers" and why in reason)
+    assert product(*shape, form) == ("", ["matmul"])
+    assert sum(n for (_, variant, reason), n in noted().items() if variant == "pointers" and why in reason) == count + 1
+
+
+def test_a_batch_that_does_not_collapse_goes_by_pointers() -> None:
+    a = np.random.default_rng(3).standard_normal((3, 2, 16, 8)).astype(BF16)
+    b = np.random.default_rng(4).standard_normal((2, 3, 8, 16)).astype(BF16)
+    c = empty((2, 3, 16, 16), BF16, GPU)
+    with choosing.noted() as asked:
+        gemm(from_host(a, GPU).transpose((1, 0, 2, 3)), from_host(b, GPU), c)  # type: ignore[union-attr,arg-type]
+    assert [one.kernel for one in asked] == ["matmul"]
+    exact = a.transpose(1, 0, 2, 3).astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(to_host(c).astype(np.float64), exact, rtol=2**-8, atol=2**-6)  # type: ignore[arg-type]
+
+
+def test_an_operand_that_begins_off_16_bytes_goes_by_pointers() -> None:
+    x = from_host(np.random.default_rng(5).standard_normal((32, 40)).astype(BF16), GPU)
+    assert isinstance(described.operand(x[:, 8:], 1, 0), described.Operand)  # type: ignore[index]
+    assert "address" in str(described.operand(x[:, 1:33], 1, 0))  # type: ignore[index]
+
+
+def picked() -> list[tuple[DescribedTiles, tuple[int, ...]]]:
+    """Every config that the rule picks for any shape, once for each tile, with the counts of multiprocessors that are built."""
+    lengths = (8, 24, 48, 72, 136, 264, 520, 2048, 16384)
+    found = {}
+    for m, n, k in itertools.product(lengths, lengths, (16, 24, 48, 64, 304, 5000)):
+        for batch, count in ((1, 108), (1, 132), (300, 132)):
+            t = described_tiles(m, n, k, batch, count)
+            assert known["matmul_described"].problem(t, None) == ""
+            assert shared_bytes(t, 4 if t.split > 1 else 2) <= MOST_SHARED
+            found[t[:3], t.parts, t.flatten] = t
+    return list(found.values())  # type: ignore[arg-type]
+
+
+def test_every_tile_that_the_rule_picks() -> None:
+    for i, t in enumerate(picked()):
+        t = t._replace(split=1 + i % 2, group=2)  # type: ignore[attr-defined]
+        with forced(matmul_described=t):
+            assert product(t.block_m + 8, t.block_n + 8, t.split * t.block_k + 8, ("nn", "nt", "tn")[i % 3])[0] == "", t
+
+
+ROWS, WIDTHS = 16384, (768, 2304, 3072, 50257)
+SHAPES = [(4096, 4096, 4096), (8192, 8192, 8192)]
+for wide, narrow in itertools.product(
+    WIDTHS, (768, 3072)
+):  # GPT-2 small, a batch of 16 x 1024: a layer, its input's and its weight's gradient
+    SHAPES += [(ROWS, wide, narrow), (ROWS, narrow, wide), (wide, narrow, ROWS)]
+
+
+@pytest.mark.parametrize("count", PROCESSORS)
+def test_the_multiprocessors_are_busy_at_the_shapes_of_models(count: int) -> None:
+    for m, n, k in SHAPES:
+        assert efficiency(described_tiles(m, n, k, 1, count), m, n, 1, count) >= 0.85, (m, n, k)
+        for dtype in (BF16, np.dtype(np.float32)):
+            assert efficiency(product_tiles(m, n, k, 1, dtype, True, count), m, n, 1, count) >= 0.85, (m, n, k, dtype)
+
+
+def test_few_rows_split_k_until_the_multiprocessors_have_work() -> None:
+    for m, n, k in ((16, 4096, 4096), (64, 64, 65536)):
+        t = described_tiles(m, n, k, 1, 132)
+        assert t.split > 1
+        assert -(-m // t.block_m) * -(-n // t.block_n) * t.split >= 0.9 * 132
+        assert described_tiles(m, n, k, 1, 132, whole=True).split == 1
+
+
+def test_configs_that_cannot_run_are_refused() -> None:
+    for wrong, said in (
+        (SMALL._replace(block_n=512), "256"),
+        (SMALL._replace(parts=2), "parts"),
+        (SMALL._replace(block_m=48), "power of two"),
+    ):
+        with pytest.raises(ArgumentError, match=said), force("matmul_described", wrong):
+            pass
+
+
+WRONG = {
+    "the last group taken for whole": ("rows_in_group = min(tiles_m - group * GROUP, GROUP)", "rows_in_group = GROUP"),
+    "the part's start forgotten": ("start = outer // batches * k_part if SPLIT else 0", "start = 0 * k_part"),
+    "batches and parts confused": ("batch = outer % batches", "batch = outer // batches"),
+    "a part longer than it is": ("tl.cdiv(min(k_part, k - start), BLOCK_K)", "tl.cdiv(k - start, BLOCK_K)"),
+    "a tile left out": ("tl.range(tl.program_id(0), tiles, programs", "tl.range(tl.program_id(0), tiles - 1, programs"),
+}
+
+
+@pytest.mark.parametrize("fault", list(WRONG))
+def test_a_wrong_walk_is_a_wrong_number(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    from tritensor.kernels.parts.products import descriptor_kernel
+
+    name = "_described_matmul_kernel" if "group" not in fault else "_place"
+    copy = planted(descriptor_kernel, "_described_matmul_kernel" if name != "_place" else "_place", *WRONG[fault], tmp_path)
+    monkeypatch.setattr(*((described, name, copy) if name != "_place" else (descriptor_kernel, name, copy)))
+    with forced(matmul_described=SMALL._replace(split=2, group=2)):
+        try:
+            found = product(64 * 4 + 8, 40, 80, batch=(2,))[0]
+        except SanitizerError as error:
+            found = str(error)
+    assert found, fault
