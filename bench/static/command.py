@@ -313,7 +313,11 @@ def check_table(given: argparse.Namespace) -> None:
     asked = [op.name for op in choice.chosen(given.op)] if given.op else []
     start = time.monotonic()
     launches, failures = collect(asked, given.dtype)
-    jobs = quick(launches, given.arch) if given.quick else [(i, arch) for arch in given.arch for i in range(len(launches))]
+    jobs = (
+        quick(launches, given.arch)
+        if given.quick
+        else [(i, arch) for arch in given.arch for i, one in enumerate(launches) if one.runs(arch)]
+    )
     print(
         f"{len(launches)} launches recorded in {time.monotonic() - start:.0f} s; {len(jobs)} (launch, architecture) to report", flush=True
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from tritensor.testing.questions import corners
 from tritensor.tools.dry_run import Shapes
 
 GPU = device("cuda", 0)
+RECORDED = (80, 90)  # architectures that ops are asked what they launch on; a later one launches what the last of them before it does
 ON_BITS = ("nextafter",)  # ops whose kernels are given the bits of floats, as whole numbers of their width
 
 
@@ -37,12 +38,17 @@ class Launch:
     number: int  # the corner's 1st, 2nd ... launch of this kernel in this call
     spec: Specialization
     typed: bool = True  # whether a pointer of the corner's kernels has the type; asked of timed sizes alone, samples may choose their types
+    on: tuple[int, ...] = RECORDED  # those of them that launch it
 
     @property
     def key(self) -> str:
         """What the committed table calls it. It holds no constants, so that a changed tile is compared with the tile before."""
         kernel = self.spec.kernel.__name__
         return f"{self.op} {self.corner} {self.dtype} {self.call} {kernel}" + (f"#{self.number}" if self.number > 1 else "")
+
+    def runs(self, arch: int) -> bool:
+        """Whether a GPU of compute capability `arch` launches it."""
+        return max(a for a in RECORDED if a <= arch) in self.on
 
     @property
     def timed(self) -> bool:
@@ -101,10 +107,23 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
     `names` and `types` choose ops and types (all of them where empty), ops as words of a command line do (tritensor/table/choice.py): those of
     plug-ins and of files, too. Needs a process without TRITON_INTERPRET; afterwards device cuda is the recording one.
     """
-    recorder = RecordingRuntime()
-    serving.use(recorder)
     found: dict[tuple[str, str, str, Specialization], Launch] = {}
-    failures = []
+    failures: dict[str, None] = {}
+    for arch in RECORDED:
+        _collect(arch, names, types, found, failures)
+    return list(found.values()), list(failures)
+
+
+def _collect(
+    arch: int,
+    names: Collection[str],
+    types: Collection[str],
+    found: dict[tuple[str, str, str, Specialization], Launch],
+    failures: dict[str, None],
+) -> None:
+    """Add what is launched on one architecture."""
+    recorder = RecordingRuntime((arch // 10, arch % 10))
+    serving.use(recorder)
     for op in chosen(names):
         if op.forward is None:
             continue
@@ -118,11 +137,10 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
                 try:
                     for corner in corners_of(op, sample, dtype):
                         typed = kinds != op.dtypes or call.startswith("sample") or _has_type(recorder.launches, op, dtype)
-                        _keep(found, recorder.launches, op.name, corner, dtype, call, typed)
+                        _keep(found, recorder.launches, op.name, corner, dtype, call, typed, arch)
                         recorder.launches.clear()
                 except Exception as error:  # reported with the rest: one bad op must not hide the others
-                    failures.append(f"{op.name} {dtype} {call} {sample!r}: {type(error).__name__}: {error}")
-    return list(found.values()), failures
+                    failures[f"{op.name} {dtype} {call} {sample!r}: {type(error).__name__}: {error}"] = None
 
 
 def _has_type(specs: Collection[Specialization], op: Op, dtype: str) -> bool:
@@ -135,13 +153,19 @@ def _has_type(specs: Collection[Specialization], op: Op, dtype: str) -> bool:
     return not specs or not wanted.isdisjoint(d for spec in specs for d in _pointed(spec.types))
 
 
-def _keep(found: dict[Any, Launch], specs: Collection[Specialization], op: str, corner: str, dtype: str, call: str, typed: bool) -> None:
-    """Add the launches of one corner's call that this op has not made in this type before."""
+def _keep(
+    found: dict[Any, Launch], specs: Collection[Specialization], op: str, corner: str, dtype: str, call: str, typed: bool, arch: int
+) -> None:  # fmt: skip
+    """Add the launches of one corner's call that this op has not made in this type before; of others, that this architecture makes them too."""
     numbers: dict[str, int] = {}
     for spec in specs:
         name = spec.kernel.__name__
         numbers[name] = numbers.get(name, 0) + 1
-        found.setdefault((op, corner, dtype, spec), Launch(op, corner, dtype, call, numbers[name], spec, typed))
+        one = found.get((op, corner, dtype, spec))
+        if one is None:
+            found[op, corner, dtype, spec] = Launch(op, corner, dtype, call, numbers[name], spec, typed, (arch,))
+        elif arch not in one.on:
+            found[op, corner, dtype, spec] = replace(one, on=(*one.on, arch))
 
 
 def _pointed(types: Any) -> Iterator[dtypes.DType]:
@@ -178,27 +202,33 @@ def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int
     """
     firsts: set[Any] = set()
     forms: set[Any] = set()
-    few: dict[Any, int] = {}
+    few: dict[int, dict[Any, int]] = {arch: {} for arch in archs}
     full = []
     for i, one in enumerate(launches):
         spec = one.spec
-        if not _told_by_another(one):
+        if one.runs(FULL) and not _told_by_another(one):
             first = (one.op, one.corner, one.dtype, spec.kernel)
             form = (spec.kernel, _flags(tuple(v for _, v in spec.constants)), _marks(spec.types), spec.num_warps, spec.num_stages)
             if one.timed or first not in firsts or form not in forms:
                 full.append(i)
             firsts.add(first)
             forms.add(form)
-        kept = few.setdefault((one.op, one.corner, spec.kernel), i)
-        if (one.dtype == "bfloat16", one.timed) > (launches[kept].dtype == "bfloat16", launches[kept].timed):
-            few[one.op, one.corner, spec.kernel] = i
+        for arch in archs:
+            if not one.runs(arch):
+                continue
+            kept = few[arch].setdefault((one.op, one.corner, spec.kernel), i)
+            if (one.dtype == "bfloat16", one.timed) > (launches[kept].dtype == "bfloat16", launches[kept].timed):
+                few[arch][one.op, one.corner, spec.kernel] = i
     others = [arch for arch in archs if arch != FULL]
 
     def is_for(one: Launch, arch: int) -> bool:
         return not registry[one.op].broadcasts or others[zlib.crc32(one.op.encode()) % len(others)] == arch
 
     return [
-        (i, arch) for arch in archs for i in (full if arch == FULL else sorted(few.values())) if arch == FULL or is_for(launches[i], arch)
+        (i, arch)
+        for arch in archs
+        for i in (full if arch == FULL else sorted(few[arch].values()))
+        if arch == FULL or is_for(launches[i], arch)
     ]
 
 

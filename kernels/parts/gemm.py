@@ -77,7 +77,8 @@ def _matmul_kernel(
     a_at = a + (rows % m).to(tl.int64)[:, None] * a_row + (start + step).to(tl.int64)[None, :] * a_step  # (BLOCK_M, BLOCK_K)
     b_at = b + (start + step).to(tl.int64)[:, None] * b_step + (cols % n).to(tl.int64)[None, :] * b_col  # (BLOCK_K, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
-    total = tl.zeros((BLOCK_M, BLOCK_K if SUMS else 1), dtype=ACC)
+    HALF: tl.constexpr = a.dtype.element_ty.primitive_bitwidth == 16
+    total = tl.zeros((BLOCK_M, (16 if HALF else BLOCK_K) if SUMS else 1), dtype=ACC)
     stop = min(start + k_part, k)
     for at in range(start, stop, BLOCK_K):
         if EVEN_K:
@@ -88,13 +89,14 @@ def _matmul_kernel(
             b_tile = tl.load(b_at, mask=(step < stop - at)[:, None], other=0)
         acc = multiply_add(a_tile, b_tile, acc, INTEGER, PRECISION)
         if SUMS:
-            total += a_tile.to(ACC)
+            total = tl.dot(a_tile, tl.full((BLOCK_K, 16), 1.0, a_tile.dtype), total) if HALF else total + a_tile.to(ACC)
         a_at += tl.full((), BLOCK_K, tl.int64) * a_step
         b_at += tl.full((), BLOCK_K, tl.int64) * b_step
     if BIAS:
         acc += tl.load(bias + (cols % n) * bias_n).to(ACC)[None, :]
     if SUMS:
-        tl.store(sums + part.to(tl.int64) * c_part + rows, tl.sum(total, 1).to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
+        found = tl.sum(tl.where(tl.arange(0, 16)[None, :] == 0, total, 0) if HALF else total, 1)  # of 16 bits the columns are alike
+        tl.store(sums + part.to(tl.int64) * c_part + rows, found.to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
     first = part.to(tl.int64) * c_part if SUMS else outer.to(tl.int64) * m * n
     c_at = c + first + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
@@ -146,7 +148,7 @@ def gemm(
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
     processors = runtime().properties(c.device.index or 0).multi_processor_count
-    tiles = config_of("matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole))
+    tiles = config_of("matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole, sums is not None))
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1

@@ -210,6 +210,7 @@ def wide_rows() -> list[tuple[str, Call]]:
         ("scatter_reduce", ((rows, i(512, 16), f(512, 16)), {"dim": 1, "reduce": "prod"})),
         ("cdist", ((f(16, 128, 64), f(16, 256, 64)), {"p": 1.0})),
         ("linear_scan", ((rows, rows), {"dim": 1})),
+        ("linear", ((f(4096, 1024, dtype="bfloat16"), f(1024, 1024, dtype="bfloat16"), f(1024, dtype="bfloat16")), {})),  # by descriptors
         ("overlap_add", ((f(16, 16, 256),), {"step": 16, "length": 8192})),
         ("nonzero_static", ((f(512, 1024),), {"size": 1024})),
     ]

@@ -102,7 +102,7 @@ def test_large_matrix_products_use_tensor_cores(compiled: dict[str, Any]) -> Non
     """bfloat16 on the timed sizes: warp-group instructions on sm_90, tcgen05 on sm_100."""
     found: dict[int, set[str]] = {80: set(), 90: set(), 100: set()}
     for k in compiled["kernels"]:
-        if k["dtype"] == "bfloat16" and k.get("kernel", "").startswith("_matmul_kernel"):
+        if k["dtype"] == "bfloat16" and k.get("kernel", "").startswith(("_matmul_kernel", "_described_matmul_kernel")):
             found[k["arch"]] |= set(k["tensor"])
     assert "mma.sync" in found[80], found
     assert "wgmma.mma_async" in found[90], found

@@ -89,7 +89,7 @@ def test_config_says_what_a_call_takes_and_why() -> None:
     assert [(c.corner, c.config, c.source, c.dtype) for c in found] == [
         (corner, RowTile(2, 128, True, 4), FORCED, "bfloat16") for corner in ("forward", "backward")
     ]
-    assert [c.kernel for c in tt.tuning.config("linear", ((64, 32), "float16"), ((48, 32), "float16"))][:1] == ["matmul"]
+    assert [c.kernel for c in tt.tuning.config("linear", ((64, 32), "float16"), ((48, 32), "float16"))][:1] == ["matmul_described"]
     assert tt.tuning.config("reshape", tt.ones(4), shape=(2, 2)) == []
 
 

@@ -106,11 +106,18 @@ def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, wh
     return _resident(best, cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split, multiprocessors)
 
 
-def product_tiles(m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool, multiprocessors: int, whole: bool = False) -> Tiles:
-    """Tiles of a product by pointers on a GPU of so many multiprocessors: the largest that the operands allow, or halves of its sides, k split or not."""
+def product_tiles(
+    m: int, n: int, k: int, batch: int, dtype: np.dtype, aligned: bool, multiprocessors: int, whole: bool = False, sums: bool = False
+) -> Tiles:
+    """Tiles of a product by pointers on a GPU of so many multiprocessors: the largest that the operands allow, or halves of its sides, k split or not.
+
+    `sums`: the sums of a's rows are made beside it, for which the largest tile of 16-bit elements leaves no registers on sm_80.
+    """
     if whole or dtypes.of(dtype).kind != "float":
         return gemm_tiles(m, n, k, batch, dtype, aligned, whole=whole)
     cut = largest_cut(m, n, k, dtype, aligned)
+    if sums and cut.item == 2:
+        cut = cut._replace(block_n=min(cut.block_n, 128))
     rate = {2: MULTIPLY, 4: LANES}.get(cut.item, LANES // 2)
     best: Tiles | None = None
     least = 0.0
