@@ -117,7 +117,7 @@ def product_tiles(
         return gemm_tiles(m, n, k, batch, dtype, aligned, whole=whole)
     cut = largest_cut(m, n, k, dtype, aligned)
     if sums and cut.item == 2:
-        cut = cut._replace(block_n=min(cut.block_n, 128))
+        cut = cut._replace(block_n=min(cut.block_n, 128), share=2048)
     rate = {2: MULTIPLY, 4: LANES}.get(cut.item, LANES // 2)
     best: Tiles | None = None
     least = 0.0
