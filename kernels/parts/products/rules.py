@@ -122,7 +122,7 @@ def product_tiles(
     best: Tiles | None = None
     least = 0.0
     for block_m, block_n in itertools.product(_halves(cut.block_m), _halves(cut.block_n)):
-        if max(block_m, block_n) > 4 * min(block_m, block_n) and (block_m, block_n) != cut[:2]:
+        if max(block_m, block_n) > 2 * min(block_m, block_n) and (block_m, block_n) != cut[:2]:
             continue
         t = cut._replace(block_m=block_m, block_n=block_n).tiles()
         held = block_m * block_n / (32 * t.warps)  # sums of a thread: the more, the fewer loads from shared memory for each multiplication
