@@ -30,7 +30,7 @@ from tritensor.utils.progress import Bar
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
 _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
 _PRODUCT = "the largest float32 tile of the matrix product, of which Triton 3.6 parks at most 20 bytes; that of 3.9 does not"
-_STEP = "a float32 tile of 64 x 64, of which the assembler parks 12 bytes outside of the loop to stop at 96 registers: five blocks are resident, not four"
+_STEP = "a float32 tile of 64 x 64, of which the assembler parks 12 bytes to stop at 96 registers: five blocks are resident, not four"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,

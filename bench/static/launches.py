@@ -123,7 +123,7 @@ def _collect(
 ) -> None:
     """Add what is launched on one architecture."""
     recorder = RecordingRuntime((arch // 10, arch % 10))
-    serving.use(recorder)
+    serving.use(recorder)  # type: ignore[arg-type]
     for op in chosen(names):
         if op.forward is None:
             continue

@@ -10,17 +10,17 @@ from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.configs.described_spaces import described_problem, described_space
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.products.descriptor_kernel import _described_matmul_kernel
 from tritensor.kernels.parts.products.rules import DescribedTiles, described_tiles
+from tritensor.kernels.parts.products.spaces import described_problem, described_space
 from tritensor.kernels.parts.products.split_sums import sum_parts
 from tritensor.tuning.choosing import doing
 from tritensor.tuning.tunables import tunable
 from tritensor.tuning.variants import note
 
 tunable("matmul_described", DescribedTiles, described_space, described_problem)
-_LONGEST = 1 << 23  # columns of a result that is stored by addresses: offsets within a tile fit 32 bits
+_LONGEST = 1 << 22  # columns of a result that is stored by addresses: offsets within a tile fit 32 bits
 _FLOAT32 = dtypes.float32.numpy
 
 
@@ -65,41 +65,40 @@ def operand(x: CudaArray, batch: int, step: int) -> Operand | str:
     return "an operand's rows and columns lie at distances that 16 bytes do not divide"
 
 
-def _kept(op: str) -> str:
-    return op or "matmul"
-
-
 def by_descriptors(
     a: CudaArray, b: CudaArray, c: CudaArray, batch: Batch | None, bias: CudaArray | None, whole: bool, sums: CudaArray | None
 ) -> bool:
-    """Do what gemm() says by descriptors; False, and noted, where the operands cannot be described."""
-    m, k = a.shape[-2:]
-    n = b.shape[-1]
+    """Do what gemm() says by descriptors; False, and noted, where the operands cannot be described. `batch` is None where it has several dimensions."""
+    op = doing()[0] or "matmul"
+    described = c.shape[-1] * c.itemsize % 16 == 0 and c.pointer % 16 == 0
+    why = ""
     if batch is None:
-        found: list[Operand | str] = ["a batch of several dimensions that do not lie one behind the other"]
+        why = "a batch of several dimensions that do not lie one behind the other"
+    elif not described and c.shape[-1] >= _LONGEST:
+        why = "a result of rows that are neither described nor short"
     else:
-        found = [operand(a, batch.size, batch.a), operand(b, batch.size, batch.b)]
-    if wide := n * c.itemsize % 16 == 0 and c.pointer % 16 == 0:
-        pass
-    elif n >= _LONGEST:
-        found.append("a result of rows that are neither described nor short")
-    for one in found:
-        if isinstance(one, str):
-            note(_kept(doing()[0]), "pointers", one)
-            return False
-    if not wide:
-        note(_kept(doing()[0]), "stores by addresses", "rows of the result whose length in bytes 16 does not divide")
-    _launch(*found, m, n, k, c, batch, bias, whole, sums, wide)  # type: ignore[misc,arg-type]
-    return True
+        left, right = operand(a, batch.size, batch.a), operand(b, batch.size, batch.b)
+        if isinstance(left, Operand) and isinstance(right, Operand):
+            if not described:
+                note(op, "stores by addresses", "rows of the result whose length in bytes 16 does not divide")
+            _launch(left, right, (a.shape[-2], a.shape[-1], b.shape[-1]), c, batch, bias, whole, sums, described)
+            return True
+        why = left if isinstance(left, str) else str(right)
+    note(op, "pointers", why)
+    return False
 
 
 def _launch(
-    a: Operand, b: Operand, m: int, n: int, k: int, c: CudaArray, batch: Batch,
-    bias: CudaArray | None, whole: bool, sums: CudaArray | None, wide: bool,
+    a: Operand, b: Operand, sizes: tuple[int, int, int], c: CudaArray, batch: Batch,
+    bias: CudaArray | None, whole: bool, sums: CudaArray | None, described: bool,
 ) -> None:  # fmt: skip
+    m, k, n = sizes
     processors = runtime().properties(c.device.index or 0).multi_processor_count
     form = (
-        ("t" if a.transposed else "n") + ("t" if b.transposed else "n") + ("" if wide else " odd") + (" sums" if sums is not None else "")
+        ("t" if a.transposed else "n")
+        + ("t" if b.transposed else "n")
+        + ("" if described else " odd")
+        + (" sums" if sums is not None else "")
     )
     key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
     t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole))
@@ -111,9 +110,8 @@ def _launch(
         into = allocate((split, stride), _FLOAT32, c)
         row_sums = into.as_strided((split, m), (stride, 1), c.size)
     outer = batch.size * split
-    described = wide  # where rows of c divide, those of float32 parts do
     target: CudaArray | TensorDescriptor = into
-    if described:
+    if described:  # where rows of c divide by 16 bytes, those of float32 parts do
         shape, strides = ((outer, m, n), (stride if batch.size == 1 and split > 1 else m * n, n, 1)) if outer > 1 else ((m, n), (n, 1))
         block = (t.block_m, t.block_n // t.parts)
         target = TensorDescriptor(into.as_strided(shape, strides, 0), (1, *block) if outer > 1 else block)
