@@ -54,8 +54,7 @@ def many() -> dict[str, Any]:
 
 
 def main() -> None:
-    recorder = RecordingRuntime()
-    serving.use(recorder)  # type: ignore[arg-type]
+    serving.use(RecordingRuntime())  # type: ignore[arg-type]
     calls: dict[str, tuple[str, tuple[CudaArray, ...], dict[str, Any]]] = {
         "add": ("add", (array(1 << 24), array(1 << 24)), {}),
         "matmul": ("matmul", (array(4096, 4096), array(4096, 4096)), {}),
@@ -64,18 +63,20 @@ def main() -> None:
         "sum": ("sum", (array(4096, 8192, dtype="float32"),), {"dim": (1,)}),
     }
     found = {}
-    for name, (op, inputs, attrs) in calls.items():
-        recorder.calls = []
-        forward = registry[op].forward
-        assert forward is not None
-        forward(*inputs, **attrs)
-        for arch in (80, 90, 100):
+    for arch in (80, 90, 100):
+        recorder = RecordingRuntime((arch // 10, arch % 10))
+        serving.use(recorder)  # type: ignore[arg-type]
+        for name, (op, inputs, attrs) in calls.items():
+            recorder.calls = []
+            forward = registry[op].forward
+            assert forward is not None
+            forward(*inputs, **attrs)
             made, predicted, failure = prediction.forecast(recorder.calls[0], arch)
             assert made is not None
             assert predicted is not None
             assert not failure
             found[f"{name} {arch}"] = predicted._asdict() | {"loops": [loop._asdict() for loop in made.loops], "hot": made.loop}
-    recorder.calls = None
+    serving.use(RecordingRuntime())  # type: ignore[arg-type]
     print(json.dumps(found | {"all": many()}))
 
 

@@ -54,7 +54,8 @@ _SHAPES = (
     (64, 32, 4, 1),
     (64, 16, 4, 1),
 )
-_MOST_STEPS = 4  # of a part at least, where k is split
+_FEWEST_STEPS = 4  # of a part, where k is split
+SHORT = 24  # steps along k: the fill and the store of a tile of 128 x 256 take as long as three of them
 
 
 def shared_bytes(t: DescribedTiles, stored: int) -> int:
@@ -67,7 +68,7 @@ def splits(tiles: int, steps: int, multiprocessors: int, whole: bool) -> Iterato
     yield 1
     if whole or tiles >= 4 * multiprocessors:
         return
-    most = max(steps // _MOST_STEPS, 1)
+    most = max(steps // _FEWEST_STEPS, 1)
     for rounds in range(1, 13):
         found = min(rounds * multiprocessors // max(tiles, 1), most)
         if found > 1:
@@ -103,7 +104,8 @@ def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, wh
             if best is None or found < least:
                 best, least = t, found
     assert best is not None
-    return _resident(best, cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split, multiprocessors)
+    programs = cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split
+    return _resident(best, programs, multiprocessors, cdiv(k, block_k) <= SHORT * best.split)
 
 
 def product_tiles(
@@ -143,14 +145,18 @@ def _halves(side: int) -> list[int]:
     return [side >> i for i in range(8) if i == 0 or side >> i >= 32]
 
 
-def _resident(t: DescribedTiles, programs: int, multiprocessors: int) -> DescribedTiles:
-    """With the stages that fit, and as many programs resident as do: a second one multiplies while the first one stores."""
+def _resident(t: DescribedTiles, programs: int, multiprocessors: int, short: bool) -> DescribedTiles:
+    """With the stages that fit, and as many programs resident as do: a second one multiplies while the first one stores.
+
+    Beside the largest tile there is room for none. There, where k is `short`, filling and storing are worth a loop that begins the next tile early,
+    and a loop of six times as many instructions is the price.
+    """
     stored = 4 if t.split > 1 else 2
     large = t.block_m * t.block_n >= 128 * 256
     if large:
         while shared_bytes(t, stored) > MOST_SHARED:
             t = t._replace(stages=t.stages - 1)
-        return t._replace(flatten=programs > multiprocessors)
+        return t._replace(flatten=programs > multiprocessors and short)
     wanted = 2 if programs > multiprocessors else 1
     while t.stages > 3 and wanted * (shared_bytes(t, stored) + RESERVED) > ALL_SHARED:
         t = t._replace(stages=t.stages - 1)
