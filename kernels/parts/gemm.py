@@ -16,7 +16,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.kernels.parts.products.described import Batch, by_descriptors, serves
+from tritensor.kernels.parts.products.described import Batch, by_descriptors, padded, serves
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.matmul_precision import dot_precision
@@ -138,6 +138,7 @@ def gemm(
         return
     sizes, a_batch, b_batch = _collapse(c.shape[:-2], a.strides[:-2], b.strides[:-2])
     if k and (bias is None or bias.strides[0] == 1 or n == 1) and serves(a):
+        a, b = (a, b) if whole else (padded(a, n), padded(b, m))
         batch = Batch(sizes[0], a_batch[0], b_batch[0]) if len(sizes) == 1 else None
         if by_descriptors(a, b, c, batch, bias, whole, sums):
             return

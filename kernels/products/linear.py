@@ -12,6 +12,7 @@ from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, gemm
+from tritensor.kernels.parts.products.described import padded
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.products.matmul import SMALL
 from tritensor.native import products
@@ -85,6 +86,8 @@ def backward(g: CudaArray, x: CudaArray, weight: CudaArray, needs: tuple[bool, .
     """Two launches: the bias's gradient, the sums of g's columns, comes with the weight's, which reads g anyway."""
     rows, wanted = _rows(g), len(needs) > 2 and needs[2]
     dx = dw = db = None
+    if needs[0] or needs[1]:
+        rows = padded(rows, x.shape[-1])  # once for both products
     if needs[0]:
         dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
         gemm(rows, weight, _rows(dx))

@@ -10,6 +10,7 @@ from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime.serving import runtime
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import convert
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.products.descriptor_kernel import _described_matmul_kernel
 from tritensor.kernels.parts.products.rules import DescribedTiles, described_tiles
@@ -21,6 +22,7 @@ from tritensor.tuning.variants import note
 
 tunable("matmul_described", DescribedTiles, described_space, described_problem)
 _LONGEST = 1 << 22  # columns of a result that is stored by addresses: offsets within a tile fit 32 bits
+WORTH_PADDING = 1 << 28  # multiply-adds from which an operand that cannot be described is copied first
 _FLOAT32 = dtypes.float32.numpy
 
 
@@ -63,6 +65,25 @@ def operand(x: CudaArray, batch: int, step: int) -> Operand | str:
         if (along == 1 or of == 1) and (n == 1 or (between > 0 and between % unit == 0)):
             return Operand(x.as_strided((*lead, n, of), (*far, between, 1), 0), transposed, kind)
     return "an operand's rows and columns lie at distances that 16 bytes do not divide"
+
+
+def padded(x: CudaArray, others: int) -> CudaArray:
+    """A matrix as it is, or copied into rows at multiples of 16 bytes, where it has others and is multiplied with so many columns that this pays.
+
+    So lies the gradient of a language model's last layer: rows of 50257 words. Read element by element it would take several times as long as the copy.
+    """
+    if x.ndim != 2 or x.size * others < WORTH_PADDING or not x.size or not serves(x) or isinstance(operand(x, 1, 0), Operand):
+        return x
+    (rows, cols), unit = x.shape, 16 // x.itemsize
+    if x.strides[0] == 1:
+        wide = unit * cdiv(rows, unit)
+        target = allocate((cols, wide), x.dtype, x).as_strided((rows, cols), (1, wide), 0)
+    else:
+        wide = unit * cdiv(cols, unit)
+        target = allocate((rows, wide), x.dtype, x).as_strided((rows, cols), (wide, 1), 0)
+    convert(x, target)
+    note(doing()[0] or "matmul", "a copy into padded rows", "an operand's rows and columns lie at distances that 16 bytes do not divide")
+    return target
 
 
 def by_descriptors(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.planting import planted
+from tritensor import replay
 from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
@@ -18,6 +19,7 @@ from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import forced
 from tritensor.kernels.parts.products import described
 from tritensor.kernels.parts.products.rules import MOST_SHARED, DescribedTiles, described_tiles, efficiency, product_tiles, shared_bytes
+from tritensor.kernels.products import linear
 from tritensor.tuning import choosing
 from tritensor.tuning.asking import force
 from tritensor.tuning.tunables import known
@@ -113,6 +115,29 @@ def test_what_cannot_be_described_goes_by_pointers(shape: tuple[int, int, int], 
     count = sum(n for (_, variant, reason), n in noted().items() if variant == "pointers" and why in reason)
     assert product(*shape, form) == ("", ["matmul"])
     assert sum(n for (_, variant, reason), n in noted().items() if variant == "pointers" and why in reason) == count + 1
+
+
+@pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
+def test_large_operands_are_copied_into_rows_that_can_be_described(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "WORTH_PADDING", 1)
+    replay.forget()
+    assert product(57, 41, 35, form, bias=True) == ("", ["elementwise", "elementwise", "matmul_described"])
+    assert product(57, 41, 35, form, sums=True)[0] == ""
+
+
+def test_the_gradient_of_a_language_models_last_layer_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(described, "WORTH_PADDING", 1)
+    replay.forget()
+    x, w, b = (np.random.default_rng(i).standard_normal(s).astype(BF16) for i, s in enumerate([(72, 40), (57, 40), (57,)]))
+    g = np.random.default_rng(4).standard_normal((72, 57)).astype(BF16)
+    with choosing.noted() as asked:
+        found = linear.backward(*(from_host(v, GPU) for v in (g, x, w)), (True, True, True))  # type: ignore[arg-type]
+    assert [one.kernel for one in asked] == ["elementwise", "matmul_described", "matmul_described"]
+    wide = np.float64
+    for got, exact in zip(found, (g.astype(wide) @ w.astype(wide), g.T.astype(wide) @ x.astype(wide), g.astype(wide).sum(0)), strict=True):
+        np.testing.assert_allclose(to_host(got).astype(wide), exact, rtol=2**-8, atol=2**-6)
+    assert b.shape == found[2].shape
+    replay.forget()
 
 
 def test_a_batch_that_does_not_collapse_goes_by_pointers() -> None:
