@@ -122,7 +122,7 @@ def _launch(
         + (" sums" if sums is not None else "")
     )
     key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
-    t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole))
+    t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole, described))
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
     split = cdiv(k, k_part)
     into, row_sums, stride = c, c if sums is None else sums, 0

@@ -86,8 +86,13 @@ def clocks(t: Any, m: int, n: int, k: int, batch: int, multiprocessors: int, ste
     return found
 
 
-def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, whole: bool = False) -> DescribedTiles:
-    """Tiles of an (m, k) @ (k, n) product of 16-bit floats, done `batch` times, on a GPU of so many multiprocessors; `whole`: k is not split."""
+def described_tiles(
+    m: int, n: int, k: int, batch: int, multiprocessors: int, whole: bool = False, described: bool = True
+) -> DescribedTiles:
+    """Tiles of an (m, k) @ (k, n) product of 16-bit floats, done `batch` times, on a GPU of so many multiprocessors.
+
+    `whole`: k is not split. `described`: the result is; else its addresses leave no registers for the next tile.
+    """
     block_k = min(max(next_power_of_2(k), 16), 64)
     best: DescribedTiles | None = None
     least = 0.0
@@ -104,8 +109,10 @@ def described_tiles(m: int, n: int, k: int, batch: int, multiprocessors: int, wh
             if best is None or found < least:
                 best, least = t, found
     assert best is not None
+    if not described:  # a piece's addresses are as many as its elements
+        best = best._replace(parts=min(2 * best.parts, best.block_n // 16))
     programs = cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split
-    return _resident(best, programs, multiprocessors, cdiv(k, block_k) <= SHORT * best.split)
+    return _resident(best, programs, multiprocessors, described and cdiv(k, block_k) <= SHORT * best.split)
 
 
 def product_tiles(

@@ -157,24 +157,28 @@ def test_an_operand_that_begins_off_16_bytes_goes_by_pointers() -> None:
     assert "address" in str(described.operand(x[:, 1:33], 1, 0))  # type: ignore[index]
 
 
-def picked() -> list[tuple[DescribedTiles, tuple[int, ...]]]:
-    """Every config that the rule picks for any shape, once for each tile, with the counts of multiprocessors that are built."""
+def picked() -> list[tuple[DescribedTiles, bool]]:
+    """Every config that the rule picks for any shape, once for each tile, and whether it is for a result that is described."""
     lengths = (8, 24, 48, 72, 136, 264, 520, 2048, 16384)
     found = {}
     for m, n, k in itertools.product(lengths, lengths, (16, 24, 48, 64, 304, 5000)):
-        for batch, count in ((1, 108), (1, 132), (300, 132)):
-            t = described_tiles(m, n, k, batch, count)
+        for batch, count, wide in ((1, 108, True), (1, 132, True), (300, 132, True), (1, 132, False)):
+            t = described_tiles(m, n, k, batch, count, described=wide)
             assert known["matmul_described"].problem(t, None) == ""
             assert shared_bytes(t, 4 if t.split > 1 else 2) <= MOST_SHARED
-            found[t[:3], t.parts, t.flatten] = t
-    return list(found.values())  # type: ignore[arg-type]
+            found[t[:3], t.parts, t.flatten, wide] = t, wide
+    return list(found.values())
 
 
 def test_every_tile_that_the_rule_picks() -> None:
-    for i, t in enumerate(picked()):
-        t = t._replace(split=1 + i % 2, group=2)  # type: ignore[attr-defined]
+    for i, (t, wide) in enumerate(picked()):
+        t = t._replace(split=1 + i % 2, group=2)
         with forced(matmul_described=t):
-            assert product(t.block_m + 8, t.block_n + 8, t.split * t.block_k + 8, ("nn", "nt", "tn")[i % 3])[0] == "", t
+            n = t.block_n + (8 if wide else 5)
+            assert product(t.block_m + 8, n, t.split * t.block_k + 8, ("nn" if wide else "nt", "nt", "tn" if wide else "nt")[i % 3]) == (
+                "",
+                ["matmul_described", *["sum_parts"] * (t.split > 1)],
+            ), t
 
 
 ROWS, WIDTHS = 16384, (768, 2304, 3072, 50257)
