@@ -1,16 +1,27 @@
-"""Calls that a kernel's fastest variant does not take: which slower one ran, how often, and why."""
+"""Slower variants that ran: an op that cannot take its fast kernel says here which other it took, and why."""
 
 from __future__ import annotations
 
-_counts: dict[tuple[str, str, str], int] = {}
+import threading
+from collections import Counter
+
+_seen: Counter[tuple[str, str, str]] = Counter()
+_lock = threading.Lock()
 
 
 def note(op: str, variant: str, why: str) -> None:
-    """Count a call of `op` that goes to a slower variant. Called while a call is recorded, not when it is replayed."""
-    key = (op, variant, why)
-    _counts[key] = _counts.get(key, 0) + 1
+    """Count a call of `op` that took a slower `variant` because of `why`, a fixed sentence: "the reason; how to mend it"."""
+    with _lock:
+        _seen[op, variant, why] += 1
 
 
-def noted() -> dict[tuple[str, str, str], int]:
-    """What has been noted since the process began: (op, variant, why) and the number of calls."""
-    return dict(_counts)
+def noted() -> list[tuple[tuple[str, str, str], int]]:
+    """((op, variant, why), how often), the most frequent first."""
+    with _lock:
+        return _seen.most_common()
+
+
+def forget() -> None:
+    """Start to count anew."""
+    with _lock:
+        _seen.clear()

@@ -22,6 +22,8 @@ from tritensor.tuning.variants import note
 
 tunable("matmul_described", DescribedTiles, described_space, described_problem)
 _LONGEST = 1 << 22  # columns of a result that is stored by addresses: offsets within a tile fit 32 bits
+FAR = "an operand's rows and columns lie at distances that 16 bytes do not divide; pad them to a multiple of 8"
+ODD = "rows of the result whose length in bytes 16 does not divide; pad them to a multiple of 8"
 WORTH_PADDING = 1 << 28  # multiply-adds from which an operand that cannot be described is copied first
 _FLOAT32 = dtypes.float32.numpy
 
@@ -53,9 +55,9 @@ def operand(x: CudaArray, batch: int, step: int) -> Operand | str:
     """The last two dimensions of x, `batch` times at a distance of `step` elements, as a descriptor takes them; or why none does."""
     unit = 16 // x.itemsize
     if x.pointer % 16:
-        return "an operand begins at an address that 16 does not divide"
+        return "an operand begins at an address that 16 does not divide; copy it"
     if step % unit or step < 0:
-        return "matrices of a batch lie at a distance that 16 bytes do not divide"
+        return "matrices of a batch lie at a distance that 16 bytes do not divide; pad them"
     (rows, cols), (down, right) = x.shape[-2:], x.strides[-2:]
     many = batch > 1 and step > 0
     kind = 0 if batch == 1 else 1 if many else 2
@@ -64,7 +66,7 @@ def operand(x: CudaArray, batch: int, step: int) -> Operand | str:
     for transposed, n, between, along, of in ((False, rows, down, right, cols), (True, cols, right, down, rows)):
         if (along == 1 or of == 1) and (n == 1 or (between > 0 and between % unit == 0)):
             return Operand(x.as_strided((*lead, n, of), (*far, between, 1), 0), transposed, kind)
-    return "an operand's rows and columns lie at distances that 16 bytes do not divide"
+    return FAR
 
 
 def padded(x: CudaArray, others: int) -> CudaArray:
@@ -82,7 +84,7 @@ def padded(x: CudaArray, others: int) -> CudaArray:
         wide = unit * cdiv(cols, unit)
         target = allocate((rows, wide), x.dtype, x).as_strided((rows, cols), (wide, 1), 0)
     convert(x, target)
-    note(doing()[0] or "matmul", "a copy into padded rows", "an operand's rows and columns lie at distances that 16 bytes do not divide")
+    note(doing()[0] or "matmul", "a copy into padded rows", FAR)
     return target
 
 
@@ -94,14 +96,14 @@ def by_descriptors(
     described = c.shape[-1] * c.itemsize % 16 == 0 and c.pointer % 16 == 0
     why = ""
     if batch is None:
-        why = "a batch of several dimensions that do not lie one behind the other"
+        why = "a batch of several dimensions that do not lie one behind the other; make it contiguous"
     elif not described and c.shape[-1] >= _LONGEST:
-        why = "a result of rows that are neither described nor short"
+        why = ODD
     else:
         left, right = operand(a, batch.size, batch.a), operand(b, batch.size, batch.b)
         if isinstance(left, Operand) and isinstance(right, Operand):
             if not described:
-                note(op, "stores by addresses", "rows of the result whose length in bytes 16 does not divide")
+                note(op, "stores by addresses", ODD)
             _launch(left, right, (a.shape[-2], a.shape[-1], b.shape[-1]), c, batch, bias, whole, sums, described)
             return True
         why = left if isinstance(left, str) else str(right)
