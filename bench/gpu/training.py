@@ -24,7 +24,9 @@ class GPTShape(NamedTuple):
     tied: bool = False
 
 
-GPT2_SMALL = GPTShape(blocks=12, width=768, heads=12, length=1024, words=50257, batch=16, tied=True)  # Radford et al. 2019: 124 M parameters
+GPT2_SMALL = GPTShape(
+    blocks=12, width=768, heads=12, length=1024, words=50257, batch=16, tied=True
+)  # Radford et al. 2019: 124 M parameters
 
 
 def gpt(t: Any, shape: GPTShape) -> Any:
@@ -49,7 +51,9 @@ def gpt(t: Any, shape: GPTShape) -> Any:
             super().__init__()
             self.before, self.after = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
             self.attention = Attention()
-            self.mlp = nn.Sequential(nn.Linear(shape.width, 4 * shape.width), nn.GELU(approximate="tanh"), nn.Linear(4 * shape.width, shape.width))
+            self.mlp = nn.Sequential(
+                nn.Linear(shape.width, 4 * shape.width), nn.GELU(approximate="tanh"), nn.Linear(4 * shape.width, shape.width)
+            )
 
         def forward(self, x: Any) -> Any:
             x = x + self.attention(self.before(x))
