@@ -41,8 +41,7 @@ def gpt(t: Any, shape: GPTShape) -> Any:
 
         def forward(self, x: Any) -> Any:  # x: (batch, length, width)
             batch, length, width = x.shape
-            split = self.qkv(x).view(batch, length, 3, shape.heads, width // shape.heads).permute(2, 0, 3, 1, 4)
-            q, k, v = split[0], split[1], split[2]  # (batch, heads, length, width / heads)
+            q, k, v = [y.view(batch, length, shape.heads, -1).transpose(1, 2) for y in self.qkv(x).split(width, dim=2)]  # (batch, heads, length, -1)
             seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             return self.out(seen.transpose(1, 2).reshape(batch, length, width))
 
