@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import CudaArray
-from tritensor.kernels.parts.copying import write
-from tritensor.kernels.parts.filling import filled
 from tritensor.table import ops, registry
 
 TAKEN = "index_view"  # the op of basic indexing, by which split, chunk, unbind and a loop over a tensor take it apart
@@ -109,11 +107,11 @@ def _summed(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) ->
         for index, g in others:
             found[index] += g
         return found
-    on_device = filled(shape, g.dtype, g.device, 0)
-    write(on_device[index], g)
-    add: Any = registry["add"].forward
+    fill, copy, add = (registry[name].forward for name in ("full", "copy", "add"))
+    on_device: Any = fill(shape=shape, value=0, dtype=g.dtype, device=g.device)  # type: ignore[misc]
+    copy(g, out=on_device[index])  # type: ignore[misc]
     for index, g in others:
         if g.size:
             place = on_device[index]
-            add(place, g, out=place)
+            add(place, g, out=place)  # type: ignore[misc]
     return on_device

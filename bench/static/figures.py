@@ -138,19 +138,16 @@ class Asked(NamedTuple):
 def compiled(processes: int | None = None) -> Iterator[Figure]:
     """Instructions, tensor cores, waves and widths of accesses, by machine code."""
     asked = [*_memory_bound(), *_tensor_cores(), *_waves(), *_widths(), *_step_time()]
+    found: dict[tuple[int, Call], Forecast] = {}
     for arch in sorted({a.arch for a in asked}):
-        mine = [a for a in asked if a.arch == arch]
-        places: dict[Call, int] = {}
-        for one in mine:
-            for call in one.calls:
-                places.setdefault(call, len(places))
-        found = dict(forecast_all(list(places), arch, processes))
-        for one in mine:
-            forecasts = [found[places[c]] for c in one.calls]
-            wrong = [f.failure for f in forecasts if f.failure]
-            if wrong:
-                raise RuntimeError(f"{one.name}: {wrong[0]}")
-            yield Figure(one.name, round(one.read(one.calls, forecasts), 3), one.asked, one.least)
+        calls = list({call: None for one in asked if one.arch == arch for call in one.calls})
+        found |= {(arch, calls[n]): forecast for n, forecast in forecast_all(calls, arch, processes)}
+    for one in asked:
+        forecasts = [found[one.arch, call] for call in one.calls]
+        wrong = [f.failure for f in forecasts if f.failure]
+        if wrong:
+            raise RuntimeError(f"{one.name}: {wrong[0]}")
+        yield Figure(one.name, round(one.read(one.calls, forecasts), 3), one.asked, one.least)
 
 
 def _lanes(nbytes: float) -> Callable[[list[Call], list[Forecast]], float]:
