@@ -41,7 +41,9 @@ def gpt(t: Any, shape: GPTShape) -> Any:
 
         def forward(self, x: Any) -> Any:  # x: (batch, length, width)
             batch, length, width = x.shape
-            q, k, v = [y.view(batch, length, shape.heads, -1).transpose(1, 2) for y in self.qkv(x).split(width, dim=2)]  # (batch, heads, length, -1)
+            q, k, v = [
+                y.view(batch, length, shape.heads, -1).transpose(1, 2) for y in self.qkv(x).split(width, dim=2)
+            ]  # (batch, heads, length, -1)
             seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
             return self.out(seen.transpose(1, 2).reshape(batch, length, width))
 
