@@ -14,7 +14,8 @@ from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
-from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, uses_of_hooked, watched_pull
+from tritensor.autograd.slices import TAKEN, Slices, deliver
+from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, uses_of_hooked, watched_pull
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
 from tritensor.autograd.task import tensors_of as tensors_of
@@ -55,18 +56,32 @@ def run(
     waiting = {} if settle is None else uses_of_hooked(order)
     if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting:
         _walk_plain(order, pending, result, keep_graph)
+        _finish(pending, result, add)
         return result
     for n in order:
         g = pending.pop(n, None)
         if g is not None:
+            if type(g) is Slices:
+                g = g.whole(add)
             _step(n, g, pending, result, wanted, useful, keep_graph, tensors)
         if waiting:
             for e in n.edges:
                 if e in waiting:
                     waiting[e] -= 1
-                    if not waiting[e] and e in result:
-                        settle(e, *result.pop(e))  # type: ignore[misc]
+                    if not waiting[e]:
+                        if e in pending:
+                            _finish({e: pending.pop(e)}, result, add)
+                        if e in result:
+                            settle(e, *result.pop(e))  # type: ignore[misc]
+    _finish(pending, result, add)
     return result
+
+
+def _finish(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:
+    """Leaves of which slices were taken: their gradients put together."""
+    for e, g in pending.items():
+        held = result.get(e)
+        result[e] = ((g if held is None else g.plus(held[0], add)).whole(add), True)
 
 
 def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], keep_graph: bool) -> None:
@@ -79,9 +94,12 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
         g = pending.pop(n, None)
         if g is None:
             continue
+        if type(g) is Slices:
+            g = g.whole(add_arrays)
         on_device = type(g) is CudaArray
         if (
             type(n) is not Node
+            or n.op.name == TAKEN
             or n.hooks is not None
             or type(g) is list
             or (corner := n.op.backward if on_device else n.op.reference_backward) is None
@@ -109,7 +127,7 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
                 x = _undo_broadcast(n, i, x)
             if isinstance(e, Node):
                 at = pending.get(e)
-                pending[e] = x if at is None else add(at, x)
+                pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
             elif (held := result.get(e)) is None:
                 own = x is not g and x is not previous and not (on_device and x.storage is g.storage)
                 result[e] = (x, own)
@@ -153,6 +171,9 @@ def _step(
         g = call_before(hooks, g, tensors)
         if g is None:
             return
+    if n.op.name == TAKEN and hooks is None and state.anomaly is None and not running.levels:
+        deliver(pending, edges[0], n.meta[0][0], (n.attrs or n.op.attrs)["index"], g, add)  # type: ignore[index]
+        return
     if state.anomaly is None:
         found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
     else:
@@ -193,7 +214,7 @@ def _deliver(
             x = _undo_broadcast(n, i, x)
         if isinstance(e, Node):
             at = pending.get(e)
-            pending[e] = x if at is None else add(at, x)
+            pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
         else:
             at = result.get(e)
             if at is None:
@@ -234,43 +255,6 @@ def zeros_like(t: Any) -> Array:
     return np.zeros(t.array.shape, t.array.dtype)
 
 
-def _seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
-    """The gradient to start from: the one given, checked, or ones for a scalar."""
-    if not output.tracked:
-        raise GradError(
-            f"{who}: the tensor of shape {tuple(output.shape)} has no graph behind it; set requires_grad=True on an input, "
-            "and compute it outside no_grad and without detach() or .data"
-        )
-    if type(output) is GradientEdge:
-        if grad is None:
-            raise GradError(f"{who}: a GradientEdge does not tell its shape; give the gradient to start from")
-        return grad if create_graph else grad.array
-    if grad is None:
-        if output.array.size != 1:
-            raise GradError(
-                f"{who}: the tensor of shape {tuple(output.shape)} is not a scalar, so the gradient to start from is ambiguous; "
-                f"reduce it (.sum(), .mean()) or pass gradient= of that shape"
-            )
-        like = output.array
-        if like.dtype.kind == "c":
-            raise GradError(
-                f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
-                ".imag or .abs() of it, or pass gradient="
-            )
-        if output.device.type == "cuda":
-            array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
-        else:
-            array = np.ones(like.shape, like.dtype)
-        return nodes.make_tensor(array) if create_graph else array
-    if tuple(grad.shape) != tuple(output.shape):
-        raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")
-    if grad.device != output.device:
-        raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
-    if grad.array.dtype != output.array.dtype:
-        grad = ops.cast(grad, dtype=output.array.dtype)
-    return grad if create_graph else grad.array
-
-
 def edge_of(t: Any) -> Any:
     """Where a tensor's gradient goes: its node, itself for a leaf that requires grad, None otherwise."""
     if type(t) is GradientEdge:
@@ -290,7 +274,7 @@ def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, 
     """Add d(outputs)/d(leaf) to `.grad` of every leaf (or of `inputs`)."""
     if inputs is not None and not inputs:
         raise GradError("backward: inputs cannot be empty; name tensors to accumulate into, or leave it out for all leaves")
-    seeds = [_seed(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
+    seeds = [seed(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
     targets = None if inputs is None else [_target(t, "backward") for t in inputs]
     task, outer, casting = Task(), state.task, state.casting
     state.task = task
@@ -415,7 +399,7 @@ def _grad(
     outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
 ) -> tuple[Any, ...]:
     """The gradients that `grad` returns."""
-    seeds = [_seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
+    seeds = [seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
     targets = [_target(t, "grad") for t in ins]
     task, outer, casting = Task(), state.task, state.casting
     state.task = task

@@ -130,7 +130,7 @@ class _Check:
                     f"the inputs are not of double precision floating point or complex. Convert it with .double()",
                     stacklevel=4,
                 )
-            if any(n > 1 and s == 0 for n, s in zip(x.shape, element_strides(x), strict=True)):
+            if x.size and any(n > 1 and s == 0 for n, s in zip(x.shape, element_strides(x), strict=True)):
                 raise GradcheckError(f"gradcheck: input {i} has a dimension of stride 0, whose elements are one; give a .clone() of it")
         self.outputs = _outputs(func, self.args)
         self.rng = np.random.default_rng(0)
@@ -245,13 +245,13 @@ class _Check:
             step[k] = self.eps
             with _moved(x, step) as move:
                 columns.append((self._value(o, move, 1) - self._value(o, move, -1)) / (2 * self.eps))
-        return np.array(columns).reshape(size, -1)
+        return np.array(columns).reshape(size, _real_size(_outputs(self.func, self.args)[o].array) if not size else -1)
 
     def _analytic(self, y: Any, x: Any, types: bool) -> np.ndarray:
         """d y / d x by one backward per output entry, (inputs, outputs)."""
         size = _real_size(y.array)
         rows = [self._row(y, x, np.eye(1, size, k)[0], types) for k in range(size)]
-        return np.array(rows).reshape(size, -1).T
+        return np.array(rows).reshape(size, _real_size(x.array)).T
 
     def _row(self, y: Any, x: Any, v: np.ndarray, types: bool) -> np.ndarray:
         """v^T J of one output."""

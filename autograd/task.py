@@ -1,4 +1,4 @@
-"""One call of backward or grad while it runs: what it walks, and the places in the graph that it is asked about."""
+"""One call of backward or grad while it runs: where it starts, what it walks, and the places in the graph that it is asked about."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from tritensor.array import Array
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node
-from tritensor.errors import ShapeError, TransformError
-from tritensor.table import ops
+from tritensor.errors import GradError, ShapeError, TransformError
+from tritensor.table import ops, registry
 
 _by_sequence = attrgetter("sequence")
 
@@ -105,6 +108,43 @@ def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tup
         if task is not None:
             task.running = before
     return found
+
+
+def seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
+    """The gradient to start from: the one given, checked, or ones for a scalar."""
+    if not output.tracked:
+        raise GradError(
+            f"{who}: the tensor of shape {tuple(output.shape)} has no graph behind it; set requires_grad=True on an input, "
+            "and compute it outside no_grad and without detach() or .data"
+        )
+    if type(output) is GradientEdge:
+        if grad is None:
+            raise GradError(f"{who}: a GradientEdge does not tell its shape; give the gradient to start from")
+        return grad if create_graph else grad.array
+    if grad is None:
+        if output.array.size != 1:
+            raise GradError(
+                f"{who}: the tensor of shape {tuple(output.shape)} is not a scalar, so the gradient to start from is ambiguous; "
+                f"reduce it (.sum(), .mean()) or pass gradient= of that shape"
+            )
+        like = output.array
+        if like.dtype.kind == "c":
+            raise GradError(
+                f"{who}: the tensor is {output.dtype.name}, and the gradient to start from is only implied for a real number; take .real, "
+                ".imag or .abs() of it, or pass gradient="
+            )
+        if output.device.type == "cuda":
+            array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
+        else:
+            array = np.ones(like.shape, like.dtype)
+        return nodes.make_tensor(array) if create_graph else array
+    if tuple(grad.shape) != tuple(output.shape):
+        raise ShapeError(f"{who}: gradient {tuple(grad.shape)} for a tensor of shape {tuple(output.shape)}; both must be the same")
+    if grad.device != output.device:
+        raise GradError(f"{who}: gradient on {grad.device} for a tensor on {output.device}; move it with .to({str(output.device)!r})")
+    if grad.array.dtype != output.array.dtype:
+        grad = ops.cast(grad, dtype=output.array.dtype)
+    return grad if create_graph else grad.array
 
 
 _looped: set[str] = set()  # why rows went one after another, each told once

@@ -12,7 +12,7 @@ from bench.gpu.host import time_host
 from bench.gpu.peers import counterpart, forget_optimizers
 from bench.gpu.roofline import best, measure_roof
 from bench.gpu.rows import Case, time_ours, time_peer
-from bench.gpu.training import GPTShape, works
+from bench.gpu.training import GPT2_SMALL, GPTShape, works
 from bench.gpu.training import time_step as time_training
 from bench.reports.report import Report, clocks
 
@@ -34,7 +34,7 @@ class Plan(NamedTuple):
     copy_bytes: int = 512 << 20
     sides: dict[str, int] | None = None
     batch: int = 64
-    gpt: GPTShape = GPTShape()
+    gpts: Sequence[GPTShape] = (GPTShape(), GPT2_SMALL)
     most: float = MOST
     peers: Sequence[str] = PEERS  # what to time beside ours
     named: bool = False  # the ops were chosen by name: every row of theirs is worth a compilation
@@ -100,7 +100,7 @@ class Bench:
 
     def training(self) -> None:
         """Training steps, eager and as graph, of both libraries."""
-        for work in works(self.plan.batch, self.plan.gpt):
+        for work in works(self.plan.batch, self.plan.gpts):
             key = f"{work.name}, {work.dtype}"
             for lib in self._libs():
                 if f"{'torch_' if lib is self.peer else ''}eager_ms" in self.report.content["training"].get(key, {}):
@@ -172,7 +172,7 @@ class Bench:
     def _compiled_training(self) -> None:
         """The training steps under torch.compile: they take tens of seconds to compile, so only where there is time."""
         assert self.peer is not None
-        for work in works(self.plan.batch, self.plan.gpt):
+        for work in works(self.plan.batch, self.plan.gpts):
             key = f"{work.name}, {work.dtype}"
             if "compile_eager_ms" in self.report.content["training"].get(key, {}) or "training" not in self.plan.parts:
                 continue

@@ -1,8 +1,9 @@
-"""Whole training steps on the GPU, LeNet and a small GPT, eager and as CUDA graph, written once for tritensor and for torch."""
+"""Whole training steps on the GPU, LeNet, a small GPT and GPT-2 small, eager and as CUDA graph, written once for tritensor and for torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from bench.gpu.clock import Ours, Run, measure
 
 
 class GPTShape(NamedTuple):
-    """Sizes of the GPT: 4 blocks of width 256 with 8 heads see 256 of 4,096 words; 16 texts in a step."""
+    """Sizes of a GPT: 4 blocks of width 256 with 8 heads see 256 of 4,096 words; 16 texts in a step. tied: the head has the words' vectors as weight."""
 
     blocks: int = 4
     width: int = 256
@@ -20,10 +21,16 @@ class GPTShape(NamedTuple):
     length: int = 256
     words: int = 4096
     batch: int = 16
+    tied: bool = False
+
+
+GPT2_SMALL = GPTShape(
+    blocks=12, width=768, heads=12, length=1024, words=50257, batch=16, tied=True
+)  # Radford et al. 2019: 124 M parameters
 
 
 def gpt(t: Any, shape: GPTShape) -> Any:
-    """A decoder in the manner of GPT-2 (Radford et al. 2019) from a library's Linear, LayerNorm, Embedding, matmul and softmax."""
+    """A decoder in the manner of GPT-2 (Radford et al. 2019) from a library's Linear, LayerNorm, Embedding and attention."""
     nn = t.nn
 
     class Attention(nn.Module):  # type: ignore[misc, name-defined]
@@ -31,22 +38,23 @@ def gpt(t: Any, shape: GPTShape) -> Any:
             super().__init__()
             self.qkv = nn.Linear(shape.width, 3 * shape.width)
             self.out = nn.Linear(shape.width, shape.width)
-            self.register_buffer("future", t.tril(t.ones(shape.length, shape.length)) == 0)
 
         def forward(self, x: Any) -> Any:  # x: (batch, length, width)
             batch, length, width = x.shape
-            split = self.qkv(x).view(batch, length, 3, shape.heads, width // shape.heads).permute(2, 0, 3, 1, 4)
-            q, k, v = split[0], split[1], split[2]  # (batch, heads, length, width / heads)
-            scores = (q @ k.transpose(-2, -1)) * (width // shape.heads) ** -0.5
-            weights = scores.masked_fill(self.future, float("-inf")).softmax(-1)
-            return self.out((weights @ v).transpose(1, 2).reshape(batch, length, width))
+            q, k, v = [
+                y.view(batch, length, shape.heads, -1).transpose(1, 2) for y in self.qkv(x).split(width, dim=2)
+            ]  # (batch, heads, length, -1)
+            seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            return self.out(seen.transpose(1, 2).reshape(batch, length, width))
 
     class Block(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.before, self.after = nn.LayerNorm(shape.width), nn.LayerNorm(shape.width)
             self.attention = Attention()
-            self.mlp = nn.Sequential(nn.Linear(shape.width, 4 * shape.width), nn.GELU(), nn.Linear(4 * shape.width, shape.width))
+            self.mlp = nn.Sequential(
+                nn.Linear(shape.width, 4 * shape.width), nn.GELU(approximate="tanh"), nn.Linear(4 * shape.width, shape.width)
+            )
 
         def forward(self, x: Any) -> Any:
             x = x + self.attention(self.before(x))
@@ -58,7 +66,9 @@ def gpt(t: Any, shape: GPTShape) -> Any:
             self.word, self.place = nn.Embedding(shape.words, shape.width), nn.Embedding(shape.length, shape.width)
             self.blocks = nn.Sequential(*[Block() for _ in range(shape.blocks)])
             self.norm = nn.LayerNorm(shape.width)
-            self.head = nn.Linear(shape.width, shape.words)
+            self.head = nn.Linear(shape.width, shape.words, bias=not shape.tied)
+            if shape.tied:
+                self.head.weight = self.word.weight
             self.register_buffer("places", t.arange(shape.length))
 
         def forward(self, words: Any) -> Any:  # words: (batch, length)
@@ -79,17 +89,17 @@ class Work(NamedTuple):
     dtype: str
 
 
-def works(batch: int = 64, shape: GPTShape | None = None) -> list[Work]:
-    """LeNet as in `bench train`, and the GPT in float32 and bfloat16."""
+def works(batch: int = 64, shapes: Sequence[GPTShape] = (GPTShape(), GPT2_SMALL)) -> list[Work]:
+    """LeNet as in `bench train`; each GPT in bfloat16, those with a head of their own in float32 as well."""
     rng = np.random.default_rng(0)
-    s = shape or GPTShape()
     images, digits = rng.standard_normal((batch, 1, 28, 28)).astype(np.float32), rng.integers(0, 10, batch)
-    words = rng.integers(0, s.words, (s.batch, s.length + 1))
-    text = f"GPT {s.blocks}x{s.width}, {s.heads} heads, {s.batch} x {s.length} of {s.words} words, AdamW"
     made = [Work(f"LeNet 28x28, batch {batch}, SGD with momentum", lenet, images, digits, "SGD", "float32")]
-    for dtype in ("float32", "bfloat16"):
-        model = lambda t: gpt(t, s)  # noqa: E731
-        made.append(Work(text, model, np.ascontiguousarray(words[:, :-1]), np.ascontiguousarray(words[:, 1:]).reshape(-1), "AdamW", dtype))
+    for s in shapes:
+        words = rng.integers(0, s.words, (s.batch, s.length + 1))
+        x, y = np.ascontiguousarray(words[:, :-1]), np.ascontiguousarray(words[:, 1:]).reshape(-1)
+        name = "GPT-2 small" if s == GPT2_SMALL else f"GPT {s.blocks}x{s.width}"
+        text = f"{name}, {s.heads} heads, {s.batch} x {s.length} of {s.words} words, AdamW"
+        made += [Work(text, partial(gpt, shape=s), x, y, "AdamW", dtype) for dtype in (["bfloat16"] if s.tied else ["float32", "bfloat16"])]
     return made
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import triton
 
-from bench.static import compare
+from bench.static import compare, figures_table
 from bench.static import table as static_table
 from bench.static.kernel_arguments import Refused
 from bench.static.launches import Launch, collect, element_sizes, quick
@@ -250,6 +250,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="what CI checks: every (op, corner) in types that differ on sm_90, every (op, corner) on the others",
     )
+    made.add_argument(
+        "--figures",
+        action="store_true",
+        help="the figures of the large kernels instead: launches, instructions a byte, waves, a step of GPT-2 small",
+    )
     made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
     made.add_argument(
         "--out", type=Path, help="where all that was found is written (default: out/static.json); with --dump the folder of its files"
@@ -286,10 +291,14 @@ def _check(given: argparse.Namespace) -> None:
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise Refused("TRITON_INTERPRET=1 makes kernels that cannot be compiled; unset it")
     if given.compare is not None:
-        for option in ("quick", "update", "op"):
+        for option in ("quick", "update", "op", "figures"):
             if getattr(given, option):
                 raise Refused(f"--{option} does not go with --compare, which names what it compares itself")
         return
+    if given.figures:
+        for option in ("arch", "quick", "op", "dtype", "out"):
+            if getattr(given, option):
+                raise Refused(f"--{option} does not go with --figures, which are the same for everybody")
     for option in ("config", "args", "grid", "corner", "size", "dump", "json"):
         if getattr(given, option):
             raise Refused(f"--{option} belongs to --compare: name an op or file.py:kernel with it")
@@ -302,6 +311,8 @@ def main(arguments: list[str] | None = None) -> None:
         _check(given)
         if given.compare is not None:
             compare.main(given)
+        elif given.figures:
+            figures_table.main(given.update, given.processes)
         else:
             check_table(given)
     except (Refused, choice.UnknownOpError, PluginError) as error:

@@ -13,36 +13,55 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
-from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.reduction import ORDERED
-from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tiles, row_tunable, store, tiles_for, unit
 from tritensor.native.passes.scans import running_sums as machine_sums
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.tuning.tunables import tunable
 
 row_tunable("cumsum")
+tunable(
+    "cumsum_parts", int, lambda key, default: [n for n in (default // 4, default // 2, default * 2, default * 4) if n],
+    lambda n, key: "" if isinstance(n, int) and 1 <= n <= 65535 else f"parts of a row are {n!r}; a number from 1 to 65535, a grid's height, is needed",
+)  # fmt: skip
 
 TILE = 1024  # elements that one program scans at a time
+PROGRAMS = 1024  # wanted where rows are taken in parts: some for each multiprocessor of any GPU
+SHORTEST = 4  # steps of a part's loop
 
 
-# y_i = sum of x_j over j <= i (REVERSE: j >= i)
-@triton.jit(do_not_specialize=["columns"])
+# y_i = sum of x_j over j <= i (REVERSE: j >= i). Of rows in several parts: TOTALS, each part's sum alone; STARTS, from the running sums of those
+@triton.jit(do_not_specialize=["columns", "length"])
 def _cumsum_kernel(
-    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, REVERSE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+    x, y, totals, rows, columns, length, x_strides, y_strides, KIND: tl.constexpr, REVERSE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, TOTALS: tl.constexpr, STARTS: tl.constexpr,
 ):  # fmt: skip
     b, row, inside = place(rows, BM)
     columns = columns // ALIGN * ALIGN
-    tiles = tl.cdiv(columns, BN)
+    part, parts = tl.program_id(1), tl.num_programs(1)
+    low = part * length
+    tiles = tl.cdiv(tl.minimum(columns - low, length), BN)
+    kept = (b * rows + row) * parts + part
     before = tl.zeros((BM,), KIND)
+    if STARTS:
+        other = part + 1 if REVERSE else part - 1
+        before = tl.load(totals + kept + (other - part), mask=inside & (other >= 0) & (other < parts), other=0)
+    held = tl.zeros((BM, BN), KIND)
     for t in range(tiles):
-        start = (tiles - 1 - t) * BN if REVERSE else t * BN
+        start = low + ((tiles - 1 - t) * BN if REVERSE else t * BN)
         col = start + tl.arange(0, BN)
         lanes = inside[:, None] & (col < columns)[None, :]
         value = load(x, b, row, col, x_strides, lanes, 0, X_UNIT).to(KIND)  # (BM, BN)
-        sums = tl.cumsum(value, axis=1, reverse=REVERSE) + before[:, None]
-        store(y, sums, b, row, col, y_strides, lanes, Y_UNIT)
-        # The tile's last sum; `before += tl.sum(value)` trips an assertion in Triton 3.6's OptimizeThreadLocality.
-        before = tl.sum(tl.where((col == (start if REVERSE else start + BN - 1))[None, :], sums, 0), axis=1)
+        if TOTALS:
+            held += value
+        else:
+            sums = tl.cumsum(value, axis=1, reverse=REVERSE) + before[:, None]
+            store(y, sums, b, row, col, y_strides, lanes, Y_UNIT)
+            # The tile's last sum; `before += tl.sum(value)` trips an assertion in Triton 3.6's OptimizeThreadLocality.
+            before = tl.sum(tl.where((col == (start if REVERSE else start + BN - 1))[None, :], sums, 0), axis=1)
+    if TOTALS:
+        tl.store(totals + kept, tl.sum(held, axis=1), mask=inside)
 
 
 def _result(dtype: np.dtype) -> np.dtype:
@@ -78,15 +97,35 @@ def _shape(x: Any, *, dim: int, reverse: bool = False) -> Spec:
     return Spec(x.shape, _result(x.dtype))
 
 
+def _parts(programs: int, columns: int, step: int) -> int:
+    """The rule: rows in as many parts as make PROGRAMS programs, each of SHORTEST steps of the loop at least; the same on every GPU, and so the bits."""
+    return max(min(cdiv(PROGRAMS, max(programs, 1)), columns // (SHORTEST * step)), 1)
+
+
 def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
-    """Launch the kernel with a given tile."""
+    """Launch the kernel with a given tile: once, or where few rows are long for the parts' sums, the running sums of these, and the rest."""
     y = allocate(x.shape, _result(x.dtype), x)
     a, c = as_rows(x, dim), as_rows(y, dim)
-    kind = getattr(tl, dtypes.of(_kept(x.dtype)).name)
-    launch(
-        _cumsum_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
-        KIND=kind, REVERSE=reverse, X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
-    )  # fmt: skip
+    programs = on.batch * cdiv(on.rows, on.BM) if on.columns else 0
+    key = (programs, on.columns, on.BN, x.dtype)
+    parts = config_of("cumsum_parts", key, _parts(*key[:3]))
+    length = cdiv(cdiv(on.columns, parts), on.BN) * on.BN
+    parts = max(cdiv(on.columns, max(length, 1)), 1)
+    kept = _kept(x.dtype)
+    totals = allocate((on.batch * on.rows, parts), kept, x) if parts > 1 else y
+    shared = {"KIND": getattr(tl, dtypes.of(kept).name), "REVERSE": reverse, "X_UNIT": unit(a.strides), "Y_UNIT": unit(c.strides)}
+    shared |= {"BM": on.BM, "BN": on.BN, "ALIGN": align(on.columns)}
+
+    def run(sums: bool) -> None:
+        launch(
+            _cumsum_kernel, (programs, parts), a.array, y, totals, on.rows, on.columns, length, a.strides, c.strides, **shared, TOTALS=sums,
+            STARTS=not sums and parts > 1,
+        )  # fmt: skip
+
+    if parts > 1:
+        run(True)
+        totals = scan_rows(totals, 1, reverse, row_tiles(totals.shape, 1, kept.itemsize, TILE, TILE))
+    run(False)
     return y
 
 

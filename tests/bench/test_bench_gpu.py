@@ -52,7 +52,7 @@ def tiny(*names: str) -> list[Case]:
 
 
 def planned(found: list[Case], parts: Any = ("roofline", "ops"), **others: Any) -> Plan:
-    return Plan(found, {}, True, others.pop("seconds", None), parts, 4096, {"bfloat16": 16}, 2, TINY, 0.001)
+    return Plan(found, {}, True, others.pop("seconds", None), parts, 4096, {"bfloat16": 16}, 2, [TINY], 0.001)
 
 
 def bench(tmp_path: Path, plan: Plan, peer: Ours | None = None) -> Bench:
@@ -215,7 +215,7 @@ def test_an_interruption_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_training_and_host_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "works", lambda batch, shape: training.works(batch, shape)[1:2])
+    monkeypatch.setattr(run, "works", lambda batch, shapes: training.works(batch, shapes)[1:2])
     monkeypatch.setattr(run, "host_calls", lambda lib: {"x.view(-1)": None, "empty(64, 64)": None})
     assert bench(tmp_path, planned([], ("training", "host")), OnCpu()).run() == 0
     content = read(tmp_path)

@@ -28,6 +28,7 @@ import numpy as np
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.sizes import shapes
+from tests.gpu.tile_shapes import tile_samples
 from tritensor import __version__
 from tritensor.cuda.compiler import cubin_cache, precompile
 from tritensor.cuda.runtime import serving
@@ -47,10 +48,11 @@ DEAD = 3  # a worker's exit code when the device no longer answers it
 
 
 def smoke_cases(op: Op, dtype: str, wide: bool) -> list[Case]:
-    """The largest of an op's timed sizes that numpy does in a moment, else its longest sample; `wide`: all samples, too, one of them strided."""
+    """The largest of an op's timed sizes that numpy does in a moment, else its longest sample; calls that fill the tiles of tensor cores where
+    it multiplies matrices; `wide`: all samples, too, one of them strided."""
     sized = [in_float64(s.sample) for s in shapes(op, dtype, SIDE)]
     fitting = sorted((s for s in sized if _elements(s) <= MOST), key=_elements) or sorted(samples(op), key=_elements)
-    found = [Case(op, 1000, fitting[-1], dtype, "plain", GPU)]
+    found = [Case(op, 1000 + i, sample, dtype, "plain", GPU) for i, sample in enumerate([fitting[-1], *tile_samples(op)])]
     if wide:
         found += cases(op, dtype, GPU, lambda op, i, sample, dtype: ["plain"] if i or sample.in_c_order else ["plain", "sliced"])
     return [c for c in found if not any(x.dtype.kind == "c" for x in (*_arrays(c), *c.expected))]

@@ -22,7 +22,7 @@ from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_tiles
 from tritensor.kernels.parts.products.rules import product_tiles
-from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
+from tritensor.kernels.parts.rows.row_tiles import RowTile, RowTiles, row_tiles
 from tritensor.kernels.products import matmul
 from tritensor.table import Sample, registry
 from tritensor.testing.questions.backward import backward_is_rule
@@ -321,6 +321,27 @@ def test_every_tile_of_a_reduction() -> None:
             assert (np.abs(y - exact.sum(1)) <= 8 * np.finfo(np.float32).eps * np.abs(exact).sum(1)).all(), (high, wide)
 
 
+# Running sums of rows in parts
+@pytest.mark.parametrize("parts", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])
+def test_a_cumsum_in_parts(shape: tuple[int, ...], dim: int, reverse: bool, parts: int) -> None:
+    with forced(cumsum=RowTile(2, 8, False, 4), cumsum_parts=parts):
+        assert not findings("cumsum", Sample(rows_of(*shape), dim=dim, reverse=reverse))
+        whole = np.random.default_rng(7).integers(-50, 50, shape)
+        found = to_host(registry["cumsum"].forward(from_host(whole, GPU), dim=dim, reverse=reverse))  # type: ignore[misc]
+        assert np.array_equal(found, registry["cumsum"].reference(whole, dim=dim, reverse=reverse))
+
+
+def test_long_rows_are_summed_in_parts_and_many_rows_are_not() -> None:
+    from tritensor.kernels.reductions.scan import PROGRAMS, _parts
+
+    assert _parts(1, 1 << 24, 512) == PROGRAMS
+    assert _parts(PROGRAMS, 1 << 24, 512) == 1
+    assert _parts(1, 2047, 512) == 1
+    assert _parts(100, 1 << 24, 512) * 100 >= PROGRAMS
+
+
 # Sorting and its scan
 @pytest.mark.parametrize(("block", "scanned"), [(16, 4), (32, 8), (64, 16)])
 def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
@@ -332,7 +353,7 @@ def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
 
 
 CONFIGS = (
-    "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_weight", "cross_entropy", "cumsum", "reduction", "reduction_join", "spread",
+    "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_weight", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
     "radix_sort", "radix_scan",
 )  # fmt: skip
 CALLS = [

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import tritensor as tt
+from bench.static import figures_table
 from bench.static.table import RESULTS, Uses, load
 from tritensor.table import registry
 
@@ -53,8 +54,15 @@ Training steps and single ops beside torch, with machine and date: [README](../R
 <!-- end -->
 
 ## What the kernels use
+"""
+LARGE = """
+What decides how fast the large kernels are can be counted without a GPU, and CI fails where a figure becomes worse (`python -m bench static --figures`). Launches
+and bytes are those of one call or one training step (bytes: the arrays that each launch is given, once each). A kernel whose instructions need more clocks to
+issue than its products need on the tensor cores waits for itself; a wave is as many programs as the GPU holds at once, and its last one should be full; lane
+instructions a byte say how far a kernel that moves memory is from what memory can deliver (an H200: about 7). The predicted time is a lower bound.
 
-Every kernel launch of the op table is compiled for GPUs that are not here, and the machine code is read. *Spilled* are kernels that keep
+""".splitlines()
+EVERY = """Every kernel launch of the op table is compiled for GPUs that are not here, and the machine code is read. *Spilled* are kernels that keep
 registers in memory, each with a reason in `bench/static/command.py`; *tensor cores* those that use them (mma, wgmma, tcgen05); *tma* those that let the
 hardware copy tiles. CI compiles again what covers every op and type, and fails where a kernel spills more, reads narrower, or loses its tensor cores or its
 occupancy.
@@ -95,10 +103,22 @@ def _figures(found: list[Uses]) -> Iterable[str]:
     )  # fmt: skip
 
 
+def large() -> list[str]:
+    """A line for each figure of the large kernels, a column for each Triton version."""
+    tables = {path.stem.rpartition("-")[2]: figures_table.load(path) for path in sorted(RESULTS.glob("figures-triton-*.json"))}
+    newest = list(tables.values())[-1]
+    values = [{f.name: f.value for f in found} for found in tables.values()]
+    lines = [f"| figure | to reach | {' | '.join(f'Triton {v}' for v in tables)} |", f"|---|--:|{'--:|' * len(tables)}"]
+    for f in newest:
+        asked = "" if f.asked is None else f"{'at least' if f.least else 'at most'} {f.asked:g}"
+        lines.append(f"| {f.name} | {asked} | {' | '.join(f'{found[f.name]:g}' for found in values)} |")
+    return lines
+
+
 def page() -> str:
     """The whole page."""
     assert tt.kernels is not None  # every family's files are found through it
-    lines = [HEAD]
+    lines = [HEAD, *LARGE, *large(), "", "## Every kernel", "", EVERY]
     for path in sorted(RESULTS.glob("static-triton-*.json"), reverse=True):
         head, rows = json.loads(path.read_text()), load(path)
         lines += [

@@ -99,9 +99,10 @@ def tame(sample: Sample) -> bool:
     )
 
 
-def test_the_two_gpts_are_one_model() -> None:
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_two_gpts_are_one_model(tied: bool) -> None:
     """With the same weights torch's GPT and ours give the same numbers."""
-    shape = GPTShape(blocks=2, width=16, heads=2, length=8, words=11, batch=2)
+    shape = GPTShape(blocks=2, width=16, heads=2, length=8, words=11, batch=2, tied=tied)
     ours, theirs = gpt(tt, shape), gpt(torch, shape)
     ours.load_state_dict({k: tt.from_numpy(v.numpy()) for k, v in theirs.state_dict().items()})
     words = np.random.default_rng(0).integers(0, shape.words, (shape.batch, shape.length))
@@ -111,7 +112,8 @@ def test_the_two_gpts_are_one_model() -> None:
 
 def test_both_learn_the_same() -> None:
     """A training step of either library, as it is timed, makes the loss smaller by about as much."""
-    for work in works(4, GPTShape(blocks=1, width=16, heads=2, length=8, words=11, batch=2)):
+    shape = GPTShape(blocks=1, width=16, heads=2, length=8, words=11, batch=2)
+    for work in works(4, [shape, shape._replace(tied=True)]):
         losses = {lib.name: time_step(lib, work, 0.01) for lib in (OnCpu(), TorchOnHost(torch))}
         assert losses["tritensor"]["last_loss"] < losses["tritensor"]["first_loss"]
         assert losses["torch"]["torch_last_loss"] < losses["torch"]["torch_first_loss"]

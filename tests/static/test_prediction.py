@@ -41,6 +41,12 @@ def test_a_persistent_grid_waits_for_its_longest_program() -> None:
     assert predict(one, 90, 1320, even._replace(longest=2.0)).tensor == predict(one, 90, 1320, even).tensor, "many waves mix them"
 
 
+def test_stores_wait_for_nothing() -> None:
+    """A fill has no loads under way, and moves at the memory's rate all the same."""
+    found = predict(made(), 90, 132 * 160, ProgramWork({}, {0: 32768.0}, {}, (), ()))
+    assert found.microseconds == pytest.approx(132 * 160 * 32768 / 4.8e12 * 1e6)
+
+
 def test_a_small_grid_leaves_multiprocessors_idle() -> None:
     found = predict(made(), 90, 1, work())
     assert round(found.tail, 4) == round(1 / 132, 4)

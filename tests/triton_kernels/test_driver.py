@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -116,3 +118,23 @@ def test_a_kernel_is_told_the_gpu_that_it_is_compiled_for_and_not_the_one_here()
     assert "12345" in compile(spec, 90).asm["ptx"]
     assert "54321" in compile(spec, 80).asm["ptx"]
     assert triton.runtime.driver.active.get_current_target().arch == 90
+
+
+FIRST = """
+import os, pkgutil
+import tritensor, tritensor.cuda.compiler as folder
+for name in [m.name for m in pkgutil.iter_modules(folder.__path__)]:
+    child = os.fork()
+    if child == 0:
+        __import__("tritensor.cuda.compiler." + name)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        raise SystemExit(f"{name} cannot be imported before Triton is")
+    print(name)
+"""
+
+
+def test_any_module_of_the_compiler_may_be_what_imports_triton() -> None:
+    done = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:] + done.stdout
+    assert "compile" in done.stdout.split()

@@ -16,7 +16,6 @@ from triton.backends.driver import DriverBase
 from triton.runtime import driver as active_driver
 
 from tritensor import cuda
-from tritensor.cuda.compiler.compile import compiled_for
 from tritensor.cuda.launch import start
 from tritensor.cuda.runtime import serving
 from tritensor.device import device
@@ -102,6 +101,8 @@ class TensorDriver(DriverBase):
 
     def get_current_target(self) -> GPUTarget:
         """The GPU that a kernel is being compiled for, which need not be here; else the current one."""
+        from tritensor.cuda.compiler.compile import compiled_for  # it may be what imports Triton just now
+
         arch = compiled_for()
         if arch is None:
             major, minor = cuda.get_device_capability()

@@ -211,7 +211,9 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     moved = programs * work.moved()
     far = _from_memory(work, programs, sizes)
     resident = min(programs, held * has.multiprocessors)
-    rate = min(has.bandwidth / has.ghz / 1e9, resident * _under_way(made) / has.latency)
+    rate = has.bandwidth / has.ghz / 1e9
+    if made.loads or made.bulk:  # nothing waits for what is stored
+        rate = min(rate, resident * _under_way(made) / has.latency)
     clocks = max(far / rate if far else 0.0, moved / has.second_level, uneven * rounds * work.moved() / PORT)
     largest, limit = max((issue, "issue"), (tensor, "tensor"), (clocks, "bytes"))
     waves = programs / (held * has.multiprocessors)

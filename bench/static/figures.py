@@ -1,0 +1,263 @@
+"""The figures that say how good the large kernels are and that need no GPU: launches, bytes, instructions, how full the last wave is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import tritensor as tt
+from bench.gpu.training import GPT2_SMALL, Work, step, works
+from bench.gpu.warm import Recorded
+from tritensor.cuda.compiler.prediction import ISSUE, RATES, Forecast, forecast_all
+from tritensor.cuda.compiler.recorded_call import Call
+from tritensor.cuda.runtime import serving
+from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
+
+F = tt.nn.functional
+Run = Callable[[], object]
+LANES = 32  # of a warp
+ROWS = (768, 1000, 4095, 50257)  # lengths of rows: a multiple of all accesses, of eight elements, of none, and GPT-2's words
+
+
+class Figure(NamedTuple):
+    """One figure: what it is of, its value, and what it is to reach: at most (`least` False) or at least `asked`; None asks nothing."""
+
+    name: str
+    value: float
+    asked: float | None = None
+    least: bool = False
+
+    def reached(self) -> bool | None:
+        if self.asked is None:
+            return None
+        return self.value >= self.asked if self.least else self.value <= self.asked
+
+    def worse_than(self, was: float, slack: float = 0.05) -> bool:
+        """Whether it is over 5 % worse than it was; a count may not be worse at all."""
+        if isinstance(was, int) and isinstance(self.value, int):
+            return self.value < was if self.least else self.value > was
+        return self.value < was * (1 - slack) if self.least else self.value > was * (1 + slack)
+
+
+class Device:
+    """A GPU that is not there, for as long as the block lasts: what runs within is written down."""
+
+    def __init__(self, arch: int) -> None:
+        self.gpu = VirtualGPU(arch)
+
+    def __enter__(self) -> Device:
+        self._before = serving.use(self.gpu)  # type: ignore[arg-type]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        serving.use(self._before)
+
+    def launches(self, run: Run) -> list[Call]:
+        """What `run()` launches when it is called for the second time: the first one makes states and tables."""
+        run()
+        self.gpu.calls = []
+        run()
+        found, self.gpu.calls = self.gpu.calls, None
+        return found
+
+
+def tensor(*shape: int, grad: bool = False, dtype: Any = tt.bfloat16) -> tt.Tensor:
+    """A tensor of the device that is not there."""
+    return tt.empty(shape, dtype=dtype, device="cuda", requires_grad=grad)
+
+
+def whole(*shape: int) -> tt.Tensor:
+    """Whole numbers, as classes or words: all zeros, for nothing is read."""
+    return tt.zeros(shape, dtype=tt.int64, device="cuda")
+
+
+def backward(output: tt.Tensor, *inputs: tt.Tensor) -> Run:
+    """The gradients of `inputs`, and no others, from one of the output's shape."""
+    given = tensor(*output.shape, dtype=output.dtype)
+    return lambda: tt.autograd.grad(output, inputs, given, retain_graph=True)
+
+
+def steps() -> Iterator[tuple[str, Work]]:
+    for work in works():
+        if work.optimizer == "SGD":
+            yield "LeNet step", work
+        elif work.name.startswith("GPT-2"):
+            yield "GPT-2 small step", work
+
+
+# What is counted
+def counted() -> Iterator[Figure]:
+    """Launches, bytes and programs: nothing is compiled."""
+    with Device(90) as device:
+        yield from _launches(device)
+        for name, work in steps():
+            calls = device.launches(step(Recorded(), work))
+            yield Figure(f"launches: {name}", len(calls), 32 if work.optimizer == "SGD" else 450)
+            if work.optimizer != "SGD":
+                yield Figure(f"GB: {name}", round(sum(sum(c.sizes()) for c in calls) / 1e9, 1), 60)
+        x = tensor(1 << 24, dtype=tt.float32)
+        programs = max(math.prod(c.grid) for c in device.launches(lambda: x.cumsum(0)))
+        yield Figure("programs: cumsum of 16 M elements", programs, 132, least=True)
+
+
+def _launches(device: Device) -> Iterator[Figure]:
+    """Launches of single gradients, and of an optimizer's step."""
+
+    def count(run: Run) -> int:
+        return len(device.launches(run))
+
+    x, weight, bias = tensor(16384, 768, grad=True), tensor(768, grad=True), tensor(768, grad=True)
+    yield Figure("launches: layer norm backward", count(backward(F.layer_norm(x, (768,), weight, bias), x, weight, bias)), 2)
+    matrix = tensor(3072, 768, grad=True)
+    slope = tensor(3072, grad=True)
+    with_bias = count(backward(F.linear(x, matrix, slope), x, matrix, slope))
+    yield Figure("launches: bias gradient of linear", with_bias - count(backward(F.linear(x, matrix), x, matrix)), 0)
+    images, kernel = tensor(32, 64, 56, 56), tensor(64, 64, 3, 3, grad=True)
+    yield Figure("launches: conv2d weight gradient", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 2)
+    words, table = whole(16, 1024), tensor(50257, 768, grad=True)
+    yield Figure("launches: embedding backward", count(backward(F.embedding(words, table), table)), 7)
+    group = [tensor(768, 768, grad=True) for _ in range(100)]
+    for p in group:
+        p.grad = tt.empty_like(p)
+    yield Figure("launches: AdamW, a group of 100", count(tt.optim.AdamW(group, lr=1e-3).step), 3)
+
+
+# What is compiled
+class Asked(NamedTuple):
+    """A run whose launches are compiled, and what is read of them."""
+
+    name: str
+    arch: int
+    calls: list[Call]
+    read: Callable[[list[Call], list[Forecast]], float]
+    asked: float | None
+    least: bool = False
+
+
+def compiled(processes: int | None = None) -> Iterator[Figure]:
+    """Instructions, tensor cores, waves and widths of accesses, by machine code."""
+    asked = [*_memory_bound(), *_tensor_cores(), *_waves(), *_widths(), *_step_time()]
+    found: dict[tuple[int, Call], Forecast] = {}
+    for arch in sorted({a.arch for a in asked}):
+        calls = list({call: None for one in asked if one.arch == arch for call in one.calls})
+        found |= {(arch, calls[n]): forecast for n, forecast in forecast_all(calls, arch, processes)}
+    for one in asked:
+        forecasts = [found[one.arch, call] for call in one.calls]
+        wrong = [f.failure for f in forecasts if f.failure]
+        if wrong:
+            raise RuntimeError(f"{one.name}: {wrong[0]}")
+        yield Figure(one.name, round(one.read(one.calls, forecasts), 3), one.asked, one.least)
+
+
+def _lanes(nbytes: float) -> Callable[[list[Call], list[Forecast]], float]:
+    """Lane instructions for each byte that must move, `nbytes` in all."""
+
+    def read(calls: list[Call], forecasts: list[Forecast]) -> float:
+        warps = sum(f.prediction.issue * ISSUE * RATES[f.report.arch].multiprocessors for f in forecasts)  # type: ignore[union-attr]
+        return warps * LANES / nbytes
+
+    return read
+
+
+def _memory_bound() -> Iterator[Asked]:
+    """16-bit kernels that do little with much memory."""
+    with Device(90) as device:
+        x, y, n = tensor(8192, 4096), tensor(8192, 4096), 8192 * 4096 * 2
+        weight, bias, labels = tensor(4096), tensor(4096), whole(8192)
+        some: list[tuple[str, Run, int, float]] = [
+            ("add", lambda: x + y, 3 * n, 1.2),
+            ("softmax", lambda: x.softmax(-1), 2 * n, 4),
+            ("cross-entropy", lambda: F.cross_entropy(x, labels), n, 4),
+            ("layer norm", lambda: F.layer_norm(x, (4096,), weight, bias), 2 * n, 4),
+            ("gelu", lambda: F.gelu(x), 2 * n, 6),
+        ]
+        for name, run, nbytes, asked in some:
+            yield Asked(f"lane instructions a byte: {name}", 90, device.launches(run), _lanes(nbytes), asked)
+
+
+def _ratio(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """Clocks to issue instructions / clocks of the tensor cores, of the launch that takes longest."""
+    main = max((f for f in forecasts if f.prediction is not None), key=lambda f: f.microseconds).prediction
+    assert main is not None
+    return main.issue / main.tensor if main.tensor else math.inf
+
+
+def _main(read: Callable[[Forecast], float]) -> Callable[[list[Call], list[Forecast]], float]:
+    return lambda calls, forecasts: read(max(forecasts, key=lambda f: f.microseconds))
+
+
+def _tensor_cores() -> Iterator[Asked]:
+    with Device(90) as device:
+        a, b = tensor(4096, 4096), tensor(4096, 4096)
+        product = device.launches(lambda: a @ b)
+        yield Asked("issue / tensor clocks: matmul 4096", 90, product, _ratio, 0.2)
+        yield Asked("instructions of the loop: matmul 4096", 90, product, _main(lambda f: f.report.loop), 100)  # type: ignore[union-attr]
+        yield Asked("registers: matmul 4096", 90, product, _main(lambda f: f.report.registers), 168)  # type: ignore[union-attr]
+        yield Asked("stages: matmul 4096", 90, product, lambda calls, _: max(c.spec.num_stages for c in calls), 4, least=True)
+        images, kernel = tensor(32, 64, 56, 56, grad=True), tensor(64, 64, 3, 3, grad=True)
+        yield Asked(
+            "issue / tensor clocks: conv2d", 90, device.launches(lambda: F.conv2d(images.detach(), kernel.detach(), padding=1)), _ratio, 0.4
+        )
+        run = backward(F.conv2d(images, kernel, padding=1), kernel)
+        yield Asked("issue / tensor clocks: conv2d weight gradient", 90, device.launches(run), _ratio, 0.6)
+
+
+def _tail(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """The share of the last wave's places that is filled, over all waves, by time."""
+    total = sum(f.microseconds for f in forecasts)
+    return sum(f.microseconds * f.prediction.tail for f in forecasts if f.prediction is not None) / total
+
+
+def _waves() -> Iterator[Asked]:
+    """The matrix products of a step of GPT-2 small: each layer's, its input's gradient, its weight's gradient."""
+    rows, width = GPT2_SMALL.batch * GPT2_SMALL.length, GPT2_SMALL.width
+    layers = ((3 * width, width), (width, width), (4 * width, width), (width, 4 * width), (GPT2_SMALL.words, width))
+    for arch in (80, 90, 100):
+        with Device(arch) as device:
+            calls = []
+            for out, inner in layers:
+                x, weight = tensor(rows, inner, grad=True), tensor(out, inner, grad=True)
+                y = F.linear(x, weight)
+                calls += device.launches(lambda x=x, weight=weight: F.linear(x, weight))  # type: ignore[misc]
+                calls += device.launches(backward(y, x, weight))
+        yield Asked(f"wave efficiency: GPT-2 small on {RATES[arch].multiprocessors} multiprocessors", arch, calls, _tail, 0.85, least=True)
+
+
+def _wide(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """The share of bytes that go by 16 bytes or more: of a hot loop's loads where there is one, of all stores, of copies into shared memory."""
+    wide = every = 0
+    for f in forecasts:
+        assert f.report is not None
+        if any(name.startswith("cp.async.bulk") for name in f.report.bulk):  # TMA moves whole tiles
+            return 1.0
+        copied = {name.rpartition(" ")[2]: n for name, n in f.report.bulk.items()}
+        for accesses in (f.report.loop_loads or f.report.loads, f.report.stores, copied):
+            every += sum(int(bits) * n for bits, n in accesses.items())
+            wide += sum(int(bits) * n for bits, n in accesses.items() if int(bits) >= 128)
+    return wide / every if every else 1.0
+
+
+def _widths() -> Iterator[Asked]:
+    with Device(90) as device:
+        for length in ROWS:
+            x, weight, bias, labels = tensor(4096, length), tensor(length), tensor(length), whole(4096)
+            some: list[tuple[str, Run]] = [
+                ("softmax", lambda x=x: x.softmax(-1)),  # type: ignore[misc]
+                ("layer norm", lambda x=x, w=weight, b=bias, n=length: F.layer_norm(x, (n,), w, b)),  # type: ignore[misc]
+                ("cross-entropy", lambda x=x, labels=labels: F.cross_entropy(x, labels)),  # type: ignore[misc]
+            ]
+            for name, run in some:
+                main = max(device.launches(run), key=lambda c: sum(c.sizes()))
+                yield Asked(f"bytes by 16 or more: {name}, rows of {length}", 90, [main], _wide, 0.95, least=True)
+        images = tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
+        kernel = tensor(64, 64, 3, 3)
+        calls = device.launches(lambda: F.conv2d(images, kernel, padding=1))
+        yield Asked("bytes by 16 or more: conv2d, channels last", 90, [max(calls, key=lambda c: sum(c.sizes()))], _wide, 0.95, least=True)
+
+
+def _step_time() -> Iterable[Asked]:
+    (work,) = (w for name, w in steps() if name.startswith("GPT-2"))
+    with Device(90) as device:
+        calls = device.launches(step(Recorded(), work))
+    return [Asked("predicted ms: GPT-2 small step", 90, calls, lambda _, forecasts: sum(f.microseconds for f in forecasts) / 1e3, None)]
