@@ -153,14 +153,14 @@ def gemm(
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1
-    into, row_sums = c, c if sums is None else sums
+    into, row_sums = c, sums
     c_part = c.size if sums is None else 16 * cdiv(c.size + m, 16)
     if split > 1:  # each part: the elements of c, then the row sums
         into = allocate((split, c_part), stored, c)
-        row_sums = into.as_strided((split, m), (c_part, 1), c.size)
+        row_sums = None if sums is None else into.as_strided((split, m), (c_part, 1), c.size)
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
-        a, b, into, c if bias is None else bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
+        a, b, into, bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
         a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
         A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,

@@ -127,11 +127,11 @@ def _launch(
     t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole, described))
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
     split = cdiv(k, k_part)
-    into, row_sums, stride = c, c if sums is None else sums, 0
+    into, row_sums, stride = c, sums, 0
     if split > 1:  # each part: the elements of c, then the row sums
         stride = 4 * cdiv(c.size + (0 if sums is None else m), 4)
         into = allocate((split, stride), _FLOAT32, c)
-        row_sums = into.as_strided((split, m), (stride, 1), c.size)
+        row_sums = None if sums is None else into.as_strided((split, m), (stride, 1), c.size)
     outer = batch.size * split
     target: CudaArray | TensorDescriptor = into
     if described:  # where rows of c divide by 16 bytes, those of float32 parts do
@@ -142,7 +142,7 @@ def _launch(
     programs = min(tiles, processors * t.resident) if t.resident else tiles
     a_block, b_block = (t.block_m, t.block_k), (t.block_k, t.block_n)
     launch(
-        _described_matmul_kernel, (programs,), _described(a, a_block), _described(b, b_block), target, c if bias is None else bias, row_sums,
+        _described_matmul_kernel, (programs,), _described(a, a_block), _described(b, b_block), target, bias, row_sums,
         m, n, k, k_part, batch.size, tiles, programs, stride,
         BLOCK_M=t.block_m, BLOCK_N=t.block_n, BLOCK_K=t.block_k, GROUP=t.group, A_T=a.transposed, B_T=b.transposed, A_BATCH=a.batch, B_BATCH=b.batch,
         BATCHED=outer > 1, SPLIT=split > 1, BIAS=bias is not None and split == 1, SUMS=sums is not None, DESCRIBED=described, PARTS=t.parts,

@@ -41,7 +41,7 @@ def sum_parts(parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inn
     block = config_of("sum_parts", (c.size, c.dtype), 1024 if c.size >= WIDE else 256)
     more = 0 if sums is None else sums.size
     launch(
-        _sum_parts_kernel, (cdiv(c.size + more, block),), parts, c, c if bias is None else bias, c if sums is None else sums, c.size, more,
+        _sum_parts_kernel, (cdiv(c.size + more, block),), parts, c, bias, sums, c.size, more,
         parts.strides[0], inner, 1 if bias is None else bias.shape[0], 0 if bias is None else bias.strides[0],
         SPLIT=parts.shape[0], BIAS=bias is not None, SUMS=sums is not None, BLOCK=block,
     )  # fmt: skip
