@@ -10,7 +10,7 @@ _RENAMED = {
     "attention": "ScaledDotProductFlashAttentionForCpu", "avg_pool2d": "AvgPool2D", "batch_norm": "NativeBatchNorm", "batch_norm_by": "NativeBatchNorm",
     "bce_with_logits": "BinaryCrossEntropyWithLogits", "cast": "ToCopy", "cholesky": "LinalgCholeskyEx", "clamp": "Clamp1",
     "constant_pad": "ConstantPadNd", "conv1d": "Convolution", "conv2d": "Convolution", "conv3d": "Convolution", "copy": "Clone",
-    "cross_entropy": "NllLoss", "det": "LinalgDet", "dropout": "Mul", "eigh": "LinalgEigh", "entr": "SpecialEntr", "grid_sample": "GridSampler2D",
+    "cross_entropy": "NllLoss", "det": "LinalgDet", "dropout": "Mul", "eigh": "LinalgEigh", "entr": "SpecialEntr", "flash_attention": "ScaledDotProductFlashAttention", "grid_sample": "GridSampler2D",
     "group_norm": "NativeGroupNorm", "imag": "Select", "index_get": "Index", "inv": "LinalgInvEx", "kl_div": "Mean", "l1_loss": "Mean",
     "layer_norm": "NativeLayerNorm", "matrix_exp": "LinalgMatrixExp", "max_dim": "Max", "max_pool2d": "MaxPool2DWithIndices", "min_dim": "Min",
     "pad_diagonal": "DiagEmbed", "pinv": "LinalgPinv", "prelu": "PreluKernel", "qr": "LinalgQr", "real": "Select", "selu": "Elu", "slogdet": "LinalgSlogdet",

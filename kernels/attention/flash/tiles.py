@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tritensor.kernels.attention.flash.operands import Call
 
 SMALL = 99 * 1024  # bytes of shared memory that a block has on every GPU since sm_80
+_SHARED = {80: 163 * 1024, 87: 163 * 1024, 90: 227 * 1024, 100: 227 * 1024, 103: 227 * 1024}  # where it has more
 
 
 class FlashTiles(NamedTuple):
@@ -58,7 +59,8 @@ def _space(kernel: str) -> Callable[[tuple[Any, ...], FlashTiles], list[FlashTil
 
 
 def _limit() -> int:
-    return runtime().properties(here.index).shared_memory_per_block_optin
+    major, minor = runtime().capability(here.index)
+    return _SHARED.get(10 * major + minor, SMALL)
 
 
 # (queries, keys, warps, stages) by the wider head size, of 16-bit types; the first line whose size holds the head
