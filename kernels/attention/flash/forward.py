@@ -15,7 +15,6 @@ from tritensor.kernels.attention.flash.parts import (
     kept_weights,
     load_rows,
     offset_of,
-    places_of,
     power,
     scored,
     weight_of,
@@ -31,14 +30,13 @@ from tritensor.kernels.parts.random_words.philox import placed
 # for each tile of keys: m' = max(m, max s), l = e^(m - m') l + sum e^(s - m'), acc = e^(m - m') acc + e^(s - m') v
 @triton.jit
 def _walk(
-    acc, total, most, q, k_at, v_at, mask, row, low, high, queries, keys, k_row, v_row, m_row, m_col, factor, first, width, k0, k1, threshold,
-    SIZE: tl.constexpr, V_SIZE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr,
+    acc, total, most, q, k, v, mask, row, low, high, queries, keys, m_row, m_col, factor, first, width, k0, k1, threshold,
+    K_ROW: tl.constexpr, V_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr,
     DROP: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     for start in range(low, high, BN):
         col = start + tl.arange(0, BN)
-        ahead = tl.full((), 0, tl.int64) + start
-        k_tile = load_rows(k_at + ahead * k_row, col, keys, SIZE, EDGE)
+        k_tile = load_rows(k, start, K_ROW, keys, BN, WIDE, SIZE, EDGE)
         s = tl.dot(q, tl.trans(k_tile), input_precision=PRECISION, out_dtype=acc.dtype)
         s = scored(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
         top = tl.max(s, axis=1)
@@ -51,7 +49,7 @@ def _walk(
         total = total * fade + tl.sum(p, axis=1)
         if DROP:
             p = tl.where(kept_weights(first, width, row, start, k0, k1, threshold, BN) != 0, p, 0.0)
-        v_tile = load_rows(v_at + ahead * v_row, col, keys, V_SIZE, EDGE)
+        v_tile = load_rows(v, start, V_ROW, keys, BN, V_WIDE, V_SIZE, EDGE)
         acc = tl.dot(p.to(v_tile.dtype), v_tile, acc * fade[:, None], input_precision=PRECISION, out_dtype=acc.dtype)
         most = new
     return acc, total, most
@@ -60,8 +58,9 @@ def _walk(
 # y = softmax(scale q k^T + mask) v; m = max s and log sum e^(s - m) are kept, 0 for a query that sees no key
 @triton.jit(do_not_specialize=["queries", "keys", "sizes"])
 def _forward_kernel(
-    q, k, v, mask, y, peak, log_sum, queries, keys, sizes, q_steps, k_steps, v_steps, m_steps, q_row, k_row, v_row, m_row, m_col, scale,
+    q, k, v, mask, y, peak, log_sum, queries, keys, sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, scale,
     k0, k1, offset, state, threshold, kept_scale,
+    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr,
     SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
     CAUSAL: tl.constexpr, TAIL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr,
@@ -72,10 +71,9 @@ def _forward_kernel(
     if CAUSAL:
         tile = tiles - 1 - tile  # the longest walks first
     row = tile * BM + tl.arange(0, BM)
-    col = tl.arange(0, BN)
-    q_tile = load_rows(places_of(q + offset_of(outer, sizes, q_steps, 1), row, q_row, WIDE), row, queries, SIZE, True)
-    k_at = places_of(k + offset_of(outer, sizes, k_steps, GROUP), col, k_row, WIDE)
-    v_at = places_of(v + offset_of(outer, sizes, v_steps, GROUP), col, v_row, V_WIDE)
+    q_tile = load_rows(q + offset_of(outer, sizes, q_steps, 1), tile * BM, Q_ROW, queries, BM, WIDE, SIZE, True)
+    k += offset_of(outer, sizes, k_steps, GROUP)
+    v += offset_of(outer, sizes, v_steps, GROUP)
     if MASK != 0:
         mask += offset_of(outer, sizes, m_steps, 1)
     first, width = words_of(outer, queries, keys)
@@ -89,13 +87,13 @@ def _forward_kernel(
     high = tl.minimum(keys, (tile + 1) * BM) if CAUSAL else keys
     whole = tl.minimum(keys, tile * BM + 1) // BN * BN if CAUSAL else keys // BN * BN  # tiles of keys that every query of the block sees
     acc, total, most = _walk(
-        acc, total, most, q_tile, k_at, v_at, mask, row, 0, whole, queries, keys, k_row, v_row, m_row, m_col, factor, first, width, k0, k1, threshold,
-        SIZE, V_SIZE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
+        acc, total, most, q_tile, k, v, mask, row, 0, whole, queries, keys, m_row, m_col, factor, first, width, k0, k1, threshold,
+        K_ROW, V_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
     )  # fmt: skip
     if TAIL:
         acc, total, most = _walk(
-            acc, total, most, q_tile, k_at, v_at, mask, row, whole, high, queries, keys, k_row, v_row, m_row, m_col, factor, first, width, k0, k1,
-            threshold, SIZE, V_SIZE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
+            acc, total, most, q_tile, k, v, mask, row, whole, high, queries, keys, m_row, m_col, factor, first, width, k0, k1,
+            threshold, K_ROW, V_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
         )  # fmt: skip
     blind = total == 0.0
     total = tl.where(blind, 1.0, total)
@@ -122,8 +120,8 @@ def forward(
     kind, m_row, m_col = masked_by(mask, on.scores)
     launch(
         _forward_kernel, (cdiv(on.queries, t.block_m) * on.outer,), on.q, on.k, on.v, y if mask is None else mask, y, peak, log_sum, on.queries, on.keys,
-        sizes, q_steps, k_steps, v_steps, m_steps, on.q.strides[-2], on.k.strides[-2], on.v.strides[-2], m_row, m_col, np.float64(scale),
-        *drawn(p, seed, offset), **on.constants, BM=t.block_m, BN=t.block_n, CAUSAL=bool(causal), TAIL=bool(causal) or on.keys % t.block_n != 0,
+        sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, np.float64(scale),
+        *drawn(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2], BM=t.block_m, BN=t.block_n, CAUSAL=bool(causal), TAIL=bool(causal) or on.keys % t.block_n != 0,
         MASK=kind, M_UNIT=m_col == 1, M_ROWS=m_row != 0, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     return y, peak, log_sum

@@ -5,23 +5,22 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tritensor.kernels.attention.flash.parts import factor_of, kept_weights, load_rows, offset_of, places_of, scored, weight_of, words_of
+from tritensor.kernels.attention.flash.parts import factor_of, kept_weights, load_rows, offset_of, scored, weight_of, words_of
 from tritensor.kernels.parts.random_words.philox import placed
 
 
 # for each tile of queries: dv += w^T g, ds = w (g v^T - d), dk += ds^T q; weights stand transposed, keys by queries
 @triton.jit
 def _walk(
-    dk, dv, k_tile, v_tile, q_at, g_at, mask, base, rest, d, first_key, low, high, queries, keys, q_row, g_row, m_row, m_col, factor, first, width, k0, k1,
-    threshold, kept_scale, SIZE: tl.constexpr, V_SIZE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr,
+    dk, dv, k_tile, v_tile, q, g, mask, base, rest, d, first_key, low, high, queries, keys, m_row, m_col, factor, first, width, k0, k1,
+    threshold, kept_scale, Q_ROW: tl.constexpr, G_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr,
     M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     col = first_key + tl.arange(0, BN)
     for start in range(low, high, BM):
         row = start + tl.arange(0, BM)
-        ahead = tl.full((), 0, tl.int64) + start
-        q_tile = load_rows(q_at + ahead * q_row, row, queries, SIZE, EDGE)
-        up = load_rows(g_at + ahead * g_row, row, queries, V_SIZE, EDGE)
+        q_tile = load_rows(q, start, Q_ROW, queries, BM, WIDE, SIZE, EDGE)
+        up = load_rows(g, start, G_ROW, queries, BM, V_WIDE, V_SIZE, EDGE)
         if EDGE:
             bases = tl.load(base + row, mask=row < queries, other=0.0)
             ds = tl.load(d + row, mask=row < queries, other=0.0)
@@ -50,8 +49,9 @@ def _walk(
 
 @triton.jit(do_not_specialize=["queries", "keys", "sizes", "key_sizes"])
 def keys_kernel(
-    q, k, v, g, mask, dk, dv, base, rest, d, queries, keys, sizes, key_sizes, q_steps, k_steps, v_steps, g_steps, m_steps, q_row, k_row, v_row, g_row,
+    q, k, v, g, mask, dk, dv, base, rest, d, queries, keys, sizes, key_sizes, q_steps, k_steps, v_steps, g_steps, m_steps,
     m_row, m_col, scale, k0, k1, offset, state, threshold, kept_scale,
+    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, G_ROW: tl.constexpr,
     SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
     CAUSAL: tl.constexpr, TAIL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr,
@@ -60,9 +60,8 @@ def keys_kernel(
     tile = tl.program_id(0) % tiles  # causal: the first keys, which most queries see, come first
     outer = tl.program_id(0) // tiles
     col = tile * BN + tl.arange(0, BN)
-    row = tl.arange(0, BM)
-    k_tile = load_rows(places_of(k + offset_of(outer, key_sizes, k_steps, 1), col, k_row, WIDE), col, keys, SIZE, True)
-    v_tile = load_rows(places_of(v + offset_of(outer, key_sizes, v_steps, 1), col, v_row, V_WIDE), col, keys, V_SIZE, True)
+    k_tile = load_rows(k + offset_of(outer, key_sizes, k_steps, 1), tile * BN, K_ROW, keys, BN, WIDE, SIZE, True)
+    v_tile = load_rows(v + offset_of(outer, key_sizes, v_steps, 1), tile * BN, V_ROW, keys, BN, V_WIDE, V_SIZE, True)
     if DROP:
         k0, k1, offset = placed(k0, k1, offset, state)
     factor = factor_of(scale, MASK, ACC)
@@ -76,8 +75,8 @@ def keys_kernel(
     whole = tl.maximum(queries // BM * BM, seen)
     for i in range(GROUP):
         head = outer * GROUP + i
-        q_at = places_of(q + offset_of(head, sizes, q_steps, 1), row, q_row, WIDE)
-        g_at = places_of(g + offset_of(head, sizes, g_steps, 1), row, g_row, V_WIDE)
+        q_at = q + offset_of(head, sizes, q_steps, 1)
+        g_at = g + offset_of(head, sizes, g_steps, 1)
         m_at = mask
         if MASK != 0:
             m_at = mask + offset_of(head, sizes, m_steps, 1)
@@ -87,17 +86,17 @@ def keys_kernel(
             first += offset
         if CAUSAL:
             acc_k, acc_v = _walk(
-                acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, low, seen, queries, keys, q_row, g_row, m_row,
-                m_col, factor, first, width, k0, k1, threshold, kept_scale, SIZE, V_SIZE, BM, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
+                acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, low, seen, queries, keys, m_row,
+                m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
             )  # fmt: skip
         acc_k, acc_v = _walk(
-            acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, seen, whole, queries, keys, q_row, g_row, m_row,
-            m_col, factor, first, width, k0, k1, threshold, kept_scale, SIZE, V_SIZE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
+            acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, seen, whole, queries, keys, m_row,
+            m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
         )  # fmt: skip
         if TAIL:
             acc_k, acc_v = _walk(
-                acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, whole, queries, queries, keys, q_row, g_row,
-                m_row, m_col, factor, first, width, k0, k1, threshold, kept_scale, SIZE, V_SIZE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
+                acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, whole, queries, queries, keys,
+                m_row, m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
             )  # fmt: skip
     kept = outer.to(tl.int64) * keys + col
     cols, v_cols = tl.arange(0, WIDE), tl.arange(0, V_WIDE)

@@ -21,9 +21,9 @@ from tritensor.matmul_precision import dot_precision
 Steps = tuple[int, ...]
 
 
-def by_unit(x: CudaArray) -> CudaArray:
-    """x itself where each row lies in a piece, else a copy."""
-    return x if x.strides[-1] == 1 or x.shape[-1] < 2 else dense(x)
+def laid(x: CudaArray) -> CudaArray:
+    """x itself where each row lies in a piece, and 256 rows within offsets of 32 bits; else a copy."""
+    return x if (x.strides[-1] == 1 or x.shape[-1] < 2) and abs(x.strides[-2]) < 1 << 23 else dense(x)
 
 
 def merged(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple[Steps, list[Steps]]:
@@ -73,7 +73,7 @@ class Call(NamedTuple):
         group = q.shape[-3] // k.shape[-3] if q.ndim > 2 and k.shape[-3] else 1
         kind = 0 if mask is None else 1 if mask.dtype == np.bool_ else 2
         outer = math.prod(q.shape[:-2])
-        return cls(by_unit(q), by_unit(k), by_unit(v), q.shape[-2], k.shape[-2], outer, group, bool(causal), kind, p > 0)
+        return cls(laid(q), laid(k), laid(v), q.shape[-2], k.shape[-2], outer, group, bool(causal), kind, p > 0)
 
     @property
     def scores(self) -> Steps:

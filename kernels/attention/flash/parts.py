@@ -13,11 +13,11 @@ LOG2E = tl.constexpr(1.4426950408889634)
 
 @triton.jit
 def power(x):
-    """2^x: in float32 the approximate one, whose error is that of one rounding of the exponent."""
+    """2^x; in float32 in one instruction, within 2 ULP, and 0 below 1.2e-38, beside a largest weight of 1 (tl.exp2 guards those with three more)."""
     if x.dtype == tl.float64:
         return maths.exp2(x)
     else:
-        return tl.exp2(x)
+        return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
@@ -35,15 +35,13 @@ def offset_of(outer, sizes, steps, GROUP: tl.constexpr):
 
 
 @triton.jit
-def places_of(x, row, step, WIDE: tl.constexpr):
-    """Pointers (rows, WIDE) to whole rows."""
-    return x + row.to(tl.int64)[:, None] * step + tl.arange(0, WIDE)[None, :]
-
-
-@triton.jit
-def load_rows(places, row, rows, SIZE: tl.constexpr, EDGE: tl.constexpr):
-    """A tile of rows (n, WIDE), of which SIZE columns are real; EDGE: rows from `rows` on read as 0."""
-    WIDE: tl.constexpr = places.shape[1]
+def load_rows(x, start, step, rows, HIGH: tl.constexpr, WIDE: tl.constexpr, SIZE: tl.constexpr, EDGE: tl.constexpr):
+    """Rows `start` to `start + HIGH` of a matrix as (HIGH, WIDE), of which SIZE columns are real; EDGE: rows from `rows` on read as 0."""
+    row = tl.arange(0, HIGH)
+    places = (
+        x + (tl.full((), 0, tl.int64) + start) * step + (row[:, None] * step + tl.arange(0, WIDE)[None, :])
+    )  # offsets of 32 bits, by operands.laid
+    row += start
     if EDGE:
         inside = (row < rows)[:, None]
         if WIDE != SIZE:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from tritensor import dtypes
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime.serving import runtime
@@ -65,20 +67,39 @@ def _limit() -> int:
 
 # (queries, keys, warps, stages) by the wider head size, of 16-bit types; the first line whose size holds the head
 _RULES: dict[str, tuple[tuple[int, FlashTiles], ...]] = {
-    "flash_forward": ((64, FlashTiles(128, 64, 4, 3)), (128, FlashTiles(128, 64, 8, 3)), (256, FlashTiles(64, 64, 4, 2))),
-    "flash_dkv": ((64, FlashTiles(64, 128, 8, 2)), (128, FlashTiles(64, 128, 8, 2)), (256, FlashTiles(32, 64, 8, 1))),
+    "flash_forward": ((64, FlashTiles(128, 64, 8, 3)), (128, FlashTiles(128, 64, 8, 3)), (256, FlashTiles(64, 32, 4, 2))),
+    "flash_dkv": ((64, FlashTiles(64, 128, 8, 2)), (128, FlashTiles(32, 128, 8, 2)), (256, FlashTiles(32, 64, 8, 1))),
     "flash_dq": ((64, FlashTiles(128, 64, 8, 2)), (128, FlashTiles(128, 64, 8, 2)), (256, FlashTiles(64, 32, 8, 1))),
 }
+_PLAIN = FlashTiles(
+    128, 128, 8, 2
+)  # of the forward kernel at head size 128 where nothing is masked or dropped: fewer steps, and registers suffice
 _WIDER: dict[str, tuple[tuple[int, FlashTiles], ...]] = {  # float32 and float64, whose products are multiply-adds of the cores
-    "flash_forward": ((64, FlashTiles(64, 32, 4, 2)), (128, FlashTiles(32, 32, 4, 2)), (256, FlashTiles(16, 16, 4, 1))),
+    "flash_forward": ((64, FlashTiles(32, 32, 4, 2)), (128, FlashTiles(32, 16, 4, 2)), (256, FlashTiles(16, 16, 4, 1))),
     "flash_dkv": ((64, FlashTiles(32, 32, 4, 1)), (128, FlashTiles(16, 32, 4, 1)), (256, FlashTiles(16, 16, 4, 1))),
     "flash_dq": ((64, FlashTiles(32, 32, 4, 1)), (128, FlashTiles(32, 16, 4, 1)), (256, FlashTiles(16, 16, 4, 1))),
 }
 
 
-def flash_tiles(kernel: str, queries: int, keys: int, wide: int, v_wide: int, size: int, shared: int = 227 * 1024) -> FlashTiles:
-    """The rule: by head size and type, smaller where there are few queries or keys, or little shared memory."""
+def flash_tiles(
+    kernel: str,
+    queries: int,
+    keys: int,
+    wide: int,
+    v_wide: int,
+    causal: bool,
+    kind: int,
+    drops: bool,
+    dtype: np.dtype,
+    shared: int = 227 * 1024,
+) -> FlashTiles:
+    """The rule: by head size and type, smaller where there are few queries or keys, or little shared memory. `kind`: of the mask, 2 for one of numbers."""
+    size = dtype.itemsize
     t = next(t for most, t in (_RULES if size == 2 else _WIDER)[kernel] if max(wide, v_wide) <= most)
+    if kernel == "flash_forward" and size == 2 and wide == v_wide == 128 and not (causal or kind or drops):
+        t = _PLAIN
+    elif kernel == "flash_dkv" and size == 2 and (drops or kind == 2):  # numbers to add and words to draw take registers
+        t = t._replace(block_m=32) if max(wide, v_wide) <= 64 else t._replace(block_n=64)
     if size == 8:
         t = t._replace(block_m=16, block_n=16, stages=1)
     t = t._replace(block_m=min(t.block_m, max(next_power_of_2(queries), 16)), block_n=min(t.block_n, max(next_power_of_2(keys), 16)))
@@ -97,7 +118,7 @@ def flash_tiles(kernel: str, queries: int, keys: int, wide: int, v_wide: int, si
 def tiles_of(kernel: str, on: Call) -> FlashTiles:
     """What a launch takes."""
     key = (on.queries, on.keys, on.wide, on.v_wide, on.causal, on.kind, on.drops, on.q.dtype)
-    return config_of(kernel, key, flash_tiles(kernel, *key[:4], on.q.itemsize, _limit()))
+    return config_of(kernel, key, flash_tiles(kernel, *key, _limit()))
 
 
 for _kernel in _RULES:
