@@ -75,9 +75,9 @@ _PLAIN = FlashTiles(
     128, 128, 8, 2
 )  # of the forward kernel at head size 128 where nothing is masked or dropped: fewer steps, and registers suffice
 _WIDER: dict[str, tuple[tuple[int, FlashTiles], ...]] = {  # float32 and float64, whose products are multiply-adds of the cores
-    "flash_forward": ((64, FlashTiles(32, 32, 4, 2)), (128, FlashTiles(32, 16, 4, 2)), (256, FlashTiles(16, 16, 4, 1))),
-    "flash_dkv": ((64, FlashTiles(32, 32, 4, 1)), (128, FlashTiles(16, 32, 4, 1)), (256, FlashTiles(16, 16, 4, 1))),
-    "flash_dq": ((64, FlashTiles(32, 32, 4, 1)), (128, FlashTiles(32, 16, 4, 1)), (256, FlashTiles(16, 16, 4, 1))),
+    "flash_forward": ((64, FlashTiles(32, 16, 4, 2)), (128, FlashTiles(32, 16, 8, 2)), (256, FlashTiles(16, 16, 8, 1))),
+    "flash_dkv": ((64, FlashTiles(32, 32, 8, 1)), (128, FlashTiles(16, 32, 8, 1)), (256, FlashTiles(16, 16, 8, 1))),
+    "flash_dq": ((64, FlashTiles(32, 32, 4, 1)), (128, FlashTiles(32, 16, 8, 1)), (256, FlashTiles(16, 16, 8, 1))),
 }
 
 
@@ -102,13 +102,13 @@ def flash_tiles(
         t = t._replace(block_m=32) if max(wide, v_wide) <= 64 else t._replace(block_n=64)
     if size == 8:
         t = t._replace(block_m=16, block_n=16, stages=1)
-    t = t._replace(block_m=min(t.block_m, max(next_power_of_2(queries), 16)), block_n=min(t.block_n, max(next_power_of_2(keys), 16)))
-    if t.block_m * t.block_n < 64 * 64:
-        t = t._replace(warps=4)
-    while held(kernel, t, wide, v_wide, size) > shared:
+    few = t._replace(block_m=min(t.block_m, max(next_power_of_2(queries), 16)), block_n=min(t.block_n, max(next_power_of_2(keys), 16)))
+    if few != t:
+        t = few._replace(warps=4) if few.block_m * few.block_n < 64 * 64 else few
+    while held(kernel, t, wide, v_wide, size) > shared and (t.stages, t.block_m, t.block_n) != (1, 16, 16):
         if t.stages > 1:
             t = t._replace(stages=t.stages - 1)
-        elif t.block_m >= t.block_n:
+        elif t.block_m > 16 and t.block_m >= t.block_n:
             t = t._replace(block_m=t.block_m // 2)
         else:
             t = t._replace(block_n=t.block_n // 2)
