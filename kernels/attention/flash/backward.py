@@ -32,7 +32,7 @@ ROWS = 64  # queries of a program that sums rows
 
 
 # d[i] = sum_j g[i, j] y[i, j]; base[i] = log2(e) (m + log sum e^(s - m)), or where numbers are added m, and rest what is left of it
-@triton.jit(do_not_specialize=["queries", "sizes"])
+@triton.jit(do_not_specialize=["sizes"])
 def _sums_kernel(
     g, y, peak, log_sum, d, base, rest, queries, sizes, g_steps,
     G_ROW: tl.constexpr, V_SIZE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, MASK: tl.constexpr, ACC: tl.constexpr,
@@ -77,7 +77,7 @@ def _walk(
     return dq
 
 
-@triton.jit(do_not_specialize=["queries", "keys", "sizes"])
+@triton.jit(do_not_specialize=["keys", "sizes"])
 def _queries_kernel(
     q, k, v, g, mask, dq, base, rest, d, queries, keys, sizes, q_steps, k_steps, v_steps, g_steps, m_steps, m_row, m_col,
     scale, k0, k1, offset, state, threshold, kept_scale,

@@ -56,7 +56,7 @@ def _walk(
 
 
 # y = softmax(scale q k^T + mask) v; m = max s and log sum e^(s - m) are kept, 0 for a query that sees no key
-@triton.jit(do_not_specialize=["queries", "keys", "sizes"])
+@triton.jit(do_not_specialize=["keys", "sizes"])
 def _forward_kernel(
     q, k, v, mask, y, peak, log_sum, queries, keys, sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, scale,
     k0, k1, offset, state, threshold, kept_scale,

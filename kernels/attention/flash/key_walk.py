@@ -47,7 +47,7 @@ def _walk(
     return dk, dv
 
 
-@triton.jit(do_not_specialize=["queries", "keys", "sizes", "key_sizes"])
+@triton.jit(do_not_specialize=["keys", "sizes", "key_sizes"])
 def keys_kernel(
     q, k, v, g, mask, dk, dv, base, rest, d, queries, keys, sizes, key_sizes, q_steps, k_steps, v_steps, g_steps, m_steps,
     m_row, m_col, scale, k0, k1, offset, state, threshold, kept_scale,
