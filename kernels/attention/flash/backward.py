@@ -59,7 +59,8 @@ def _sums_kernel(
 @triton.jit
 def _walk(
     dq, q, up, base, rest, d, k, v, mask, row, low, high, queries, keys, m_row, m_col, factor, first, width, k0, k1, threshold,
-    kept_scale, K_ROW: tl.constexpr, V_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr,
+    kept_scale, K_ROW: tl.constexpr, V_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr,
+    WIDE: tl.constexpr, V_WIDE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr,
     M_ROWS: tl.constexpr, DROP: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     for start in range(low, high, BN):

@@ -31,7 +31,8 @@ from tritensor.kernels.parts.random_words.philox import placed
 @triton.jit
 def _walk(
     acc, total, most, q, k, v, mask, row, low, high, queries, keys, m_row, m_col, factor, first, width, k0, k1, threshold,
-    K_ROW: tl.constexpr, V_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr,
+    K_ROW: tl.constexpr, V_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr,
+    WIDE: tl.constexpr, V_WIDE: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr,
     DROP: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     for start in range(low, high, BN):
@@ -121,7 +122,8 @@ def forward(
     launch(
         _forward_kernel, (cdiv(on.queries, t.block_m) * on.outer,), on.q, on.k, on.v, y if mask is None else mask, y, peak, log_sum, on.queries, on.keys,
         sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, np.float64(scale),
-        *drawn(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2], BM=t.block_m, BN=t.block_n, CAUSAL=bool(causal), TAIL=bool(causal) or on.keys % t.block_n != 0,
-        MASK=kind, M_UNIT=m_col == 1, M_ROWS=m_row != 0, num_warps=t.warps, num_stages=t.stages,
+        *drawn(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2],
+        BM=t.block_m, BN=t.block_n, CAUSAL=on.causal, TAIL=on.causal or on.keys % t.block_n != 0, MASK=kind,
+        M_UNIT=m_col == 1, M_ROWS=m_row != 0, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     return y, peak, log_sum

@@ -13,7 +13,8 @@ from tritensor.kernels.parts.random_words.philox import placed
 @triton.jit
 def _walk(
     dk, dv, k_tile, v_tile, q, g, mask, base, rest, d, first_key, low, high, queries, keys, m_row, m_col, factor, first, width, k0, k1,
-    threshold, kept_scale, Q_ROW: tl.constexpr, G_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr,
+    threshold, kept_scale, Q_ROW: tl.constexpr, G_ROW: tl.constexpr, SIZE: tl.constexpr, V_SIZE: tl.constexpr,
+    WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr, MASK: tl.constexpr,
     M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     col = first_key + tl.arange(0, BN)
@@ -87,16 +88,19 @@ def keys_kernel(
         if CAUSAL:
             acc_k, acc_v = _walk(
                 acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, low, seen, queries, keys, m_row,
-                m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
+                m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE,
+                BM, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
             )  # fmt: skip
         acc_k, acc_v = _walk(
             acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, seen, whole, queries, keys, m_row,
-            m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
+            m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE,
+            BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
         )  # fmt: skip
         if TAIL:
             acc_k, acc_v = _walk(
                 acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, whole, queries, queries, keys,
-                m_row, m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
+                m_row, m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE,
+                BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
             )  # fmt: skip
     kept = outer.to(tl.int64) * keys + col
     cols, v_cols = tl.arange(0, WIDE), tl.arange(0, V_WIDE)

@@ -13,9 +13,8 @@ from tritensor.array import CudaArray, expand
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import next_power_of_2
+from tritensor.kernels.parts.random_words.dropping import kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import kernel_seed
-from tritensor.kernels.random.dropout import scale as kept_scale
-from tritensor.kernels.random.dropout import threshold
 from tritensor.matmul_precision import dot_precision
 
 Steps = tuple[int, ...]

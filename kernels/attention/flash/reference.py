@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.kernels.attention.weights import dropped, weights
-from tritensor.kernels.random.dropout import reference as drop
+from tritensor.kernels.parts.random_words.dropping import dropped as dropped_numbers
 from tritensor.table import ops
 
 
@@ -48,7 +48,7 @@ def reference(
         keys = k.shape[-2]
         padded = np.zeros((*w.shape[:-1], -(-keys // 4) * 4), compute)
         padded[..., :keys] = w
-        w = drop(padded, p=p, seed=seed, offset=offset)[..., :keys]
+        w = dropped_numbers(padded, p, seed, offset)[..., :keys]
     y = np.matmul(w, _repeated(v, q).astype(compute, copy=False))
     return y.astype(q.dtype, copy=False), peak, np.log(total)
 

@@ -74,6 +74,9 @@ _RULES: dict[str, tuple[tuple[int, FlashTiles], ...]] = {
 _PLAIN = FlashTiles(
     128, 128, 8, 2
 )  # of the forward kernel at head size 128 where nothing is masked or dropped: fewer steps, and registers suffice
+_OLDER = {  # the same at head size 128 before sm_90, whose products hold both factors in registers
+    "flash_forward": FlashTiles(128, 32, 8, 2), "flash_dkv": FlashTiles(32, 64, 8, 2), "flash_dq": FlashTiles(64, 32, 4, 2),
+}  # fmt: skip
 _WIDER: dict[str, tuple[tuple[int, FlashTiles], ...]] = {  # float32 and float64, whose products are multiply-adds of the cores
     "flash_forward": ((64, FlashTiles(32, 16, 4, 2)), (128, FlashTiles(32, 16, 8, 2)), (256, FlashTiles(16, 16, 8, 1))),
     "flash_dkv": ((64, FlashTiles(32, 32, 8, 1)), (128, FlashTiles(16, 32, 8, 1)), (256, FlashTiles(16, 16, 8, 1))),
@@ -91,12 +94,14 @@ def flash_tiles(
     kind: int,
     drops: bool,
     dtype: np.dtype,
-    shared: int = 227 * 1024,
+    shared: int = _SHARED[90],
 ) -> FlashTiles:
     """The rule: by head size and type, smaller where there are few queries or keys, or little shared memory. `kind`: of the mask, 2 for one of numbers."""
     size = dtype.itemsize
     t = next(t for most, t in (_RULES if size == 2 else _WIDER)[kernel] if max(wide, v_wide) <= most)
-    if kernel == "flash_forward" and size == 2 and wide == v_wide == 128 and not (causal or kind or drops):
+    if size == 2 and shared < _SHARED[90] and 64 < max(wide, v_wide) <= 128:
+        t = _OLDER[kernel]
+    elif kernel == "flash_forward" and size == 2 and wide == v_wide == 128 and not (causal or kind or drops):
         t = _PLAIN
     elif kernel == "flash_dkv" and size == 2 and (drops or kind == 2):  # numbers to add and words to draw take registers
         t = t._replace(block_m=32) if max(wide, v_wide) <= 64 else t._replace(block_n=64)
