@@ -86,13 +86,18 @@ def test_every_tile_of_flash_attention() -> None:
                 assert not (forward(case) if kernel == "flash_forward" else backward_is_rule(case)), (kernel, t)
 
 
+FORWARD, KEYS = (flash_forward, flash_forward), (flash_keys, flash_backward)  # where a function stands, and who calls it
 FLASH_FAULTS = {
     "the diagonal is not seen": (flash_parts, flash_forward, "scored", "seen = seen & (col <= row)", "seen = seen & (col < row)"),
-    "a tile too many without a mask": (flash_forward, flash_forward, "_forward_kernel", "tl.minimum(keys, tile * BM + 1) // BN", "tl.minimum(keys, tile * BM + BM) // BN"),
-    "a tile too few": (flash_forward, flash_forward, "_forward_kernel", "tl.minimum(keys, (tile + 1) * BM)", "tl.minimum(keys, tile * BM)"),
-    "the sum does not fade": (flash_forward, flash_forward, "_walk", "total = total * fade", "total = total"),
-    "the first head of a group alone": (flash_keys, flash_backward, "keys_kernel", "head = outer * GROUP + i", "head = outer * GROUP"),
-    "queries before the diagonal": (flash_keys, flash_backward, "keys_kernel", "tl.minimum(tile * BN // BM * BM, queries)", "tl.minimum((tile + 1) * BN // BM * BM, queries)"),
+    "a tile too many without a mask": (
+        *FORWARD, "_forward_kernel", "tl.minimum(keys, tile * BM + 1) // BN", "tl.minimum(keys, tile * BM + BM) // BN",
+    ),
+    "a tile too few": (*FORWARD, "_forward_kernel", "tl.minimum(keys, (tile + 1) * BM)", "tl.minimum(keys, tile * BM)"),
+    "the sum does not fade": (*FORWARD, "_walk", "total = total * fade", "total = total"),
+    "the first head of a group alone": (*KEYS, "keys_kernel", "head = outer * GROUP + i", "head = outer * GROUP"),
+    "queries before the diagonal": (
+        *KEYS, "keys_kernel", "tl.minimum(tile * BN // BM * BM, queries)", "tl.minimum((tile + 1) * BN // BM * BM, queries)",
+    ),
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ def _scores(q: np.ndarray, k: np.ndarray, mask: np.ndarray | None, scale: float,
     if mask is not None:
         s = np.where(mask, s, -np.inf) if mask.dtype == np.bool_ else s + mask.astype(q.dtype)
     if causal:
-        s = np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)
+        s = np.where(np.tri(*s.shape[-2:], dtype=np.bool_), s, -np.inf)
     return s
 
 
