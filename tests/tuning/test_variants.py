@@ -34,7 +34,7 @@ def test_prints_a_table_and_can_be_cleared() -> None:
     variants.note("attention", "composed", "float64 has no flash kernel; cast to bfloat16")
     found = tt.debug.variants()
     assert str(found) == (
-        "1 calls took a slower variant\n     1 x  attention  composed  float64 has no flash kernel; to mend it: cast to bfloat16"
+        "1 call took a slower variant\n     1 x  attention  composed  float64 has no flash kernel; to mend it: cast to bfloat16"
     )
     found.clear()
     assert len(tt.debug.variants()) == 0

@@ -31,7 +31,8 @@ class Variants(tuple[Variant, ...]):
         if not self:
             return "no slower variant ran"
         names, kinds = max(len(v.op) for v in self), max(len(v.variant) for v in self)
-        rows = [f"{sum(v.times for v in self)} calls took a slower variant"]
+        calls = sum(v.times for v in self)
+        rows = [f"{calls} call{'s' * (calls != 1)} took a slower variant"]
         rows += [
             f"{v.times:6d} x  {v.op:{names}s}  {v.variant:{kinds}s}  {v.why}" + (f"; to mend it: {v.mend}" if v.mend else "") for v in self
         ]

@@ -92,7 +92,7 @@ def _distances(b: Batch) -> Any:
     return ops.reshape(out, shape=(*lead, *out.array.shape[1:]))
 
 
-@batched("attention")
+@batched("attention flash_attention")
 def _attention(b: Batch) -> Any:
     """The examples are one more of the leading dimensions; a mask of each example has ones behind them."""
     mask = b.values[3] if len(b.values) > 3 else None
