@@ -1,6 +1,7 @@
 """Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
 
 MODULES = {
+    "attention.flash.op": "flash_attention",
     "attention.op": "attention",
     "complex_numbers.parts": "complex conj imag real view_as_complex view_as_real",
     "convolution.convolution": "conv1d conv1d_input conv1d_weight conv2d conv2d_input conv2d_weight conv3d conv3d_input conv3d_weight",

@@ -38,6 +38,7 @@ def _conv(x: tuple[int, ...], weight: tuple[int, ...], stride: int) -> Draw:
 
 
 _OVER_WIDTH = {"eps": 1e-5, "axes": 1}
+_CAUSAL = {"causal": True, "p": 0.0, "seed": 0, "offset": 0}
 # op: (where in which network, the call). Each op's in the order in which the table of its rows shows them.
 MODEL_CALLS: dict[str, list[tuple[str, Draw]]] = {
     "linear": [
@@ -54,6 +55,10 @@ MODEL_CALLS: dict[str, list[tuple[str, Draw]]] = {
     "attention": [
         (f"{GPT2}: attention", _drawn(*[(2, 12, 1024, 64)] * 3, None, scale=64**-0.5, causal=True)),
         (f"{LLAMA}: attention", _drawn(*[(1, 32, 1024, 128)] * 3, None, scale=128**-0.5, causal=True)),
+    ],
+    "flash_attention": [
+        (f"{GPT2}: attention", _drawn(*[(2, 12, 1024, 64)] * 3, None, scale=64**-0.5, **_CAUSAL)),
+        (f"{LLAMA}: attention", _drawn(*[(1, 32, 1024, 128)] * 3, None, scale=128**-0.5, **_CAUSAL)),
     ],
     "softmax": [
         (f"{GPT2}: attention weights", _drawn((2, 12, 1024, 1024), dim=3)),

@@ -106,7 +106,7 @@ def _backward_kernel(
         tl.store(ds + first + col[None, :], (down * scale.to(kind)).to(ds.dtype.element_ty), mask=inside)
 
 
-def _swap(x: CudaArray) -> CudaArray:
+def swap(x: CudaArray) -> CudaArray:
     return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
@@ -123,7 +123,7 @@ def weights_of(q: CudaArray, k: CudaArray, mask: CudaArray | None, scale: float,
     """softmax(scale q @ k^T + mask), rounded to q's type."""
     shape = (*q.shape[:-1], k.shape[-2])
     x = allocate(shape, dtypes.accumulator(q.dtype), q)
-    gemm(q, _swap(k), x)
+    gemm(q, swap(k), x)
     y = allocate(shape, q.dtype, q)
     kind, sizes, steps, m_row, m_col = _mask_steps(mask, shape)
     on = tiles_for("softmax", shape, len(shape) - 1, x.dtype, WHOLE)
@@ -144,7 +144,7 @@ def forward(
     return y, weights
 
 
-def _slope(weights: CudaArray, dw: CudaArray, scale: float, dtype: np.dtype) -> CudaArray:
+def slope(weights: CudaArray, dw: CudaArray, scale: float, dtype: np.dtype) -> CudaArray:
     ds = allocate(weights.shape, dtype, weights)
     on = tiles_for("softmax", weights.shape, weights.ndim - 1, dw.dtype, WHOLE)
     launch(
@@ -165,19 +165,19 @@ def backward(
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:
     dw = allocate(weights.shape, dtypes.accumulator(q.dtype), q)
-    gemm(g, _swap(v), dw)
-    ds = _slope(weights, dw, scale, q.dtype)
+    gemm(g, swap(v), dw)
+    ds = slope(weights, dw, scale, q.dtype)
     dq, dk, dv = (allocate(x.shape, x.dtype, x) if need else None for x, need in zip((q, k, v), needs, strict=False))
-    for d, a, b in ((dq, ds, k), (dk, _swap(ds), q), (dv, _swap(weights), g)):
+    for d, a, b in ((dq, ds, k), (dk, swap(ds), q), (dv, swap(weights), g)):
         if d is not None:
             gemm(a, b, d)
     if len(needs) < 4 or not needs[3]:
         return (dq, dk, dv, None)[: len(needs)]
     assert mask is not None
-    return dq, dk, dv, _summed(_slope(weights, dw, 1.0, dw.dtype), mask)
+    return dq, dk, dv, summed(slope(weights, dw, 1.0, dw.dtype), mask)
 
 
-def _summed(d: CudaArray, mask: CudaArray) -> CudaArray:
+def summed(d: CudaArray, mask: CudaArray) -> CudaArray:
     """The gradient summed to the mask's shape, rounded once."""
     lead = d.ndim - mask.ndim
     axes = (*range(lead), *(i + lead for i, n in enumerate(mask.shape) if n == 1))

@@ -21,3 +21,18 @@ def weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
     scores = ops.where(mask, scores, -math.inf) if mask.dtype == dtypes.bool_ else ops.add(scores, mask)
     blind = ops.eq(ops.amax(scores.detach(), dim=(last,), keepdim=True), -math.inf)
     return ops.where(blind, 0.0, ops.softmax(ops.where(blind, 0.0, scores), dim=last))
+
+
+def dropped(w: Any, p: float, seed: int, offset: int) -> Any:
+    """Weights (..., L, S) of which dropout makes some 0. Each row draws from a block of words of its own on, so that kernels take blocks whole."""
+    keys = w.shape[-1]
+    if keys % 4 == 0:
+        return ops.dropout(w, p=p, seed=seed, offset=offset)
+    index = (*(slice(None),) * (w.ndim - 1), slice(0, keys))
+    padded = ops.pad_view(w, shape=(*w.shape[:-1], keys + -keys % 4), index=index)
+    return ops.index_view(ops.dropout(padded, p=p, seed=seed, offset=offset), index=index)
+
+
+def blocks_drawn(q: Any, keys: int) -> int:
+    """Blocks of random words that `dropped` draws for the weights of queries (..., L, E) and so many keys."""
+    return math.prod(q.shape[:-1]) * -(-keys // 4)

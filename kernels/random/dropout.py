@@ -13,20 +13,12 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
-from tritensor.kernels.parts.random_words.philox import CHUNK, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.parts.random_words.dropping import dropped, kept_scale, threshold
+from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, philox, placed
 from tritensor.random import blocks_used
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 256  # Philox blocks per program, four elements each
-
-
-def threshold(p: float) -> int:
-    """Elements whose 32-bit word lies below this are dropped."""
-    return round(p * 2**32)
-
-
-def scale(p: float) -> float:
-    return 1.0 / (1.0 - p) if p < 1 else 1.0  # at 1 nothing is kept to be scaled
 
 
 # y[i] = x[i] / (1 - p) where word i of the stream is at least p * 2^32, else 0
@@ -44,19 +36,7 @@ def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexp
 
 
 def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
-    compute_type: Any = np.float64 if x.dtype == np.float64 else np.float32
-    flat = x.reshape(-1)  # in C order, a copy where x is not
-    y = np.empty(x.size, x.dtype)
-    limit, factor = np.uint64(threshold(p)), compute_type(scale(p))
-    for first in range(0, x.size, 4 * CHUNK):
-        part = slice(first, min(first + 4 * CHUNK, x.size))
-        count = part.stop - first
-        words = numpy_words(seed, offset + first // 4, 4 * blocks_used(count, 32))[:count]
-        drop = words < limit
-        value = flat[part].astype(compute_type, copy=False) * factor
-        np.copyto(value, 0, where=drop)
-        y[part] = value
-    return y.reshape(x.shape)
+    return dropped(x, p, seed, offset)
 
 
 def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
@@ -70,7 +50,7 @@ def forward(x: CudaArray, *, p: float, seed: int, offset: int) -> CudaArray:
     given, x = x, dense(x)
     y = allocate(x.shape, x.dtype, x.device)
     grid = (triton.cdiv(blocks_used(x.size, 32), BLOCK),)
-    launch(_kernel, grid, x, y, x.size, *kernel_seed(seed, offset), np.int64(threshold(p)), np.float64(scale(p)), BLOCK=BLOCK)
+    launch(_kernel, grid, x, y, x.size, *kernel_seed(seed, offset), np.int64(threshold(p)), np.float64(kept_scale(p)), BLOCK=BLOCK)
     return laid(y, (given,))
 
 

@@ -1,4 +1,4 @@
-"""Which kernels attention may use: PyTorch's names, which are checked; the answers do not depend on the choice."""
+"""Which kernels attention may use: PyTorch's names, which are checked; what is computed does not depend on the choice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _allowed: tuple[SDPBackend, ...] = tuple(b for b in SDPBackend if b is not SDPBa
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool = False) -> Iterator[None]:
-    """Within the block attention may use these backends. Here one op serves all of them: names are checked, and nothing else changes."""
+    """Within the block attention may use these backends. MATH alone keeps the flash kernels out on a GPU; else names are checked, and nothing changes."""
     global _allowed
     given = (backends,) if isinstance(backends, SDPBackend) else backends
     if not isinstance(given, list | tuple | set) or not all(isinstance(b, SDPBackend) for b in given):

@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.autograd.modes import is_grad_enabled
 from tritensor.errors import ArgumentError, AssertedError, DTypeError, ShapeError
+from tritensor.layers import running
 from tritensor.nn.functional.dropout import dropout as drop
+from tritensor.random import default_generator
 from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import checked
+from tritensor.tuning.variants import note
 
 
 @checked
@@ -25,6 +29,7 @@ def scaled_dot_product_attention(
     query (..., heads, L, E), key (..., heads, S, E), value (..., heads, S, Ev) -> (..., heads, L, Ev); leading sizes broadcast. A bool mask says which
     keys take part, a floating one is added; is_causal=True lets no query see a later key. A query that sees no key gives 0. enable_gqa=True repeats
     the heads of key and value until they are as many as query's. dropout_p drops weights, whether training or not.
+    On a GPU flash kernels (Dao et al. 2022) take it, which never hold the weights; `tt.debug.variants()` names calls that they did not take.
 
     >>> q = k = v = tt.zeros(1, 2, 5, 8)  # (batch, heads, length, size)
     >>> F.scaled_dot_product_attention(q, k, v, is_causal=True).shape
@@ -45,24 +50,68 @@ def scaled_dot_product_attention(
         )
     if not 0 <= dropout_p <= 1:
         raise ArgumentError(f"{name}: dropout probability has to be between 0 and 1, but got {dropout_p}; give such a dropout_p")
-    if enable_gqa:
-        key, value = _for_heads(given, query, key), _for_heads(given, query, value)
+    shared = enable_gqa and _shares_heads(given, query, key, value)
     if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
-        batch = broadcast(name, tuple(query.shape[:-2]), tuple(key.shape[:-2]), tuple(value.shape[:-2]), labels=("query", "key", "value"))
-        query, key, value = (x.expand(*batch, *x.shape[-2:]) for x in (query, key, value))
+        own = 3 if shared else 2  # dimensions that do not broadcast: the heads, which are fewer in key and value, or none
+        batch = broadcast(name, *[tuple(x.shape[:-own]) for x in (query, key, value)], labels=("query", "key", "value"))
+        query, key, value = (x.expand(*batch, *x.shape[-own:]) for x in (query, key, value))
     factor = (1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0) if scale is None else float(scale)
-    if not dropout_p:
-        return ops.attention(query, key, value, attn_mask, scale=factor, causal=bool(is_causal))
-    from tritensor.kernels.attention.weights import weights as weights_of  # not loaded with the library
+    causal, p = bool(is_causal), float(dropout_p)
+    drawn = default_generator.draw(math.prod(query.shape[:-1]) * -(-key.shape[-2] // 4)) if p and not running.levels else (0, 0)
+    if query.device.type == "cuda" and _takes_flash(query, key, value, attn_mask, factor):
+        return ops.flash_attention(query, key, value, attn_mask, scale=factor, causal=causal, p=p, seed=drawn[0], offset=drawn[1])
+    if shared:
+        key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
+    if not p:
+        return ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
+    from tritensor.kernels.attention.weights import dropped, weights  # not loaded with the library
 
-    return ops.matmul(drop(weights_of(query, key, attn_mask, factor, is_causal), dropout_p, True), value)
+    w = weights(query, key, attn_mask, factor, causal)
+    return ops.matmul(drop(w, p, True) if running.levels else dropped(w, p, *drawn), value)
 
 
-def _for_heads(given: str, query: Tensor, x: Tensor) -> Tensor:
-    """key or value with each head repeated until they are as many as query's."""
-    if query.ndim < 3 or x.ndim < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
-        raise ShapeError(f"{given}: Number of heads in key and value must divide the number of heads in query; give such numbers of heads")
-    return x if x.shape[-3] == query.shape[-3] else x.repeat_interleave(query.shape[-3] // x.shape[-3], -3)
+def _takes_flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> bool:
+    """Whether the flash kernels take a call on a GPU. One that they do not take is noted for debug.variants(), unless the user asked for it."""
+    from tritensor.nn import attention as backends  # above this file
+
+    if backends.SDPBackend.MATH in (allowed := backends._cur_sdpa_kernel_backends()) and len(allowed) == 1:
+        return False
+    if why := _why_composed(query, key, value, mask, factor):
+        note("scaled_dot_product_attention", "composed", why)
+    return not why
+
+
+def _why_composed(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> str:
+    """Why a call goes by products and a softmax whose weights are held whole, and how to mend it; "" where it goes by the flash kernels."""
+    if running.levels:
+        return "a transform of func, or a trace, follows the call op by op"
+    if query.dtype == dtypes.float64:
+        return "queries are float64; cast them to bfloat16, float16 or float32"
+    if max(query.shape[-1], value.shape[-1]) > 256:
+        return "a head has more than 256 features; use more heads of fewer features"
+    if not factor >= 0:
+        return "the scale is below 0; negate queries and scale"
+    if mask is not None and mask.requires_grad and is_grad_enabled():
+        return "the mask wants a gradient, which is as large as the weights; detach it where it is not trained"
+    if key.shape[:-2] != value.shape[:-2]:
+        return "key and value have other numbers of heads; give as many of both"
+    if any(x.shape[-1] > 1 and x.array.strides[-1] != 1 for x in (query, key, value)):
+        note(
+            "scaled_dot_product_attention",
+            "copied",
+            "features of a head do not lie side by side; call contiguous() once, where the tensor is made",
+        )
+    return ""
+
+
+def _shares_heads(given: str, query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether heads of key and value serve several of query; refuses numbers of heads that do not divide query's."""
+    for x in (key, value):
+        if min(query.ndim, x.ndim) < 3 or not x.shape[-3] or query.shape[-3] % x.shape[-3]:
+            raise ShapeError(
+                f"{given}: Number of heads in key and value must divide the number of heads in query; give such numbers of heads"
+            )
+    return not query.shape[-3] == key.shape[-3] == value.shape[-3]
 
 
 def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any) -> Tensor | None:

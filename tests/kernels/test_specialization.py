@@ -167,6 +167,7 @@ def wide_sequences() -> list[tuple[str, Call]]:
     heads = (16, 64, 64)
     return [
         ("attention", ((f(*heads), f(*heads), f(*heads)), {"scale": 0.125})),
+        ("flash_attention", ((f(*heads), f(*heads), f(*heads)), {"scale": 0.125, "causal": False, "p": 0.0, "seed": 0, "offset": 0})),
         ("lstm_sequence", ((f(64, 64), f(16, 16), f(16, 16), f(64, 16)), {"batch_sizes": (16, 16, 16, 16)})),
         ("ctc_loss", ((f(32, 16, 32), i(16, 16), i(16), i(16)), {"blank": 0})),
         ("embedding_bag", ((f(512, 64), i(4096), i((1 << 15) + 1), f(4096)), {})),  # a bag is found in 16 halvings

@@ -354,7 +354,7 @@ def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
 
 CONFIGS = (
     "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_weight", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
-    "radix_sort", "radix_scan",
+    "radix_sort", "radix_scan", "flash_forward", "flash_dq", "flash_dkv",
 )  # fmt: skip
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
@@ -362,6 +362,7 @@ CALLS = [
     ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[5], ROW_CALLS[7],
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
+    ("flash_attention", Sample(rows_of(3, 5), rows_of(4, 5), rows_of(4, 3), None, scale=0.5, causal=False, p=0.0, seed=0, offset=0)),
 ]  # fmt: skip
 
 

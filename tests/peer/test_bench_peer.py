@@ -29,6 +29,7 @@ EXPANDED = {"standard_gamma_grad": 1e-3, "dirichlet_grad": 1e-3}
 # Samples that torch refuses, or answers where nothing is defined.
 NOT_TORCHS: dict[str, Callable[[Sample], bool]] = {
     "attention": lambda s: s.attrs["causal"] and s.inputs[3] is not None,
+    "flash_attention": lambda s: s.attrs["p"] > 0 or (s.attrs["causal"] and s.inputs[3] is not None),  # torch drops others
     "dirichlet_grad": lambda s: bool((s.inputs[2] <= s.inputs[1]).any()),
     "edge_pad": lambda s: s.attrs["mode"] == "circular",  # beyond one turn, and of bool
     "im2col": lambda s: s.inputs[0].dtype.kind != "f",

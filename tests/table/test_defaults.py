@@ -34,6 +34,7 @@ OWN: dict[str, dict[str, Any]] = {
     **{name: {"reverse": False} for name in ("lstm_sequence", "gru_sequence")},
     "rnn_sequence": {"reverse": False, "nonlinearity": "tanh"},
     "attention": {"causal": False},
+    "flash_attention": {"causal": False, "p": 0.0, "seed": 0, "offset": 0},
     "hardtanh": {"low": -1.0, "high": 1.0},
     **{name: {"limit": 0.5} for name in ("hardshrink", "softshrink")},
     "threshold": {"threshold": 0.0, "value": 0.0},

@@ -1,4 +1,4 @@
-"""Looking into a running program: what was compiled and why, where the host waits for the GPU without saying so, who takes memory."""
+"""Looking into a running program: what was compiled and why, which slower variants ran, hidden waits for the GPU, who takes memory."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tritensor.cuda.streams import hidden_waits
 
 if TYPE_CHECKING:  # what looks at memory is imported when it is asked for
     from tritensor.debug.allocations import MemoryTrace
+    from tritensor.debug.slower_variants import Variants
 
 
 def compiles() -> list[Compile]:
@@ -32,6 +33,19 @@ def print_compiles(on: bool = True) -> None:
     The environment variable TRITENSOR_LOG=compiles does the same from the start.
     """
     compile_log.printing(on)
+
+
+def variants() -> Variants:
+    """Which ops took a named slower variant in this process, how often, why, and how to mend it; the most frequent first.
+
+        print(tt.debug.variants())   # "12 x  attention  composed  float64 has no flash kernel; to mend it: cast to bfloat16 ..."
+        tt.debug.variants().clear()  # count anew
+
+    A tuple of named tuples (op, variant, times, why, mend); its repr is a table. An op that always takes its fast kernel is not in it.
+    """
+    from tritensor.debug import slower_variants
+
+    return slower_variants.ran()
 
 
 class Wait(NamedTuple):

@@ -37,6 +37,7 @@ unexpressed(
     *[f"{kind}_polynomial_{letter}" for kind in ("chebyshev", "shifted_chebyshev") for letter in "tuvw"],
     "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
 )  # fmt: skip
+unexpressed("a trace notes attention in its place; its dropout is drawn anew in each call", "flash_attention")
 unexpressed("it looks at the bits of floating point numbers, which ONNX does not show", "nextafter", "frexp")
 unexpressed("Euclid's algorithm is a loop as long as the numbers ask for; ONNX has no operator for it", "gcd", "lcm")
 unexpressed(

@@ -64,6 +64,14 @@ def _attention(t: Any, q: Any, k: Any, v: Any, mask: Any = None, *, scale: float
     return t.nn.functional.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale)
 
 
+def _flash_attention(
+    t: Any, q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool, p: float = 0.0, seed: int = 0, offset: int = 0
+) -> Any:
+    return t.nn.functional.scaled_dot_product_attention(
+        q, k, v, mask, p, causal, scale=scale, enable_gqa=q.ndim > 2 and q.shape[-3] != k.shape[-3]
+    )
+
+
 def _ctc_loss(t: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *, blank: int) -> Any:
     return t.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, "none")
 
@@ -73,6 +81,7 @@ PEERS: dict[str, Peer] = {
     "conv2d_input": _conv2d_input,
     "conv2d_weight": _conv2d_weight,
     "attention": _attention,
+    "flash_attention": _flash_attention,
     "max_pool2d": _pool("max_pool2d"),
     "max_pool3d": _max_pool_with_indices,
     "avg_pool2d": _pool("avg_pool2d"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.func.rules.registry import Batch, batched
+from tritensor.func.rules.registry import Batch, batched, looped
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.table import ops
 
@@ -92,9 +92,11 @@ def _distances(b: Batch) -> Any:
     return ops.reshape(out, shape=(*lead, *out.array.shape[1:]))
 
 
-@batched("attention")
+@batched("attention flash_attention")
 def _attention(b: Batch) -> Any:
-    """The examples are one more of the leading dimensions; a mask of each example has ones behind them."""
+    """The examples are one more of the leading dimensions; a mask of each example has ones behind them. With dropout each draws from the same place."""
+    if b.attrs.get("p"):
+        return looped(b)
     mask = b.values[3] if len(b.values) > 3 else None
     if mask is not None and b.flags[3]:
         mask = ops.reshape(mask, shape=(b.size, *(1,) * (b.ndim(0) - b.ndim(3)), *b.shape(3)))

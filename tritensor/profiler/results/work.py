@@ -11,6 +11,7 @@ from tritensor.profiler.raw import Given
 _PRODUCTS = (
     "matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
 )  # fmt: skip
+_ATTENTION = ("attention", "flash_attention")
 _RECURRENT = {"lstm_sequence": 3, "gru_sequence": 2, "rnn_sequence": 2}  # which input is the weight
 
 
@@ -34,7 +35,7 @@ def product_flops(op: Any, given: tuple[Any, ...], attrs: dict[str, Any], flops:
     """Of a forward's flops those of matrix products, convolutions and attention: what PyTorch's FlopCounterMode counts. Masked attention counts whole there."""
     if op.name in _PRODUCTS:
         return flops - _bias(op.name, given)
-    if op.name == "attention":
+    if op.name in _ATTENTION:
         return work_of(op, given, {**attrs, "causal": False})[0]
     if op.name in _RECURRENT:
         return 2 * given[0].shape[0] * given[_RECURRENT[op.name]].size
@@ -45,7 +46,7 @@ def product_backward(name: str, product: int, given: tuple[Any, ...], needs: int
     """The same of a backward: as many again for each factor that wants a gradient; of attention scores, and products with gradients of four."""
     if name in _PRODUCTS or name in _RECURRENT:
         return (needs if name in _PRODUCTS else 2) * product
-    if name != "attention":
+    if name not in _ATTENTION:
         return 0
     q, k, v = given[0].shape, given[1].shape, given[2].shape
     each = 2 * math.prod(q[:-1]) * k[-2]
