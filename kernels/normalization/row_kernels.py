@@ -1,9 +1,8 @@
-"""Layer normalisation's kernels over rows, centred or not: a row in registers or walked in tiles; gradients of weight and bias by partial sums."""
+"""Layer normalisation's kernels over rows, centred or not: a row in registers or walked in tiles."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import triton
@@ -14,35 +13,22 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import Blocks
-from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.kernels.parts.reduction import ReductionFunctions, fold, upcast, zero
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
-from tritensor.tuning.tunables import tunable
 
 row_tunable("layer_norm")
 
 
-def _weight_problem(b: Blocks, key: tuple[Any, ...] | None) -> str:
-    return blocks_problem(b, key) or ("splits is 0; the number of partial sums is needed, 1 or more" if not b.splits else "")
-
-
-tunable("layer_norm_weight", Blocks, blocks_space, _weight_problem)
-
-PARTIALS = 264  # partial sums of weight and bias gradients: two programs for each multiprocessor of the largest GPU
-COLUMNS = 128  # columns of one of them
-
-
 @triton.jit
-def _row_tile(x, row, col, n, inside):
+def row_tile(x, row, col, n, inside):
     """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside."""
     return upcast(tl.load(x + row[:, None] * n + col[None, :], mask=inside, other=0.0))
 
 
 @triton.jit
-def _vector(w, col, n):
+def vector(w, col, n):
     return upcast(tl.load(w + col, mask=col < n, other=0.0))[None, :]
 
 
@@ -58,7 +44,7 @@ def _forward_kernel(
     if WHOLE:
         col = tl.arange(0, BN)
         inside = here[:, None] & (col < n)[None, :]
-        value = _row_tile(x, row, col, n, inside)  # (BM, BN)
+        value = row_tile(x, row, col, n, inside)  # (BM, BN)
         mean = tl.zeros((BM,), kind)
         if means is not None:
             mean = maths.div(tl.sum(value, axis=1), n)
@@ -66,9 +52,9 @@ def _forward_kernel(
         rstd = maths.rsqrt(maths.div(tl.sum(value * value, axis=1), n) + eps.to(kind))
         out = value * rstd[:, None]
         if weight is not None:
-            out *= _vector(weight, col, n)
+            out *= vector(weight, col, n)
         if bias is not None:
-            out += _vector(bias, col, n)
+            out += vector(bias, col, n)
         tl.store(y + row[:, None] * n + col[None, :], out.to(y.dtype.element_ty), mask=inside)
     else:
         mean = tl.zeros((BM,), kind)
@@ -76,23 +62,23 @@ def _forward_kernel(
             sums = tl.zeros((BM, BN), kind)
             for start in range(0, n, BN):
                 col = start + tl.arange(0, BN)
-                sums += _row_tile(x, row, col, n, here[:, None] & (col < n)[None, :])
+                sums += row_tile(x, row, col, n, here[:, None] & (col < n)[None, :])
             mean = maths.div(tl.sum(sums, axis=1), n)
         squares = tl.zeros((BM, BN), kind)
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]
-            value = tl.where(inside, _row_tile(x, row, col, n, inside) - mean[:, None], 0.0)
+            value = tl.where(inside, row_tile(x, row, col, n, inside) - mean[:, None], 0.0)
             squares += value * value
         rstd = maths.rsqrt(maths.div(tl.sum(squares, axis=1), n) + eps.to(kind))
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]
-            out = (_row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None]
+            out = (row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None]
             if weight is not None:
-                out *= _vector(weight, col, n)
+                out *= vector(weight, col, n)
             if bias is not None:
-                out += _vector(bias, col, n)
+                out += vector(bias, col, n)
             tl.store(y + row[:, None] * n + col[None, :], out.to(y.dtype.element_ty), mask=inside)
     if means is not None:
         tl.store(means + row, mean, mask=here)
@@ -100,17 +86,17 @@ def _forward_kernel(
 
 
 @triton.jit
-def _normal_tile(x, g, weight, row, col, n, inside, mean, rstd):
+def normal_tile(x, g, weight, row, col, n, inside, mean, rstd):
     """The normalised values h and the gradient u that arrives at them, tiles (BM, BN), 0 outside."""
-    h = tl.where(inside, (_row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None], 0.0)
-    u = _row_tile(g, row, col, n, inside)
+    h = tl.where(inside, (row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None], 0.0)
+    u = row_tile(g, row, col, n, inside)
     if weight is not None:
-        u *= _vector(weight, col, n)
+        u *= vector(weight, col, n)
     return h, u
 
 
 @triton.jit
-def _means(means, row, here, KIND: tl.constexpr):
+def means_of(means, row, here, KIND: tl.constexpr):
     if means is not None:
         mean = tl.load(means + row, mask=here, other=0.0)
     else:
@@ -127,12 +113,12 @@ def _backward_kernel(
     n = n // ALIGN * ALIGN
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     here = row < rows
-    mean = _means(means, row, here, kind)
+    mean = means_of(means, row, here, kind)
     rstd = tl.load(rstds + row, mask=here, other=0.0)
     if WHOLE:
         col = tl.arange(0, BN)
         inside = here[:, None] & (col < n)[None, :]
-        h, u = _normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
+        h, u = normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
         along = maths.div(tl.sum(u * h, axis=1), n)[:, None]
         if means is not None:
             u -= maths.div(tl.sum(u, axis=1), n)[:, None]
@@ -143,7 +129,7 @@ def _backward_kernel(
         sums = tl.zeros((BM, BN), kind)
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
-            h, u = _normal_tile(x, g, weight, row, col, n, here[:, None] & (col < n)[None, :], mean, rstd)
+            h, u = normal_tile(x, g, weight, row, col, n, here[:, None] & (col < n)[None, :], mean, rstd)
             products += u * h
             sums += u
         along = maths.div(tl.sum(products, axis=1), n)[:, None]
@@ -151,44 +137,9 @@ def _backward_kernel(
         for start in range(0, n, BN):
             col = start + tl.arange(0, BN)
             inside = here[:, None] & (col < n)[None, :]
-            h, u = _normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
+            h, u = normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
             out = (u - level - h * along) * rstd[:, None]
             tl.store(dx + row[:, None] * n + col[None, :], out.to(dx.dtype.element_ty), mask=inside)
-
-
-# dw = sum over rows of g h, db = sum over rows of g: here the sums of every p-th block of rows
-@triton.jit(do_not_specialize=["parts", "n"])
-def _weight_kernel(
-    x, means, rstds, g, dw, db, rows, n, parts, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    part, block = tl.program_id(0) % parts, tl.program_id(0) // parts
-    n = n // ALIGN * ALIGN
-    kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    col = block.to(tl.int64) * BN + tl.arange(0, BN)
-    w_sums = tl.zeros((BM, BN), kind)
-    b_sums = tl.zeros((BM, BN), kind)
-    for start in range(part * BM, rows, parts * BM):
-        row = (start + tl.arange(0, BM)).to(tl.int64)
-        here = row < rows
-        inside = here[:, None] & (col < n)[None, :]
-        mean = _means(means, row, here, kind)
-        rstd = tl.load(rstds + row, mask=here, other=0.0)
-        h, u = _normal_tile(x, g, None, row, col, n, inside, mean, rstd)
-        w_sums += u * h
-        b_sums += u
-    at = part.to(tl.int64) * n + col
-    tl.store(dw + at, tl.sum(w_sums, axis=0), mask=col < n)
-    tl.store(db + at, tl.sum(b_sums, axis=0), mask=col < n)
-
-
-@triton.jit
-def _two(a, b, index):
-    return a, b
-
-
-@triton.jit
-def _add_two(a, b, a_, b_):
-    return a + a_, b + b_
 
 
 def split(shape: tuple[int, ...], axes: int) -> tuple[int, int]:
@@ -230,21 +181,3 @@ def backward_rows(
         rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), num_warps=on.warps,
     )  # fmt: skip
     return dx
-
-
-def weight_gradients(
-    g: CudaArray, x: CudaArray, mean: CudaArray | None, rstd: CudaArray, like: tuple[Any, ...], axes: int
-) -> tuple[CudaArray, CudaArray]:
-    """dw and db: partial sums by a fixed number of programs, added in order by the shared reduction; the same every time."""
-    rows, n = split(x.shape, axes)
-    acc_type = dtypes.accumulator(x.dtype)
-    high = 16 if rows > 8 else 4
-    rule = Blocks(high, COLUMNS, max(min(PARTIALS // max(cdiv(n, COLUMNS), 1), cdiv(rows, high)), 1))
-    high, columns, parts = config_of("layer_norm_weight", (rows, n, x.dtype), rule)
-    dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x)
-    launch(
-        _weight_kernel, (parts * cdiv(n, columns),), dense(x), mean, rstd, dense(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n)
-    )  # fmt: skip
-    outs = tuple(allocate(x.shape[len(x.shape) - axes :], d, x) for d in like)
-    fold(ReductionFunctions(_two, _add_two, None, zero), (dw, db), (0,), outs, (acc_type, acc_type))
-    return outs  # type: ignore[return-value]
