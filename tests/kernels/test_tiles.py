@@ -261,6 +261,8 @@ ROW_CALLS = [
     ("log_softmax", Sample(rows_of(37, 11), dim=0)),
     ("layer_norm", Sample(rows_of(11, 37), rows_of(37), rows_of(37), eps=1e-5, axes=1)),
     ("rms_norm", Sample(rows_of(11, 37), rows_of(37), eps=1e-5, axes=1)),
+    ("softmax", Sample(rows_of(43, 71), dim=1)),
+    ("log_softmax", Sample(rows_of(5, 5, 66), dim=2)),
     ("cross_entropy", Sample(rows_of(11, 37), np.arange(11) * 3, None, **_PLAIN)),
     ("cross_entropy", Sample(rows_of(11, 37), np.abs(rows_of(11, 37)), np.abs(rows_of(37)), **_PLAIN)),
     ("cumsum", Sample(rows_of(11, 37), dim=1, reverse=False)),
@@ -268,14 +270,14 @@ ROW_CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("high", "wide", "whole"), [(1, 16, False), (4, 8, False), (8, 64, True)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("high", "wide", "whole"), [(1, 16, False), (4, 8, False), (8, 128, True)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(("name", "sample"), ROW_CALLS, ids=lambda v: v if isinstance(v, str) else "")
 def test_rows_in_small_tiles(name: str, sample: Sample, dtype: str, high: int, wide: int, whole: bool) -> None:
     def tile(key: Any, default: RowTiles) -> RowTiles:
         return default._replace(BM=high, BN=wide, whole=whole)
 
-    walk = RowWalk(high, 64, 4, 2, 3)
+    walk = RowWalk(high, 128, 4, 2, 3)
     with forced(softmax=tile, layer_norm=tile, cross_entropy=tile, cumsum=tile, layer_norm_gradients=walk, layer_norm_join=Blocks(2, 16)):
         assert not findings(name, sample, dtype)
 
@@ -367,7 +369,7 @@ CONFIGS = (
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
     ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(3, 2, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
-    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[6], ROW_CALLS[8],
+    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[8], ROW_CALLS[10],
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),

@@ -9,6 +9,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.kernels.parts import narrow
 from tritensor.kernels.parts.cpu.summation import row_sums
 
 CACHE = 65536  # elements that numpy works on at a time
@@ -35,10 +36,16 @@ def rest(x, m):
 
 
 @triton.jit
-def online(m, total, x):
+def power(x, NARROW: tl.constexpr = False):
+    """e^x for x <= 0. NARROW: for results of 16 bits."""
+    return narrow.exp(x) if NARROW else exp_nonpositive(x)
+
+
+@triton.jit
+def online(m, total, x, NARROW: tl.constexpr = False):
     """The running maximum m and total = sum e^(x - m) of each row, after one more tile: e^(old m - new m) rescales what was summed."""
     new = tl.maximum(m, tl.max(x, axis=1))
-    total = total * exp_nonpositive(rest(m, new)) + tl.sum(exp_nonpositive(rest(x, new[:, None])), axis=1)
+    total = total * exp_nonpositive(rest(m, new)) + tl.sum(power(rest(x, new[:, None]), NARROW), axis=1)
     return new, total
 
 

@@ -119,9 +119,9 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "on.rows, on.columns, a.strides, (0, 1, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
         ): "without probabilities their strides are not used",
     },
-    "kernels/normalization/layer_norm.py": {
+    "kernels/normalization/row_gradients.py": {
         (
-            "_backward",
+            "gradients",
             "if not (needs[1] or needs[2]):",
             "if False:",
         ): "what nobody needs is worked out and left",
