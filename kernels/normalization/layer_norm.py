@@ -95,6 +95,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(rng.normal(size=(2, 6)), rng.normal(size=(2, 6)), rng.normal(size=(2, 6)), eps=1e-5, axes=2),
         Sample(rng.normal(size=(2, 140)), rng.normal(size=140), rng.normal(size=140), eps=1e-5, axes=1),
         Sample(rng.normal(size=(2, 8200)), rng.normal(size=8200), None, eps=1e-5, axes=1, smooth=False),
+        Sample(rng.normal(size=(11, 67)), rng.normal(size=67), rng.normal(size=67), eps=1e-5, axes=1, smooth=False),
         Sample(rng.normal(size=(700, 3)), rng.normal(size=3), rng.normal(size=3), eps=1e-5, axes=1, smooth=False),
     ]
 
@@ -108,7 +109,7 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
             eps=1e-5,
             axes=1,
         )
-        for r, n in ((8192, 768), (4096, 4096), (512, 65536))
+        for r, n in ((8192, 768), (4096, 4096), (512, 65536), (4096, 4095))
     ]
 
 

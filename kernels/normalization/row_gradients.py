@@ -11,14 +11,14 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.normalization.row_kernels import backward_rows, means_of, normal_tile, row_tile, split, tile
-from tritensor.kernels.parts import maths
+from tritensor.kernels.normalization.row_kernels import backward_rows, down, means_of, normal_tile, part_of, split, store_tile, tile
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
+from tritensor.kernels.parts.rows.peeled import body, lying, peel, phase_of, rim
 from tritensor.kernels.parts.rows.row_tiles import align
 from tritensor.tuning.tunables import powers, tile_problem, tunable
 
@@ -85,42 +85,59 @@ def _add_pairs(a, b, a_, b_):
 # dx = rstd (u - mean(u) - h mean(u h)), h = (x - mean) rstd, u = g w; of the rows of this program dw = sum g h, db = sum g
 @triton.jit(do_not_specialize=["rows", "n", "parts"])
 def _gradients_kernel(
-    x, weight, means, rstds, g, dx, dw, db, rows, n, parts, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, STAGES: tl.constexpr,
+    x, weight, means, rstds, g, dx, dw, db, rows, n, parts,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
     n = n // ALIGN * ALIGN
+    shift = phase_of(part, n, PEEL)  # of all its rows, which lie `parts` apart
+    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    col = tl.arange(0, BN)
+    col, within = body(0, shift, n, BN, PEEL)
     w_sums = tl.zeros((BM, BN), kind)
     b_sums = tl.zeros((BM, BN), kind)
     if weight is not None:
-        w = tl.load(weight + col, mask=col < n, other=0.0)  # narrow as it is: half the registers
+        w = tl.load(weight + (col - shift), mask=within, other=0.0)  # narrow as it is: half the registers
+    if PEEL > 1:
+        rim_col, on_rim = rim(shift, n, PEEL)
+        w_rim = tl.zeros((BM, 2 * PEEL), kind)
+        b_rim = tl.zeros((BM, 2 * PEEL), kind)
+        if weight is not None:
+            edge_w = tl.load(weight + (rim_col - shift), mask=on_rim, other=0.0)
     for start in tl.range(part, rows, parts * BM, num_stages=STAGES):
         row = (start + tl.arange(0, BM) * parts).to(tl.int64)
         here = row < rows
-        inside = here[:, None] & (col < n)[None, :]
-        value = row_tile(x, row, col, n, inside)  # (BM, BN)
-        up = row_tile(g, row, col, n, inside)
         mean = means_of(means, row, here, kind)
         rstd = tl.load(rstds + row, mask=here, other=0.0)
-        h = tl.where(inside, (value - mean[:, None]) * rstd[:, None], 0.0)
+        h, up = normal_tile(x, g, None, row, col, n, shift, within, here, mean, rstd, PEEL)  # (BM, BN)
         w_sums += up * h
         if db is not None:
             b_sums += up
         if weight is not None:
             up *= upcast(w)[None, :]
-        if means is not None:
-            along, level = tl.reduce((up * h, up), 1, _add_pairs)
-            up -= maths.div(level, n)[:, None]
-        else:
-            along = tl.sum(up * h, axis=1)
-        along = maths.div(along, n)[:, None]
-        out = (up - h * along) * rstd[:, None]
-        tl.store(dx + row[:, None] * n + col[None, :], out.to(dx.dtype.element_ty), mask=inside)
-    at = part.to(tl.int64) * n + col
-    tl.store(dw + at, tl.sum(w_sums, axis=0), mask=col < n)
+        along, level = tl.reduce((up * h, up), 1, _add_pairs) if means is not None else (tl.sum(up * h, axis=1), tl.zeros((BM,), kind))
+        if PEEL > 1:
+            edge, edge_up = normal_tile(x, g, None, row, rim_col, n, shift, on_rim, here, mean, rstd, PEEL)
+            w_rim += edge_up * edge
+            if db is not None:
+                b_rim += edge_up
+            if weight is not None:
+                edge_up *= upcast(edge_w)[None, :]
+            along += tl.sum(edge_up * edge, axis=1)
+            if means is not None:
+                level += tl.sum(edge_up, axis=1)
+        along, level = part_of(along, n, NARROW), part_of(level, n, NARROW)
+        store_tile(dx, down(h, up, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+        if PEEL > 1:
+            store_tile(dx, down(edge, edge_up, along, level, rstd), row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+    at = part.to(tl.int64) * n - shift
+    tl.store(dw + at + col, tl.sum(w_sums, axis=0), mask=within)
     if db is not None:
-        tl.store(db + at, tl.sum(b_sums, axis=0), mask=col < n)
+        tl.store(db + at + col, tl.sum(b_sums, axis=0), mask=within)
+    if PEEL > 1:
+        tl.store(dw + at + rim_col, tl.sum(w_rim, axis=0), mask=on_rim)
+        if db is not None:
+            tl.store(db + at + rim_col, tl.sum(b_rim, axis=0), mask=on_rim)
 
 
 # of rows too long for that: dw = sum over rows of g h, db = sum over rows of g, here the sums of every p-th block of rows
@@ -137,10 +154,9 @@ def _weight_kernel(
     for start in range(part * BM, rows, parts * BM):
         row = (start + tl.arange(0, BM)).to(tl.int64)
         here = row < rows
-        inside = here[:, None] & (col < n)[None, :]
         mean = means_of(means, row, here, kind)
         rstd = tl.load(rstds + row, mask=here, other=0.0)
-        h, u = normal_tile(x, g, None, row, col, n, inside, mean, rstd)
+        h, u = normal_tile(x, g, None, row, col, n, 0, col < n, here, mean, rstd, 1)
         w_sums += u * h
         b_sums += u
     at = part.to(tl.int64) * n + col
@@ -210,11 +226,13 @@ def gradients(
         dw, db = _partial_sums(g, x, mean, rstd, axes, needs[2])
     else:
         on = config_of("layer_norm_gradients", (rows, n, x.dtype), rule)
-        dx = allocate(x.shape, x.dtype, x)
-        dw, db = allocate((on.parts, n), acc_type, x), allocate((on.parts, n), acc_type, x) if needs[2] else None
+        dx, given, up = allocate(x.shape, x.dtype, x), dense(x), dense(g)
+        peeled = peel(n, lying(given, n), lying(up, n), lying(dx, n))
+        parts = max(on.parts // peeled, 1) * peeled  # so that all rows of a program begin at one phase
+        dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if needs[2] else None
         launch(
-            _gradients_kernel, (on.parts if n else 0,), dense(x), None if weight is None else dense(weight), mean, rstd, dense(g), dx, dw, db,
-            rows, n, on.parts, BM=on.BM, BN=on.BN, ALIGN=align(n), STAGES=on.stages, num_warps=on.warps,
+            _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, dx, dw, db,
+            rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, STAGES=on.stages, num_warps=on.warps,
         )  # fmt: skip
     w, b = _joined(dw, db, like, tail)
     return dx, w if needs[1] else None, b

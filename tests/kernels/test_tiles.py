@@ -261,6 +261,8 @@ ROW_CALLS = [
     ("log_softmax", Sample(rows_of(37, 11), dim=0)),
     ("layer_norm", Sample(rows_of(11, 37), rows_of(37), rows_of(37), eps=1e-5, axes=1)),
     ("rms_norm", Sample(rows_of(11, 37), rows_of(37), eps=1e-5, axes=1)),
+    ("layer_norm", Sample(rows_of(43, 71), rows_of(71), rows_of(71), eps=1e-5, axes=1)),
+    ("rms_norm", Sample(rows_of(5, 3, 23), rows_of(3, 23), eps=1e-5, axes=2)),
     ("softmax", Sample(rows_of(43, 71), dim=1)),
     ("log_softmax", Sample(rows_of(5, 5, 66), dim=2)),
     ("cross_entropy", Sample(rows_of(11, 37), np.arange(11) * 3, None, **_PLAIN)),
@@ -312,7 +314,7 @@ def test_every_tile_of_rows() -> None:
     """Each (BM, BN, whole) that the rule picks for any shape, on a few ragged rows."""
     lengths = (1, 2, 3, 10, 40, 200, 1000, 5000, 17000, 70000)
     grids = {}
-    for rows, n, size in itertools.product((1, 3, 60, 300, 3000, 100_000), lengths, (4, 8)):
+    for rows, n, size in itertools.product((1, 3, 60, 300, 3000, 100_000), lengths, (2, 4, 8)):
         for shape, dim in (((rows, n), 1), ((n, rows), 0)):
             g = row_tiles(shape, dim, size)
             assert g.warps in (1, 2, 4, 8, 16), "a launch takes a power of two"
@@ -369,7 +371,7 @@ CONFIGS = (
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
     ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(3, 2, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
-    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[8], ROW_CALLS[10],
+    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[12],
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),

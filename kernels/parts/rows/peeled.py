@@ -12,6 +12,7 @@ import math
 import triton
 import triton.language as tl
 
+from tritensor.array import CudaArray
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows import row_tiles
@@ -19,6 +20,11 @@ from tritensor.kernels.parts.rows.row_tiles import Rows, RowTiles
 
 ACCESS = 16  # bytes of a wide access
 SHORTEST = 64  # elements of a row from which on a rim of up to 2 V lanes is the lesser cost
+
+
+def lying(x: CudaArray, columns: int) -> Rows:
+    """A C-ordered array as rows."""
+    return Rows(x, (0, columns, 1))
 
 
 def peel(columns: int, *arrays: Rows) -> int:
@@ -106,7 +112,7 @@ def rim(shift, columns, PEEL: tl.constexpr):
 
 
 @triton.jit
-def _starts(row, stride, shift, PEEL: tl.constexpr):
+def starts(row, stride, shift, PEEL: tl.constexpr):
     """The boundary before each row: a multiple of PEEL, and known to be one."""
     return (row * stride - shift) // PEEL * PEEL
 
@@ -117,7 +123,7 @@ def load(x, b, row, col, strides, shift, inside, other, UNIT: tl.constexpr, PEEL
     if PEEL == 1:
         value = row_tiles.load(x, b, row, col, strides, inside, other, UNIT)
     else:
-        value = upcast(tl.load(x + _starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], mask=inside, other=other))
+        value = upcast(tl.load(x + starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], mask=inside, other=other))
     return value
 
 
@@ -127,4 +133,4 @@ def store(y, value, b, row, col, strides, shift, inside, UNIT: tl.constexpr, PEE
     if PEEL == 1:
         row_tiles.store(y, value, b, row, col, strides, inside, UNIT)
     else:
-        tl.store(y + _starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], value.to(y.dtype.element_ty), mask=inside)
+        tl.store(y + starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], value.to(y.dtype.element_ty), mask=inside)

@@ -129,8 +129,8 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/normalization/softmax.py": {
         (
             "_backward_kernel",
-            "out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)",
-            "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 1.0, Y_UNIT, PEEL)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
     "kernels/pooling/cpu.py": {},
