@@ -15,7 +15,7 @@ from tritensor.kernels.normalization.softmax_cpu import BACKWARD, FORWARD, along
 from tritensor.kernels.parts import maths, narrow
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.rows.peeled import align, body, known, last, load, peel, phase, place, programs, rim, store
-from tritensor.kernels.parts.rows.row_softmax import by_rows, online, power, rest, softmax_block
+from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
 from tritensor.native.passes.row_programs import RowProgram
 from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
@@ -46,7 +46,6 @@ def _forward_kernel(
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     m = tl.full((BM,), float("-inf"), kind)
-    total = tl.zeros((BM,), kind)
     if PEEL > 1:
         rim_col, on_rim = rim(shift, columns, PEEL)
         rim_lanes = inside[:, None] & on_rim[None, :]
@@ -65,13 +64,15 @@ def _forward_kernel(
         out = value - tl.log(total)[:, None] if LOG else _quotient(powers, total[:, None], NARROW)
         store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, PEEL)
     else:
-        if PEEL > 1:
-            total = tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
+        totals = tl.zeros((BM, BN), kind)
         for start in range(0, last(shift, columns, PEEL), BN):
             col, within = body(start, shift, columns, BN, PEEL)
             lanes = inside[:, None] & within[None, :]
             value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
-            m, total = online(m, total, value, NARROW)
+            m, totals = online_columns(m, totals, value, NARROW)
+        total = tl.sum(totals, axis=1)
+        if PEEL > 1:
+            total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
         for start in range(0, last(shift, columns, PEEL), BN):
             col, within = body(start, shift, columns, BN, PEEL)
             lanes = inside[:, None] & within[None, :]

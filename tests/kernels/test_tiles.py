@@ -266,6 +266,8 @@ ROW_CALLS = [
     ("softmax", Sample(rows_of(43, 71), dim=1)),
     ("log_softmax", Sample(rows_of(5, 5, 66), dim=2)),
     ("cross_entropy", Sample(rows_of(11, 37), np.arange(11) * 3, None, **_PLAIN)),
+    ("cross_entropy", Sample(rows_of(21, 71), np.arange(21) * 3, np.abs(rows_of(71)), **_PLAIN)),
+    ("cross_entropy", Sample(rows_of(11, 67), np.arange(11), None, **_PLAIN | {"label_smoothing": 0.0})),
     ("cross_entropy", Sample(rows_of(11, 37), np.abs(rows_of(11, 37)), np.abs(rows_of(37)), **_PLAIN)),
     ("cumsum", Sample(rows_of(11, 37), dim=1, reverse=False)),
     ("cumsum", Sample(rows_of(37, 11), dim=0, reverse=True)),
@@ -371,7 +373,7 @@ CONFIGS = (
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
     ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(3, 2, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
-    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[12],
+    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[14],
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
