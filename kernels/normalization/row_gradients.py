@@ -23,7 +23,7 @@ from tritensor.kernels.parts.rows.row_tiles import align
 from tritensor.tuning.tunables import powers, tile_problem, tunable
 
 PARTS = 264  # programs that walk the rows, and partial sums: two for each multiprocessor of the largest GPU
-LONGEST = 8192  # columns of which a program keeps the row, the weight and two sums in registers; half as many of float64
+LONGEST = 8192  # columns of which a program keeps the row, the weight and two sums in registers; a quarter of float64
 TILE = 4096  # elements of a tile of several short rows
 COLUMNS = 128  # columns of a partial sum of longer rows
 
@@ -67,7 +67,7 @@ def row_walk(rows: int, n: int, dtype: np.dtype) -> RowWalk | None:
     """The rule's walk over (rows, n); None where a row, its weight and its sums do not fit a program's registers."""
     wide = dtype.itemsize == 8
     columns = max(next_power_of_2(n), 16)
-    if columns > (LONGEST // 2 if wide else LONGEST):
+    if columns > (LONGEST // 4 if wide else LONGEST):
         return None
     high = min(max((TILE // 2 if wide else TILE) // columns, 1), 16, next_power_of_2(rows))
     while high > 1 and cdiv(rows, high) < PARTS:
