@@ -239,11 +239,21 @@ def forward_rows(
     watching: Watch | None = None,
 ) -> Any:  # fmt: skip
     """Losses, peaks (the largest logit m of each row and sum e^(x - m)) and total weight with a given tile."""
-    axis, rows, acc_type, labels = class_axis(x), per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
+    rows, acc_type, labels = per_row(x.shape), dtypes.accumulator(x.dtype), is_labels(target)
     losses = allocate(rows, x.dtype if reduction == "none" else acc_type, x)
     peaks = allocate((*rows, 2), acc_type, x)
     shares = allocate(rows if labels else (0,), acc_type, x)
-    whole = allocate(() if labels and reduction == "mean" else (0,), acc_type, x)
+    loss_rows(x, target, weight, ignore_index, smoothing, losses, peaks, shares, on, watching)
+    loss, whole = reduced_losses(losses, shares, reduction, labels, x.dtype, on.columns)
+    return loss, peaks, whole
+
+
+def loss_rows(
+    x: CudaArray, target: CudaArray, weight: CudaArray | None, ignore_index: int, smoothing: float, losses: CudaArray, peaks: CudaArray,
+    shares: CudaArray, on: RowTiles, watching: Watch | None,
+) -> None:  # fmt: skip
+    """Each row's loss, peaks and share of the total weight, into C-ordered arrays."""
+    axis, labels = class_axis(x), is_labels(target)
     a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
     errors, site = watching or (None, None)
     peeled = peel(on.columns, a) if labels else 1
@@ -254,16 +264,23 @@ def forward_rows(
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a), ONE=on.batch == 1,
         PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
+
+
+def reduced_losses(
+    losses: CudaArray, shares: CudaArray, reduction: str, labels: bool, dtype: np.dtype, classes: int
+) -> tuple[CudaArray, CudaArray]:
+    """(loss in `dtype`, total weight of a mean over labels) of each row's."""
+    acc_type, every = shares.dtype, tuple(range(len(losses.shape)))
+    whole = allocate(() if labels and reduction == "mean" else (0,), acc_type, losses)
     if reduction == "none":
-        return losses, peaks, whole
-    loss = allocate((), x.dtype, x)
-    every = tuple(range(len(rows)))
+        return losses, whole
+    loss = allocate((), dtype, losses)
     if labels and reduction == "mean":
         fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (acc_type, acc_type))
     else:
-        divisor = np.float64(math.prod(rows) * (on.columns > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
+        divisor = np.float64(losses.size * (classes > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
         fold(ReductionFunctions(value, add, maths.div, zero), (losses,), every, (loss,), (acc_type,), (divisor,))
-    return loss, peaks, whole
+    return loss, whole
 
 
 def backward_rows(
@@ -274,7 +291,7 @@ def backward_rows(
     axis, labels = class_axis(x), is_labels(target)
     dx = allocate(x.shape, x.dtype, x) if needs[0] else None
     if labels:
-        return None if dx is None else _label_backward(g, x, target, weight, peaks, whole, reduction, ignore_index, smoothing, dx, on), None
+        return None if dx is None else label_backward(g, x, target, weight, peaks, whole, reduction, ignore_index, smoothing, dx, on), None
     dt = allocate(target.shape, target.dtype, target) if needs[1] else None
     a, t, model = as_rows(x, axis), as_rows(target, axis), dx if dx is not None else dt
     if model is None:
@@ -290,10 +307,11 @@ def backward_rows(
     return dx, dt
 
 
-def _label_backward(
+def label_backward(
     g: CudaArray, x: CudaArray, target: CudaArray, weight: CudaArray | None, peaks: CudaArray, whole: CudaArray, reduction: str, ignore_index: int,
     smoothing: float, dx: CudaArray, on: RowTiles,
 ) -> CudaArray:  # fmt: skip
+    """The gradient of logits by labels, into `dx`, which may be of a narrower type."""
     weights = None
     if weight is not None:
         acc_type = dtypes.accumulator(x.dtype)

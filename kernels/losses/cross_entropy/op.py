@@ -34,7 +34,7 @@ REDUCTIONS = ("none", "mean", "sum")
 _I64 = np.dtype(np.int64)
 
 
-def _shape(
+def shape(
     x: Any, target: Any, weight: Any = None, *, reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0
 ) -> tuple[Spec, Spec, Spec]:
     name = "cross_entropy"
@@ -186,7 +186,7 @@ def _made(name: str, like: CudaArray, **attrs: Any) -> CudaArray:
     return found
 
 
-def _rule(
+def rule(
     g: Any, x: Any, target: Any, weight: Any, loss: Any, reduction: str, ignore_index: int, label_smoothing: float, needs: tuple[bool, ...]
 ) -> tuple[Any, Any, Any]:
     """The gradient in our own ops, from the softmax and the aims q."""
@@ -231,7 +231,7 @@ def _rule(
 
 
 op(
-    "cross_entropy", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=reference_backward,
+    "cross_entropy", reference, shape=shape, forward=_forward, rule=rule, backward=_backward, reference_backward=reference_backward,
     outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=samples, sizes=sizes, work=work, reports=True,
     condition=("measured", gradient_scales),
 )  # fmt: skip

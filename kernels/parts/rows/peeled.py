@@ -28,14 +28,13 @@ def lying(x: CudaArray, columns: int) -> Rows:
 
 
 def peel(columns: int, *arrays: Rows) -> int:
-    """V where rows of these arrays are peeled to 16 bytes, else 1: they divide by that anyway, are short, or do not lie alike."""
-    size = arrays[0].array.itemsize
-    v = ACCESS // size
+    """V where rows of these arrays are peeled to 16 bytes of the narrowest, else 1: they divide by that anyway, are short, or do not lie alike."""
+    v = ACCESS // min(a.array.itemsize for a in arrays)
     steps = [a.strides[1] for a in arrays]
     if columns < SHORTEST or (columns % v == 0 and all(s % v == 0 for s in steps)):
         return 1
     alike = all(
-        a.strides[0] == 0 and a.strides[2] == 1 and a.array.itemsize == size and s >= 0 and (s - steps[0]) % v == 0 and a.array.data_ptr() % ACCESS == 0
+        a.strides[0] == 0 and a.strides[2] == 1 and s >= 0 and (s - steps[0]) % v == 0 and a.array.data_ptr() % ACCESS == 0
         for a, s in zip(arrays, steps, strict=True)
     )  # fmt: skip
     return v if alike else 1
