@@ -27,7 +27,7 @@ from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed
 
 Arrays = tuple[Any, ...]
 BUDGET = 1 << 28  # bytes of a chunk's logits
-WIDE = 8  # classes to which rows of a chunk are padded, 16 bytes of 16-bit numbers: products of them read wide
+WIDE = 16  # to a multiple of which classes are padded: Triton knows sizes as divisible by 16, or reads 2 bytes at a time
 
 
 def rows_of_chunk(rows: int, classes: int, chunk: int) -> int:
