@@ -11,11 +11,13 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError
-from tritensor.kernels.parts import maths, narrow, spellings
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
 from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
+from tritensor.kernels.parts.narrow import functions as narrow
+from tritensor.kernels.parts.narrow.twins import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.native.loops import MANY
 from tritensor.table import FLOATS, Sample, Spec, op
@@ -293,7 +295,7 @@ for _formula, _twin in (
     (_sigmoid, _sigmoid_16), (_silu, _silu_16), (_silu_grad, _silu_grad_16), (_gelu, _gelu_16), (_gelu_grad, _gelu_grad_16),
     (_gelu_tanh, _gelu_tanh_16), (_gelu_tanh_grad, _gelu_tanh_grad_16),
 ):  # fmt: skip
-    narrow.narrow_twin(_formula, _twin)
+    narrow_twin(_formula, _twin)
 
 
 def _gelu_block(x: np.ndarray, out: np.ndarray) -> None:

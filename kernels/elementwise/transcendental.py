@@ -9,10 +9,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.kernels.parts import maths, narrow, spellings
+from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import elementary, special
 from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise, flat
+from tritensor.kernels.parts.narrow import functions as narrow
+from tritensor.kernels.parts.narrow.twins import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import formulas
 from tritensor.table import FLOATS, Sample, ops
@@ -402,8 +404,8 @@ _TURN = Domain(-3.0, 3.0)
 _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
 
-narrow.narrow_twin(_exp, narrow.exp)
-narrow.narrow_twin(_tanh, _tanh_16)
+narrow_twin(_exp, narrow.exp)
+narrow_twin(_tanh, _tanh_16)
 elementwise("exp", _exp, _exp_grad, np.exp)
 elementwise("exp2", _exp2, _exp2_grad, np.exp2)
 elementwise("expm1", _expm1, _expm1_grad, np.expm1)

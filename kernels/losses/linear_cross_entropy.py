@@ -22,8 +22,7 @@ from tritensor.kernels.parts.indices.error_reports import watch
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
 from tritensor.kernels.parts.rows.row_tiles import tiles_for
-from tritensor.kernels.products import linear
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
 Arrays = tuple[Any, ...]
 BUDGET = 1 << 28  # bytes of a chunk's logits
@@ -49,7 +48,7 @@ def _shape(
     if chunk < 0:
         raise ArgumentError(f"{name}: chunk is {chunk}; give a number of rows, or 0 for what fits")
     refuse_mixed(name, ("x", x), ("weight", weight), ("bias", bias))
-    logits = linear.shape(x, weight, bias)
+    logits = registry["linear"].shape(x, weight, bias)
     loss, peaks, total = cross_entropy.shape(
         logits, target, None, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing
     )
@@ -156,7 +155,9 @@ def _reference(
     x: np.ndarray, weight: np.ndarray, target: np.ndarray, bias: np.ndarray | None = None, *,
     reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0, chunk: int = 0,
 ) -> Arrays:  # fmt: skip
-    """cross_entropy(x @ weight^T + bias, target), in float32 of 16-bit inputs: x (rows, features), weight (classes, features), labels (rows,), bias (classes,), `chunk` rows at a time.
+    """cross_entropy(x @ weight^T + bias, target), `chunk` rows at a time, in float32 of 16-bit inputs.
+
+    x (rows, features), weight (classes, features), labels (rows,), bias (classes,).
 
     The idea of Wijmans et al. ("Cut Your Losses in Large-Vocabulary Language Models", 2024) and of Liger: logits of a chunk live as long as its loss.
     """
@@ -167,7 +168,11 @@ def _reference(
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         losses[part], peaks[part], _ = cpu.reference(
-            linear.reference(rows[part], w, b), target[part], reduction="none", ignore_index=ignore_index, label_smoothing=label_smoothing
+            registry["linear"].reference(rows[part], w, b),
+            target[part],
+            reduction="none",
+            ignore_index=ignore_index,
+            label_smoothing=label_smoothing,
         )
     if reduction == "none":
         return losses, peaks, np.empty(0, kept)
@@ -186,8 +191,8 @@ def _rule(
     logits = ops.linear(rows, w, None if bias is None else ops.cast(bias, dtype=kept))
     down = cross_entropy.rule(g, logits, target, None, None, reduction, ignore_index, label_smoothing, (True, False, False))[0]
     dx = ops.cast(ops.matmul(down, w), dtype=x.array.dtype) if needs[0] else None
-    dw = ops.cast(linear.rule_weight(down, rows), dtype=weight.array.dtype) if needs[1] else None
-    db = ops.cast(linear.rule_bias(down), dtype=bias.array.dtype) if needs[3] else None
+    dw = ops.cast(ops.matmul(ops.permute(down, dims=(1, 0)), rows), dtype=weight.array.dtype) if needs[1] else None
+    db = ops.cast(ops.sum(down, dim=(0,), keepdim=False), dtype=bias.array.dtype) if needs[3] else None
     return dx, dw, None, db
 
 
@@ -195,7 +200,7 @@ def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Ar
     """Each gradient is a sum of products with the logits' gradient, which is a difference; that is computed of logits that are sums themselves."""
     x, weight, target, bias = inputs
     attrs = {k: v for k, v in attrs.items() if k != "chunk"}
-    logits = linear.reference(x, weight, bias)
+    logits = registry["linear"].reference(x, weight, bias)
     down = cpu.gradient_scales(g, (logits, target, None), attrs)[0]
     assert down is not None
     return down @ np.abs(weight), down.T @ np.abs(x), None, down.sum(0)
@@ -233,5 +238,6 @@ def _work(x: Any, weight: Any, target: Any, bias: Any = None, **attrs: Any) -> W
 
 op(
     "linear_cross_entropy", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
-    residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, condition=("measured", _gradient_scales, "stored"), autocast="lower",
+    residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, autocast="lower",
+    condition=("measured", _gradient_scales, "stored"),
 )  # fmt: skip

@@ -11,10 +11,11 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.parts import maths, narrow
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.narrow import functions as narrow
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows.peeled import body, last, lying, peel, phase_of, place, programs, rim, starts
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
@@ -24,7 +25,7 @@ row_tunable("layer_norm")
 
 @triton.jit
 def row_tile(x, row, col, n, shift, inside, PEEL: tl.constexpr):
-    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside. Columns are counted from a boundary, `shift` before the row: see parts/rows/peeled.py."""
+    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside. Columns count from `shift` before the row: see parts/rows/peeled.py."""
     return upcast(tl.load(x + _at(row, col, n, shift, PEEL), mask=inside, other=0.0))
 
 

@@ -21,7 +21,7 @@ from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, Ele
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.launch_rules import config_of
-from tritensor.kernels.parts.narrow import chosen
+from tritensor.kernels.parts.narrow.twins import chosen
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.table.formula_checks import refuse_formulas, several

@@ -9,8 +9,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.kernels.parts import narrow
 from tritensor.kernels.parts.cpu.summation import row_sums
+from tritensor.kernels.parts.narrow import functions as narrow
 
 CACHE = 65536  # elements that numpy works on at a time
 

@@ -66,8 +66,8 @@ def test_a_label_that_is_no_class_is_named_by_its_row() -> None:
     wrong[33] = CLASSES
     with pytest.raises(IndexError, match=f"label {CLASSES} at position 33 is no class"):
         F.linear_cross_entropy(tt.tensor(X), tt.tensor(W), tt.tensor(wrong), options=BY_CHUNKS)
+    F.linear_cross_entropy(tt.tensor(X, device="cuda"), tt.tensor(W, device="cuda"), tt.tensor(wrong, device="cuda"), options=BY_CHUNKS)
     with pytest.raises(IndexError, match=f"label {CLASSES} at position 33 is no class"):
-        F.linear_cross_entropy(tt.tensor(X, device="cuda"), tt.tensor(W, device="cuda"), tt.tensor(wrong, device="cuda"), options=BY_CHUNKS)
         tt.cuda.synchronize()
 
 
