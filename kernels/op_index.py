@@ -49,6 +49,7 @@ MODULES = {
     "losses.ctc.op": "ctc_loss",
     "losses.differences": "huber_loss l1_loss mse_loss smooth_l1_loss",
     "losses.likelihoods": "bce_with_logits binary_cross_entropy kl_div kl_div_of_logs poisson_nll poisson_nll_of_log soft_margin_loss",
+    "losses.linear_cross_entropy": "linear_cross_entropy",
     "losses.nll": "nll_loss",
     "normalization.batch_norm": "batch_norm batch_norm_by",
     "normalization.group_norm": "group_norm",

@@ -40,6 +40,8 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "asin", "backward", "float64", 90): _OLDER,
     ("3.6", "acosh", "backward", "float64", 90): _OLDER,
     ("3.6", "scatter_reduce", "backward", "float64", 90): _OLDER,
+    ("3.6", "cross_entropy", "backward", "float64", 90): _OLDER,
+    ("3.6", "linear_cross_entropy", "backward", "float32", 90): _PRODUCT,
     ("3.6", "linear_scan", "forward", "float32", 90): _OLDER,
     ("3.6", "conv3d", "backward", "float32", 90): _OLDER,
     ("3.6", "matmul", "backward", "float32", 90): _PRODUCT,

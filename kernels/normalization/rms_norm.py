@@ -10,7 +10,8 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.normalization import rows_cpu
-from tritensor.kernels.normalization.row_kernels import backward_rows, forward_rows, tile, weight_gradients
+from tritensor.kernels.normalization.row_gradients import gradients
+from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 Arrays = tuple[Any, ...]
@@ -32,10 +33,9 @@ def _forward(x: CudaArray, weight: CudaArray | None = None, *, eps: float = 1e-5
 
 
 def _backward(g: CudaArray, x: CudaArray, weight: CudaArray | None, rstd: CudaArray, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    dx = backward_rows(g, x, weight, None, rstd, axes, tile(x, axes)) if needs[0] else None
-    if weight is None or not needs[1]:
-        return dx, None
-    return dx, weight_gradients(g, x, None, rstd, (weight.dtype, dtypes.accumulator(x.dtype)), axes)[0]
+    wanted = (needs[0], weight is not None and needs[1], False)
+    like = (x.dtype if weight is None else weight.dtype, x.dtype)
+    return gradients(g, x, weight, None, rstd, axes, wanted, like)[:2]
 
 
 def _reference(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:

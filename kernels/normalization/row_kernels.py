@@ -1,9 +1,8 @@
-"""Layer normalisation's kernels over rows, centred or not: a row in registers or walked in tiles; gradients of weight and bias by partial sums."""
+"""Layer normalisation's kernels over rows, centred or not: a row in registers or walked in tiles."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import triton
@@ -14,103 +13,126 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import Blocks
-from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.kernels.parts.reduction import ReductionFunctions, fold, upcast, zero
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.narrow import functions as narrow
+from tritensor.kernels.parts.reduction import upcast
+from tritensor.kernels.parts.rows.peeled import body, last, lying, peel, phase_of, place, programs, rim, starts
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
-from tritensor.tuning.tunables import tunable
 
 row_tunable("layer_norm")
 
 
-def _weight_problem(b: Blocks, key: tuple[Any, ...] | None) -> str:
-    return blocks_problem(b, key) or ("splits is 0; the number of partial sums is needed, 1 or more" if not b.splits else "")
-
-
-tunable("layer_norm_weight", Blocks, blocks_space, _weight_problem)
-
-PARTIALS = 264  # partial sums of weight and bias gradients: two programs for each multiprocessor of the largest GPU
-COLUMNS = 128  # columns of one of them
+@triton.jit
+def row_tile(x, row, col, n, shift, inside, PEEL: tl.constexpr):
+    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside. Columns count from `shift` before the row: see parts/rows/peeled.py."""
+    return upcast(tl.load(x + _at(row, col, n, shift, PEEL), mask=inside, other=0.0))
 
 
 @triton.jit
-def _row_tile(x, row, col, n, inside):
-    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside."""
-    return upcast(tl.load(x + row[:, None] * n + col[None, :], mask=inside, other=0.0))
+def _at(row, col, n, shift, PEEL: tl.constexpr):
+    first = row * n if PEEL == 1 else starts(row, n, shift, PEEL)
+    return first[:, None] + col[None, :]
 
 
 @triton.jit
-def _vector(w, col, n):
-    return upcast(tl.load(w + col, mask=col < n, other=0.0))[None, :]
+def store_tile(y, value, row, col, n, shift, inside, PEEL: tl.constexpr):
+    tl.store(y + _at(row, col, n, shift, PEEL), value.to(y.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _vector(w, col, shift, within):
+    return upcast(tl.load(w + (col - shift), mask=within, other=0.0))[None, :]
+
+
+@triton.jit
+def part_of(total, n, NARROW: tl.constexpr):
+    """total / n."""
+    return narrow.div(total, n.to(tl.float32)) if NARROW else maths.div(total, n)
+
+
+@triton.jit
+def _affine(value, rstd, weight, bias, col, shift, within):
+    """Centred values as results: their share of the deviation, times weight, plus bias."""
+    out = value * rstd[:, None]
+    if weight is not None:
+        out *= _vector(weight, col, shift, within)
+    if bias is not None:
+        out += _vector(bias, col, shift, within)
+    return out
 
 
 # y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b; without `means` the mean is taken to be 0
 @triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
-    x, weight, bias, y, means, rstds, rows, n, eps, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+    x, weight, bias, y, means, rstds, rows, n, eps, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
-    row = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
+    _, row, here = place(rows, BM, True, PEEL)
     n = n // ALIGN * ALIGN
+    shift = phase_of(tl.program_id(0), n, PEEL)
+    NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    here = row < rows
+    mean = tl.zeros((BM,), kind)
+    total = tl.zeros((BM,), kind)
+    if PEEL > 1:
+        rim_col, on_rim = rim(shift, n, PEEL)
+        rim_inside = here[:, None] & on_rim[None, :]
+        edge = row_tile(x, row, rim_col, n, shift, rim_inside, PEEL)  # (BM, 2 PEEL)
+        total = tl.sum(edge, axis=1)
     if WHOLE:
-        col = tl.arange(0, BN)
-        inside = here[:, None] & (col < n)[None, :]
-        value = _row_tile(x, row, col, n, inside)  # (BM, BN)
-        mean = tl.zeros((BM,), kind)
+        col, within = body(0, shift, n, BN, PEEL)
+        inside = here[:, None] & within[None, :]
+        value = row_tile(x, row, col, n, shift, inside, PEEL)  # (BM, BN)
         if means is not None:
-            mean = maths.div(tl.sum(value, axis=1), n)
+            mean = part_of(total + tl.sum(value, axis=1), n, NARROW)
             value = tl.where(inside, value - mean[:, None], 0.0)
-        rstd = maths.rsqrt(maths.div(tl.sum(value * value, axis=1), n) + eps.to(kind))
-        out = value * rstd[:, None]
-        if weight is not None:
-            out *= _vector(weight, col, n)
-        if bias is not None:
-            out += _vector(bias, col, n)
-        tl.store(y + row[:, None] * n + col[None, :], out.to(y.dtype.element_ty), mask=inside)
+        total = tl.sum(value * value, axis=1)
     else:
-        mean = tl.zeros((BM,), kind)
         if means is not None:
             sums = tl.zeros((BM, BN), kind)
-            for start in range(0, n, BN):
-                col = start + tl.arange(0, BN)
-                sums += _row_tile(x, row, col, n, here[:, None] & (col < n)[None, :])
-            mean = maths.div(tl.sum(sums, axis=1), n)
+            for start in range(0, last(shift, n, PEEL), BN):
+                col, within = body(start, shift, n, BN, PEEL)
+                sums += row_tile(x, row, col, n, shift, here[:, None] & within[None, :], PEEL)
+            mean = part_of(total + tl.sum(sums, axis=1), n, NARROW)
         squares = tl.zeros((BM, BN), kind)
-        for start in range(0, n, BN):
-            col = start + tl.arange(0, BN)
-            inside = here[:, None] & (col < n)[None, :]
-            value = tl.where(inside, _row_tile(x, row, col, n, inside) - mean[:, None], 0.0)
+        for start in range(0, last(shift, n, PEEL), BN):
+            col, within = body(start, shift, n, BN, PEEL)
+            inside = here[:, None] & within[None, :]
+            value = tl.where(inside, row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None], 0.0)
             squares += value * value
-        rstd = maths.rsqrt(maths.div(tl.sum(squares, axis=1), n) + eps.to(kind))
-        for start in range(0, n, BN):
-            col = start + tl.arange(0, BN)
-            inside = here[:, None] & (col < n)[None, :]
-            out = (_row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None]
-            if weight is not None:
-                out *= _vector(weight, col, n)
-            if bias is not None:
-                out += _vector(bias, col, n)
-            tl.store(y + row[:, None] * n + col[None, :], out.to(y.dtype.element_ty), mask=inside)
+        total = tl.sum(squares, axis=1)
+    if PEEL > 1:
+        edge = tl.where(rim_inside, edge - mean[:, None], 0.0)
+        total += tl.sum(edge * edge, axis=1)
+    rstd = maths.rsqrt(part_of(total, n, NARROW) + eps.to(kind))
+    if WHOLE:
+        store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)
+    else:
+        for start in range(0, last(shift, n, PEEL), BN):
+            col, within = body(start, shift, n, BN, PEEL)
+            inside = here[:, None] & within[None, :]
+            value = row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None]
+            store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)
+    if PEEL > 1:
+        store_tile(y, _affine(edge, rstd, weight, bias, rim_col, shift, on_rim), row, rim_col, n, shift, rim_inside, PEEL)
     if means is not None:
         tl.store(means + row, mean, mask=here)
     tl.store(rstds + row, rstd, mask=here)
 
 
 @triton.jit
-def _normal_tile(x, g, weight, row, col, n, inside, mean, rstd):
+def normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL: tl.constexpr):
     """The normalised values h and the gradient u that arrives at them, tiles (BM, BN), 0 outside."""
-    h = tl.where(inside, (_row_tile(x, row, col, n, inside) - mean[:, None]) * rstd[:, None], 0.0)
-    u = _row_tile(g, row, col, n, inside)
+    inside = here[:, None] & within[None, :]
+    h = tl.where(inside, (row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None]) * rstd[:, None], 0.0)
+    u = row_tile(g, row, col, n, shift, inside, PEEL)
     if weight is not None:
-        u *= _vector(weight, col, n)
+        u *= _vector(weight, col, shift, within)
     return h, u
 
 
 @triton.jit
-def _means(means, row, here, KIND: tl.constexpr):
+def means_of(means, row, here, KIND: tl.constexpr):
     if means is not None:
         mean = tl.load(means + row, mask=here, other=0.0)
     else:
@@ -121,74 +143,54 @@ def _means(means, row, here, KIND: tl.constexpr):
 # dx = rstd (u - mean(u) - h mean(u h)), h = (x - mean) rstd, u = g w; without `means` dx = rstd (u - h mean(u h))
 @triton.jit(do_not_specialize=["n"])
 def _backward_kernel(
-    x, weight, means, rstds, g, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+    x, weight, means, rstds, g, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
-    row = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
+    _, row, here = place(rows, BM, True, PEEL)
     n = n // ALIGN * ALIGN
+    shift = phase_of(tl.program_id(0), n, PEEL)
+    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    here = row < rows
-    mean = _means(means, row, here, kind)
+    mean = means_of(means, row, here, kind)
     rstd = tl.load(rstds + row, mask=here, other=0.0)
+    products = tl.zeros((BM,), kind)
+    sums = tl.zeros((BM,), kind)
+    if PEEL > 1:
+        rim_col, on_rim = rim(shift, n, PEEL)
+        edge, edge_up = normal_tile(x, g, weight, row, rim_col, n, shift, on_rim, here, mean, rstd, PEEL)
+        products = tl.sum(edge_up * edge, axis=1)
+        sums = tl.sum(edge_up, axis=1)
     if WHOLE:
-        col = tl.arange(0, BN)
-        inside = here[:, None] & (col < n)[None, :]
-        h, u = _normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
-        along = maths.div(tl.sum(u * h, axis=1), n)[:, None]
+        col, within = body(0, shift, n, BN, PEEL)
+        h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
+        products += tl.sum(u * h, axis=1)
         if means is not None:
-            u -= maths.div(tl.sum(u, axis=1), n)[:, None]
-        out = (u - h * along) * rstd[:, None]
-        tl.store(dx + row[:, None] * n + col[None, :], out.to(dx.dtype.element_ty), mask=inside)
+            sums += tl.sum(u, axis=1)
     else:
-        products = tl.zeros((BM, BN), kind)
-        sums = tl.zeros((BM, BN), kind)
-        for start in range(0, n, BN):
-            col = start + tl.arange(0, BN)
-            h, u = _normal_tile(x, g, weight, row, col, n, here[:, None] & (col < n)[None, :], mean, rstd)
-            products += u * h
-            sums += u
-        along = maths.div(tl.sum(products, axis=1), n)[:, None]
-        level = maths.div(tl.sum(sums, axis=1), n)[:, None] if means is not None else 0.0
-        for start in range(0, n, BN):
-            col = start + tl.arange(0, BN)
-            inside = here[:, None] & (col < n)[None, :]
-            h, u = _normal_tile(x, g, weight, row, col, n, inside, mean, rstd)
-            out = (u - level - h * along) * rstd[:, None]
-            tl.store(dx + row[:, None] * n + col[None, :], out.to(dx.dtype.element_ty), mask=inside)
-
-
-# dw = sum over rows of g h, db = sum over rows of g: here the sums of every p-th block of rows
-@triton.jit(do_not_specialize=["parts", "n"])
-def _weight_kernel(
-    x, means, rstds, g, dw, db, rows, n, parts, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    part, block = tl.program_id(0) % parts, tl.program_id(0) // parts
-    n = n // ALIGN * ALIGN
-    kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    col = block.to(tl.int64) * BN + tl.arange(0, BN)
-    w_sums = tl.zeros((BM, BN), kind)
-    b_sums = tl.zeros((BM, BN), kind)
-    for start in range(part * BM, rows, parts * BM):
-        row = (start + tl.arange(0, BM)).to(tl.int64)
-        here = row < rows
-        inside = here[:, None] & (col < n)[None, :]
-        mean = _means(means, row, here, kind)
-        rstd = tl.load(rstds + row, mask=here, other=0.0)
-        h, u = _normal_tile(x, g, None, row, col, n, inside, mean, rstd)
-        w_sums += u * h
-        b_sums += u
-    at = part.to(tl.int64) * n + col
-    tl.store(dw + at, tl.sum(w_sums, axis=0), mask=col < n)
-    tl.store(db + at, tl.sum(b_sums, axis=0), mask=col < n)
+        all_products = tl.zeros((BM, BN), kind)
+        all_sums = tl.zeros((BM, BN), kind)
+        for start in range(0, last(shift, n, PEEL), BN):
+            col, within = body(start, shift, n, BN, PEEL)
+            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
+            all_products += u * h
+            all_sums += u
+        products += tl.sum(all_products, axis=1)
+        sums += tl.sum(all_sums, axis=1)
+    along = part_of(products, n, NARROW)
+    level = part_of(sums, n, NARROW) if means is not None else sums * 0.0
+    if WHOLE:
+        store_tile(dx, down(h, u, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+    else:
+        for start in range(0, last(shift, n, PEEL), BN):
+            col, within = body(start, shift, n, BN, PEEL)
+            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
+            store_tile(dx, down(h, u, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+    if PEEL > 1:
+        store_tile(dx, down(edge, edge_up, along, level, rstd), row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
 
 
 @triton.jit
-def _two(a, b, index):
-    return a, b
-
-
-@triton.jit
-def _add_two(a, b, a_, b_):
-    return a + a_, b + b_
+def down(h, u, along, level, rstd):
+    return (u - level[:, None] - h * along[:, None]) * rstd[:, None]
 
 
 def split(shape: tuple[int, ...], axes: int) -> tuple[int, int]:
@@ -207,9 +209,11 @@ def forward_rows(
     lead = x.shape[: len(x.shape) - axes]
     means, rstds = allocate(lead, acc_type, x) if centred else None, allocate(lead, acc_type, x)
     w, b = (None if v is None else dense(v) for v in (weight, bias))
+    given = dense(x)
+    peeled = peel(n, lying(given, n), lying(y, n))
     launch(
-        _forward_kernel, (cdiv(rows, on.BM),), dense(x), w, b, y, means, rstds, rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN,
-        ALIGN=align(n), num_warps=on.warps,
+        _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, w, b, y, means, rstds, rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM,
+        BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
     return y, means, rstds
 
@@ -225,26 +229,10 @@ def backward_rows(
     """Launch the kernel of dx with a given tile."""
     rows, n = split(x.shape, axes)
     dx = allocate(x.shape, x.dtype, x)
+    given, up = dense(x), dense(g)
+    peeled = peel(n, lying(given, n), lying(up, n), lying(dx, n))
     launch(
-        _backward_kernel, (cdiv(rows, on.BM) if n else 0,), dense(x), None if weight is None else dense(weight), mean, rstd, dense(g), dx,
-        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), num_warps=on.warps,
+        _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, dx,
+        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
     return dx
-
-
-def weight_gradients(
-    g: CudaArray, x: CudaArray, mean: CudaArray | None, rstd: CudaArray, like: tuple[Any, ...], axes: int
-) -> tuple[CudaArray, CudaArray]:
-    """dw and db: partial sums by a fixed number of programs, added in order by the shared reduction; the same every time."""
-    rows, n = split(x.shape, axes)
-    acc_type = dtypes.accumulator(x.dtype)
-    high = 16 if rows > 8 else 4
-    rule = Blocks(high, COLUMNS, max(min(PARTIALS // max(cdiv(n, COLUMNS), 1), cdiv(rows, high)), 1))
-    high, columns, parts = config_of("layer_norm_weight", (rows, n, x.dtype), rule)
-    dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x)
-    launch(
-        _weight_kernel, (parts * cdiv(n, columns),), dense(x), mean, rstd, dense(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n)
-    )  # fmt: skip
-    outs = tuple(allocate(x.shape[len(x.shape) - axes :], d, x) for d in like)
-    fold(ReductionFunctions(_two, _add_two, None, zero), (dw, db), (0,), outs, (acc_type, acc_type))
-    return outs  # type: ignore[return-value]

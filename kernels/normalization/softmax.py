@@ -14,93 +14,140 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.normalization.softmax_cpu import BACKWARD, FORWARD, along_rows
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.rows.row_softmax import by_rows, exp_nonpositive, online, softmax_block
-from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, align, as_rows, load, place, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.narrow import functions as narrow
+from tritensor.kernels.parts.rows.peeled import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
+from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
 from tritensor.native.passes.row_programs import RowProgram
 from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
 
 row_tunable("softmax")
 
 
-# Device functions.
+# Device functions. Rows are peeled to 16-byte accesses: see parts/rows/peeled.py.
+@triton.jit
+def _quotient(power, total, NARROW: tl.constexpr):
+    """Shares of a total, a number for each row; narrow ones by its reciprocal."""
+    if NARROW:
+        share = power * narrow.reciprocal(total)
+    else:
+        share = maths.div(power, total)
+    return share
+
+
 # y = e^(x - m) / sum e^(x - m), m = max x;  log: y = x - m - log sum e^(x - m)
 @triton.jit(do_not_specialize=["columns"])
 def _forward_kernel(
     x, y, rows, columns, x_strides, y_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM)
-    columns = columns // ALIGN * ALIGN
+    b, row, inside = place(rows, BM, ONE, PEEL)
+    columns, x_strides, y_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN), known(y_strides, ALIGN)
+    shift = phase(x_strides, PEEL)
+    NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
+    kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    m = tl.full((BM,), float("-inf"), kind)
+    if PEEL > 1:
+        rim_col, on_rim = rim(shift, columns, PEEL)
+        rim_lanes = inside[:, None] & on_rim[None, :]
+        edge = load(x, b, row, rim_col, x_strides, shift, rim_lanes, float("-inf"), X_UNIT, PEEL)  # (BM, 2 PEEL)
+        m = tl.max(edge, axis=1)
     if WHOLE:
-        col = tl.arange(0, BN)
-        lanes = inside[:, None] & (col < columns)[None, :]
-        value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT)  # (BM, BN)
-        value = value - tl.max(value, axis=1)[:, None]
-        power = tl.where(lanes, exp_nonpositive(value), 0.0)
-        total = tl.sum(power, axis=1)[:, None]
-        out = value - tl.log(total) if LOG else maths.div(power, total)
-        store(y, out, b, row, col, y_strides, lanes, Y_UNIT)
+        col, within = body(0, shift, columns, BN, PEEL)
+        lanes = inside[:, None] & within[None, :]
+        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)  # (BM, BN)
+        m = tl.maximum(m, tl.max(value, axis=1))
+        value = value - m[:, None]  # -inf outside
+        powers = power(value, NARROW)
+        total = tl.sum(powers, axis=1)
+        if PEEL > 1:
+            total += tl.sum(power(edge - m[:, None], NARROW), axis=1)
+        out = value - tl.log(total)[:, None] if LOG else _quotient(powers, total[:, None], NARROW)
+        store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, PEEL)
     else:
-        kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-        m = tl.full((BM,), float("-inf"), kind)
-        total = tl.zeros((BM,), kind)
-        for start in range(0, columns, BN):
-            col = start + tl.arange(0, BN)
-            lanes = inside[:, None] & (col < columns)[None, :]
-            value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT)
-            m, total = online(m, total, value)
-        for start in range(0, columns, BN):
-            col = start + tl.arange(0, BN)
-            lanes = inside[:, None] & (col < columns)[None, :]
-            value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT) - m[:, None]
-            out = value - tl.log(total)[:, None] if LOG else maths.div(exp_nonpositive(value), total[:, None])
-            store(y, out, b, row, col, y_strides, lanes, Y_UNIT)
+        totals = tl.zeros((BM, BN), kind)
+        for start in range(0, last(shift, columns, PEEL), BN):
+            col, within = body(start, shift, columns, BN, PEEL)
+            lanes = inside[:, None] & within[None, :]
+            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
+            m, totals = online_columns(m, totals, value, NARROW)
+        total = tl.sum(totals, axis=1)
+        if PEEL > 1:
+            total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
+        for start in range(0, last(shift, columns, PEEL), BN):
+            col, within = body(start, shift, columns, BN, PEEL)
+            lanes = inside[:, None] & within[None, :]
+            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL) - m[:, None]
+            out = value - tl.log(total)[:, None] if LOG else _quotient(power(value, NARROW), total[:, None], NARROW)
+            store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, PEEL)
+    if PEEL > 1:
+        edge -= m[:, None]
+        edge = edge - tl.log(total)[:, None] if LOG else _quotient(power(edge, NARROW), total[:, None], NARROW)
+        store(y, edge, b, row, rim_col, y_strides, shift, rim_lanes, Y_UNIT, PEEL)
+
+
+@triton.jit
+def _down(up, out, sums, LOG: tl.constexpr, NARROW: tl.constexpr):
+    return up - power(out, NARROW) * sums[:, None] if LOG else out * (up - sums[:, None])
 
 
 # dx = y (g - sum g y);  log: dx = g - e^y sum g
 @triton.jit(do_not_specialize=["columns"])
 def _backward_kernel(
     y, g, dx, rows, columns, y_strides, g_strides, dx_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, Y_UNIT: tl.constexpr,
-    G_UNIT: tl.constexpr, DX_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
+    G_UNIT: tl.constexpr, DX_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM)
-    columns = columns // ALIGN * ALIGN
+    b, row, inside = place(rows, BM, ONE, PEEL)
+    columns, y_strides, g_strides, dx_strides = (
+        columns // ALIGN * ALIGN,
+        known(y_strides, ALIGN),
+        known(g_strides, ALIGN),
+        known(dx_strides, ALIGN),
+    )
+    shift = phase(y_strides, PEEL)
+    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
+    kind: tl.constexpr = tl.float64 if y.dtype.element_ty == tl.float64 else tl.float32
+    sums = tl.zeros((BM,), kind)
+    if PEEL > 1:
+        rim_col, on_rim = rim(shift, columns, PEEL)
+        rim_lanes = inside[:, None] & on_rim[None, :]
+        edge = load(y, b, row, rim_col, y_strides, shift, rim_lanes, 0.0, Y_UNIT, PEEL)  # (BM, 2 PEEL)
+        edge_up = load(g, b, row, rim_col, g_strides, shift, rim_lanes, 0.0, G_UNIT, PEEL)
+        sums = tl.sum(edge_up if LOG else edge_up * edge, axis=1)
     if WHOLE:
-        col = tl.arange(0, BN)
-        lanes = inside[:, None] & (col < columns)[None, :]
-        out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)
-        up = load(g, b, row, col, g_strides, lanes, 0.0, G_UNIT)
-        if LOG:
-            down = up - exp_nonpositive(out) * tl.sum(up, axis=1)[:, None]
-        else:
-            down = out * (up - tl.sum(up * out, axis=1)[:, None])
-        store(dx, down, b, row, col, dx_strides, lanes, DX_UNIT)
+        col, within = body(0, shift, columns, BN, PEEL)
+        lanes = inside[:, None] & within[None, :]
+        out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
+        up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
+        sums += tl.sum(up if LOG else up * out, axis=1)
+        store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, PEEL)
     else:
-        kind: tl.constexpr = tl.float64 if y.dtype.element_ty == tl.float64 else tl.float32
         total = tl.zeros((BM, BN), kind)
-        for start in range(0, columns, BN):
-            col = start + tl.arange(0, BN)
-            lanes = inside[:, None] & (col < columns)[None, :]
-            up = load(g, b, row, col, g_strides, lanes, 0.0, G_UNIT)
-            total += up if LOG else up * load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)
-        sums = tl.sum(total, axis=1)[:, None]
-        for start in range(0, columns, BN):
-            col = start + tl.arange(0, BN)
-            lanes = inside[:, None] & (col < columns)[None, :]
-            out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)
-            up = load(g, b, row, col, g_strides, lanes, 0.0, G_UNIT)
-            down = up - exp_nonpositive(out) * sums if LOG else out * (up - sums)
-            store(dx, down, b, row, col, dx_strides, lanes, DX_UNIT)
+        for start in range(0, last(shift, columns, PEEL), BN):
+            col, within = body(start, shift, columns, BN, PEEL)
+            lanes = inside[:, None] & within[None, :]
+            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
+            total += up if LOG else up * load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
+        sums += tl.sum(total, axis=1)
+        for start in range(0, last(shift, columns, PEEL), BN):
+            col, within = body(start, shift, columns, BN, PEEL)
+            lanes = inside[:, None] & within[None, :]
+            out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
+            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
+            store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, PEEL)
+    if PEEL > 1:
+        store(dx, _down(edge_up, edge, sums, LOG, NARROW), b, row, rim_col, dx_strides, shift, rim_lanes, DX_UNIT, PEEL)
 
 
 def forward_rows(x: CudaArray, dim: int, log: bool, on: RowTiles) -> CudaArray:
     """Launch the forward kernel with a given tile."""
     y = allocate(x.shape, x.dtype, x)
     a, c = as_rows(x, dim), as_rows(y, dim)
+    peeled = peel(on.columns, a, c)
     launch(
-        _forward_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
-        LOG=log, WHOLE=on.whole, X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,
+        _forward_kernel, (programs(on, peeled),), a.array, y, on.rows, on.columns, a.strides, c.strides, LOG=log, WHOLE=on.whole, X_UNIT=unit(a.strides),
+        Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, PEEL=peeled,
+        num_warps=on.warps,
     )  # fmt: skip
     return y
 
@@ -109,10 +156,11 @@ def backward_rows(g: CudaArray, y: CudaArray, dim: int, log: bool, on: RowTiles)
     """Launch the backward kernel with a given tile."""
     dx = allocate(y.shape, y.dtype, y)
     a, u, c = as_rows(y, dim), as_rows(g, dim), as_rows(dx, dim)
+    peeled = peel(on.columns, a, u, c)
     launch(
-        _backward_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, u.array, dx, on.rows, on.columns, a.strides,
-        u.strides, c.strides, LOG=log, WHOLE=on.whole, Y_UNIT=unit(a.strides), G_UNIT=unit(u.strides), DX_UNIT=unit(c.strides),
-        BM=on.BM, BN=on.BN, ALIGN=align(on.columns), num_warps=on.warps,
+        _backward_kernel, (programs(on, peeled),), a.array, u.array, dx, on.rows, on.columns, a.strides, u.strides, c.strides, LOG=log, WHOLE=on.whole,
+        Y_UNIT=unit(a.strides), G_UNIT=unit(u.strides), DX_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, u, c), ONE=on.batch == 1,
+        PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
     return dx
 
@@ -172,7 +220,7 @@ def _log_softmax_rule(g: Any, y: Any, dim: int) -> Any:
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
-    """Last dim, first, a middle one, large values, a row of one, no rows, one row longer than registers hold."""
+    """Last dim, first, a middle one, large values, a row of one, no rows, rows between 16-byte boundaries, one row longer than registers hold."""
     return [
         Sample(rng.normal(size=(5, 7)), dim=1),
         Sample(rng.normal(size=(6, 5)) * 4, dim=0),
@@ -181,12 +229,13 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(rng.normal(size=(4, 1)), dim=1),
         Sample(rng.normal(size=(0, 3)), dim=1),
         Sample(rng.normal(size=(70, 3)), dim=1),
+        Sample(rng.normal(size=(11, 67)), dim=1, smooth=False),
         Sample(rng.normal(size=(1, WHOLE + 3)), dim=1, smooth=False),
     ]
 
 
 def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal(s), dim=1) for s in ((32768, 256), (8192, 4096), (1024, 65536))]
+    return [Sample(rng.standard_normal(s), dim=1) for s in ((32768, 256), (8192, 4096), (1024, 65536), (2048, 50257))]
 
 
 def _work(x: Any, *, dim: int) -> Work:

@@ -21,6 +21,7 @@ from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, Ele
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.launch_rules import config_of
+from tritensor.kernels.parts.narrow.twins import chosen
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.table.formula_checks import refuse_formulas, several
@@ -214,7 +215,7 @@ def run(
         return
     arrays: list[CudaArray] = []
     numbers: list[Any] = []
-    double = False
+    double = bool(scalars_as == np.float64)
     for x in operands:
         if isinstance(x, CudaArray):
             arrays.append(x)
@@ -236,13 +237,13 @@ def run(
     plan = _plan(shape, layouts, large)
     rule = ElementTile(SMALL if plan.rows * plan.sizes[-1] <= FEW else large)
     key = (plan.rows, plan.sizes[-1], plan.crossed, max([x.itemsize for x in (*outs, *arrays)]), (arrays or outs)[0].dtype)
-    chosen = config_of("elementwise", key, rule)
-    if chosen.elements != rule.elements:
-        plan = _plan(shape, layouts, large, chosen.elements)
+    tile = config_of("elementwise", key, rule)
+    if tile.elements != rule.elements:
+        plan = _plan(shape, layouts, large, tile.elements)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
-        FORMULAS=tuple(formulas), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double or scalars_as == np.float64 else tl.float32,
-        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=chosen.warps,
+        FORMULAS=chosen(formulas, outs, double), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double else tl.float32,
+        LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
 
@@ -293,7 +294,6 @@ def forward_of(
     formula: Any, name: str, inputs: Sequence[str], attributes: dict[str, Any], result: str, heavy: Heavy = None
 ) -> Callable[..., CudaArray]:
     """The forward corner of a formula of `inputs` and then `attributes` (given with their defaults)."""
-    formulas = (formula,)
     picks = (tuple(range(len(inputs) + len(attributes))),)
 
     def forward(*arrays: Any, out: CudaArray | None = None, **attrs: Any) -> CudaArray:
@@ -301,7 +301,7 @@ def forward_of(
         if out is None:
             out = allocate_result(arrays, _result_shape(name, arrays, inputs), _result_type(result, first.dtype))
         run(
-            formulas,
+            (formula,),
             picks,
             arrays + tuple([attrs.get(a, default) for a, default in attributes.items()]) if attributes else arrays,
             (out,), first.dtype, heavy,

@@ -206,7 +206,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
 
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: _builtins.str = 'mean', ignore_index: _builtins.int | None = None, label_smoothing: _builtins.float = 0.0, options: Any = None) -> Tensor:
-    """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features). `options` change nothing."""
+    """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features)."""
 
 def local_response_norm(input: Tensor, size: _builtins.int, alpha: _builtins.float = 0.0001, beta: _builtins.float = 0.75, k: _builtins.float = 1.0) -> Tensor:
     """x / (k + alpha mean(x^2))^beta, the mean over the `size` channels around each (Krizhevsky et al. 2012)."""

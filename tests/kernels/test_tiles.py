@@ -16,6 +16,8 @@ from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
 from tritensor.kernels.convolution import gpu as conv2d_gpu
+from tritensor.kernels.normalization import row_gradients
+from tritensor.kernels.normalization.row_gradients import RowWalk, row_walk
 from tritensor.kernels.parts import axes, gemm
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import tiles_space
@@ -260,29 +262,63 @@ ROW_CALLS = [
     ("log_softmax", Sample(rows_of(11, 37), dim=1)),
     ("log_softmax", Sample(rows_of(37, 11), dim=0)),
     ("layer_norm", Sample(rows_of(11, 37), rows_of(37), rows_of(37), eps=1e-5, axes=1)),
+    ("rms_norm", Sample(rows_of(11, 37), rows_of(37), eps=1e-5, axes=1)),
+    ("layer_norm", Sample(rows_of(43, 71), rows_of(71), rows_of(71), eps=1e-5, axes=1)),
+    ("rms_norm", Sample(rows_of(5, 3, 23), rows_of(3, 23), eps=1e-5, axes=2)),
+    ("softmax", Sample(rows_of(43, 71), dim=1)),
+    ("log_softmax", Sample(rows_of(5, 5, 66), dim=2)),
     ("cross_entropy", Sample(rows_of(11, 37), np.arange(11) * 3, None, **_PLAIN)),
+    ("cross_entropy", Sample(rows_of(21, 71), np.arange(21) * 3, np.abs(rows_of(71)), **_PLAIN)),
+    ("cross_entropy", Sample(rows_of(11, 67), np.arange(11), None, **_PLAIN | {"label_smoothing": 0.0})),
     ("cross_entropy", Sample(rows_of(11, 37), np.abs(rows_of(11, 37)), np.abs(rows_of(37)), **_PLAIN)),
     ("cumsum", Sample(rows_of(11, 37), dim=1, reverse=False)),
     ("cumsum", Sample(rows_of(37, 11), dim=0, reverse=True)),
 ]
 
 
-@pytest.mark.parametrize(("high", "wide", "whole"), [(1, 16, False), (4, 8, False), (8, 64, True)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("high", "wide", "whole"), [(1, 16, False), (4, 8, False), (8, 128, True)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(("name", "sample"), ROW_CALLS, ids=lambda v: v if isinstance(v, str) else "")
 def test_rows_in_small_tiles(name: str, sample: Sample, dtype: str, high: int, wide: int, whole: bool) -> None:
     def tile(key: Any, default: RowTiles) -> RowTiles:
         return default._replace(BM=high, BN=wide, whole=whole)
 
-    with forced(softmax=tile, layer_norm=tile, cross_entropy=tile, cumsum=tile, layer_norm_weight=Blocks(4, 16, 3)):
+    walk = RowWalk(high, 128, 4, 2, 3)
+    with forced(softmax=tile, layer_norm=tile, cross_entropy=tile, cumsum=tile, layer_norm_gradients=walk, layer_norm_join=Blocks(2, 16)):
         assert not findings(name, sample, dtype)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float64"])
+def test_gradients_of_rows_that_are_walked(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows too long for one pass: dx in tiles, the partial sums of weight and bias in columns."""
+    monkeypatch.setattr(row_gradients, "LONGEST", 16)
+
+    def tile(key: Any, default: RowTiles) -> RowTiles:
+        return default._replace(BM=4, BN=8, whole=False)
+
+    with forced(layer_norm=tile, layer_norm_weight=Blocks(4, 16, 3), layer_norm_join=Blocks(2, 16)):
+        for name, sample in ROW_CALLS:
+            assert not name.endswith("_norm") or not findings(name, sample, dtype)
+
+
+def test_every_walk_of_rows() -> None:
+    """Each (BM, BN, parts) that the rule picks for any shape of 1 to 1,100 rows, on ragged rows, more of them than one sweep."""
+    lengths = (1, 20, 40, 100, 200, 500, 1000, 2000, 4000, 8000)
+    walks = {
+        w[:2]: w for rows, n in itertools.product((1, 3, 300, 3000, 100_000), lengths) if (w := row_walk(rows, n, np.dtype(np.float32)))
+    }
+    for w in walks.values():
+        rows, n = 2 * w.BM + 1, max(w.BN - 1, 1)
+        with forced(layer_norm_gradients=w._replace(parts=2)):
+            sample = Sample(rows_of(rows, n), rows_of(n), rows_of(n), eps=1e-5, axes=1)
+            assert not findings("layer_norm", sample), w
 
 
 def test_every_tile_of_rows() -> None:
     """Each (BM, BN, whole) that the rule picks for any shape, on a few ragged rows."""
     lengths = (1, 2, 3, 10, 40, 200, 1000, 5000, 17000, 70000)
     grids = {}
-    for rows, n, size in itertools.product((1, 3, 60, 300, 3000, 100_000), lengths, (4, 8)):
+    for rows, n, size in itertools.product((1, 3, 60, 300, 3000, 100_000), lengths, (2, 4, 8)):
         for shape, dim in (((rows, n), 1), ((n, rows), 0)):
             g = row_tiles(shape, dim, size)
             assert g.warps in (1, 2, 4, 8, 16), "a launch takes a power of two"
@@ -353,13 +389,15 @@ def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
 
 
 CONFIGS = (
-    "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_weight", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
+    "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
+    "layer_norm_join", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
     "radix_sort", "radix_scan", "flash_forward", "flash_dq", "flash_dkv",
 )  # fmt: skip
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
     ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(3, 2, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
-    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[5], ROW_CALLS[7],
+    ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[14],
+    ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
     ("flash_attention", Sample(rows_of(3, 5), rows_of(4, 5), rows_of(4, 3), None, scale=0.5, causal=False, p=0.0, seed=0, offset=0)),

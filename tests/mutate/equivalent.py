@@ -127,7 +127,7 @@ SIZES = {
     "kernels/convolution/cpu.py": ("_blocks",),
     "kernels/parts/cpu/blocks.py": ("_evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
-    "kernels/normalization/row_kernels.py": ("weight_gradients",),
+    "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),
     "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
 }

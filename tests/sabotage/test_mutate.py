@@ -94,7 +94,7 @@ def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
     )
     assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {"dropout", "flash_attention", "rand", "randint", "randn", "randperm"}
     tested = [
-        t for stage in stages(ROOT, "kernels/normalization/row_kernels.py", "weight_gradients") if stage.do == "pytest" for t in stage.what
+        t for stage in stages(ROOT, "kernels/normalization/row_gradients.py", "_partial_sums") if stage.do == "pytest" for t in stage.what
     ]
     assert "tests/kernels/test_tiles.py" in tested
     tested = [t for stage in stages(ROOT, "kernels/parts/axes.py", "blocks") if stage.do == "pytest" for t in stage.what]

@@ -30,6 +30,9 @@ def samples(rng: np.random.Generator) -> list[Sample]:
         Sample(x[0], np.asarray(t[0]), None, reduction="mean", **plain),
         Sample(20 * rng.normal(size=(70, 3)), rng.integers(0, 3, 70), None, reduction="mean", smooth=False, **plain),
         Sample(rng.normal(size=(2, 4200)), rng.integers(0, 4200, 2), None, reduction="mean", smooth=False, **plain),
+        Sample(
+            rng.normal(size=(11, 67)), rng.integers(0, 67, 11), None, reduction="none", ignore_index=-100, label_smoothing=0.1, smooth=False
+        ),
         Sample(rng.normal(size=(700, 2)), rng.integers(0, 2, 700), weight[:2], reduction="mean", smooth=False, **plain),
     ]
 
@@ -38,7 +41,7 @@ def sizes(rng: np.random.Generator) -> list[Sample]:
     """Rows of classes: a small classifier, two vocabularies."""
     return [
         Sample(rng.standard_normal(s), rng.integers(0, s[1], s[0]), None, reduction="mean", ignore_index=-100, label_smoothing=0.0)
-        for s in ((64, 10), (2048, 32768), (512, 131072))
+        for s in ((64, 10), (2048, 32768), (512, 131072), (2048, 50257))
     ]
 
 

@@ -10,6 +10,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts.cpu.summation import row_sums
+from tritensor.kernels.parts.narrow import functions as narrow
 
 CACHE = 65536  # elements that numpy works on at a time
 
@@ -35,11 +36,24 @@ def rest(x, m):
 
 
 @triton.jit
+def power(x, NARROW: tl.constexpr = False):
+    """e^x for x <= 0. NARROW: for results of 16 bits."""
+    return narrow.exp(x) if NARROW else exp_nonpositive(x)
+
+
+@triton.jit
 def online(m, total, x):
     """The running maximum m and total = sum e^(x - m) of each row, after one more tile: e^(old m - new m) rescales what was summed."""
     new = tl.maximum(m, tl.max(x, axis=1))
     total = total * exp_nonpositive(rest(m, new)) + tl.sum(exp_nonpositive(rest(x, new[:, None])), axis=1)
     return new, total
+
+
+@triton.jit
+def online_columns(m, totals, x, NARROW: tl.constexpr):
+    """The same with a total for each column of the tile (rows, cols), to be summed at the end: one sum across threads, and none for every tile."""
+    new = tl.maximum(m, tl.max(x, axis=1))
+    return new, totals * power(rest(m, new), NARROW)[:, None] + power(rest(x, new[:, None]), NARROW)
 
 
 # On the CPU.

@@ -94,7 +94,8 @@ def row_tiles(shape: tuple[int, ...], dim: int, size: int, limit: int = WHOLE, t
         )
         while batch * cdiv(rows, high) < 264 and high * columns > 512 and high > (1 if after == 1 else 16):
             high //= 2
-        return RowTiles(batch, rows, n, high, columns, True, max(4, min(16, high * columns // (256 if size > 4 else 512))))
+        share = 256 if size > 4 else 512 if size > 2 or after > 1 else 1024  # elements of a warp: 16 registers of a thread, of 16 bits 32
+        return RowTiles(batch, rows, n, high, columns, True, max(4, min(16, high * columns // share)))
     high = 1 if after == 1 else min(next_power_of_2(rows), 32)
     return RowTiles(batch, rows, n, high, max(tile // high, 1), False, 8)
 

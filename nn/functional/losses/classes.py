@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from operator import index as as_index
 from typing import Any, Literal
 
@@ -132,9 +133,13 @@ def multilabel_soft_margin_loss(
     return reduced(name, loss.mean(-1), reduction)
 
 
+_WHOLE = 1 << 28  # bytes of logits from which on linear_cross_entropy works by chunks
+
+
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """How linear_cross_entropy may cut its work in PyTorch. Here it changes nothing: the logits are computed whole."""
+    """That linear_cross_entropy works by chunks of rows, `batch_chunk_size` of them (None: what 256 MiB of logits hold). The other fields change nothing:
+    every chunk's products are added in float32, and its graph may be kept and differentiated again."""
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None
@@ -148,7 +153,11 @@ def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
     ignore_index: int | None = None, label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,
 ) -> Tensor:  # fmt: skip
-    """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features). `options` change nothing."""
+    """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features).
+
+    With `options`, or where logits would take more than 256 MiB, chunk by chunk: at no time are there logits of all rows, in the backward either, where
+    they are computed again. Class numbers for a batch, without `weight`, are served so; all else by the two functions, as without options.
+    """
     if options is not None and not isinstance(options, LinearCrossEntropyOptions):
         raise TypeError(f"linear_cross_entropy: options is a {type(options).__name__}; give a nn.LinearCrossEntropyOptions, or None")
     if linear_weight.ndim < 2 or not input.ndim or linear_weight.shape[-1] != input.shape[-1]:
@@ -168,6 +177,15 @@ def linear_cross_entropy(
         raise ShapeError(
             f"linear_cross_entropy: linear_bias {tuple(linear_bias.shape)} is not {outer}, linear_weight's shape without its features; reshape it"
         )
+    chunk = 0 if options is None else options.batch_chunk_size or 0
+    large = math.prod(outer) * math.prod(input.shape[:-1]) * input.element_size() > _WHOLE
+    plain = input.ndim == 2 and len(outer) == 1 and weight is None and not target.dtype.is_floating_point
+    if plain and (options is not None or large):
+        loss = ops.linear_cross_entropy(
+            input, linear_weight, target, linear_bias, reduction=reduction, ignore_index=-100 if ignore_index is None else ignore_index,
+            label_smoothing=float(label_smoothing), chunk=chunk,
+        )  # fmt: skip
+        return loss.to(input.dtype)  # type: ignore[no-any-return]
     flat = linear_weight.reshape((-1, linear_weight.shape[-1]))
     logits = ops.linear(input, flat, None if linear_bias is None else linear_bias.reshape((-1,)))
     return cross_entropy(  # type: ignore[no-any-return]

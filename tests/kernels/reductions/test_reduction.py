@@ -17,8 +17,8 @@ from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd import engine
 from tritensor.device import device
 from tritensor.errors import DTypeError, ShapeError
-from tritensor.kernels.losses.cross_entropy import op as cross_entropy
-from tritensor.kernels.normalization import layer_norm, softmax
+from tritensor.kernels.losses.cross_entropy import gpu as cross_entropy
+from tritensor.kernels.normalization import row_kernels, softmax
 from tritensor.kernels.parts import axes, reduction
 from tritensor.kernels.parts.rows import row_tiles
 from tritensor.table import ops, registry
@@ -182,11 +182,11 @@ def test_layer_norm_walks_long_rows() -> None:
     rng = np.random.default_rng(6)
     x, w, b, g = rng.normal(size=(3, 37)) + 5, rng.normal(size=37), rng.normal(size=37), rng.normal(size=(3, 37))
     on = row_tiles.row_tiles((3, 37), 1, 4, limit=8, tile=16)
-    y, mean, rstd = layer_norm.forward_rows(on_device(x), on_device(w), on_device(b), 1e-5, 1, on)
+    y, mean, rstd = row_kernels.forward_rows(on_device(x), on_device(w), on_device(b), 1e-5, 1, on)
     want = registry["layer_norm"].reference(x, w, b)
     for got, expected in zip((y, mean, rstd), want, strict=True):
         np.testing.assert_allclose(to_host(got), expected, rtol=1e-10, atol=1e-12)
-    dx = layer_norm.backward_rows(on_device(g), on_device(x), on_device(w), mean, rstd, 1, on)
+    dx = row_kernels.backward_rows(on_device(g), on_device(x), on_device(w), mean, rstd, 1, on)
     backward = registry["layer_norm"].reference_backward
     assert backward is not None
     expected = backward.functions[0](g, x, w, b, want[1], want[2], 1, (True, False, False))[0]
@@ -197,12 +197,12 @@ def test_rms_norm_walks_long_rows() -> None:
     rng = np.random.default_rng(6)
     x, w, g = rng.normal(size=(3, 37)) + 5, rng.normal(size=37), rng.normal(size=(3, 37))
     on = row_tiles.row_tiles((3, 37), 1, 4, limit=8, tile=16)
-    y, mean, rstd = layer_norm.forward_rows(on_device(x), on_device(w), None, 1e-5, 1, on, centred=False)
+    y, mean, rstd = row_kernels.forward_rows(on_device(x), on_device(w), None, 1e-5, 1, on, centred=False)
     want = registry["rms_norm"].reference(x, w)
     assert mean is None
     for got, expected in zip((y, rstd), want, strict=True):
         np.testing.assert_allclose(to_host(got), expected, rtol=1e-10, atol=1e-12)
-    dx = layer_norm.backward_rows(on_device(g), on_device(x), on_device(w), None, rstd, 1, on)
+    dx = row_kernels.backward_rows(on_device(g), on_device(x), on_device(w), None, rstd, 1, on)
     backward = registry["rms_norm"].reference_backward
     assert backward is not None
     np.testing.assert_allclose(to_host(dx), backward.functions[0](g, x, w, want[1], 1, (True, False))[0], rtol=1e-9, atol=1e-12)

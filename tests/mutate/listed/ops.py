@@ -97,7 +97,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if not 0 < rows.size <= CACHE or (rows.shape[1] >= _FEW) or not rows.flags.c_contiguous:",
         ): "a short cut that is taken less often",
     },
-    "kernels/losses/cross_entropy/op.py": {
+    "kernels/losses/cross_entropy/gpu.py": {
         (
             "_label",
             "share = tl.load(weight + label, mask=inside & known, other=0.0)",
@@ -110,18 +110,13 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "the rows outside are not stored",
         (
             "_backward_kernel",
-            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)",
-            "q = even + (1 - s) * load(target, b, row, col, t_strides, lanes, 1.0, T_UNIT)",
+            "q = even + (1 - s) * row_tiles.load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT)",
+            "q = even + (1 - s) * row_tiles.load(target, b, row, col, t_strides, lanes, 1.0, T_UNIT)",
         ): "the lane is left out of the sum, and not stored",
-        (
-            "backward_rows",
-            "on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
-            "on.rows, on.columns, a.strides, (0, 1, 0) if t is None else t.strides, c.strides, np.float64(smoothing),",
-        ): "without probabilities their strides are not used",
     },
-    "kernels/normalization/layer_norm.py": {
+    "kernels/normalization/row_gradients.py": {
         (
-            "_backward",
+            "gradients",
             "if not (needs[1] or needs[2]):",
             "if False:",
         ): "what nobody needs is worked out and left",
@@ -129,8 +124,8 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/normalization/softmax.py": {
         (
             "_backward_kernel",
-            "out = load(y, b, row, col, y_strides, lanes, 0.0, Y_UNIT)",
-            "out = load(y, b, row, col, y_strides, lanes, 1.0, Y_UNIT)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 1.0, Y_UNIT, PEEL)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
     "kernels/pooling/cpu.py": {},

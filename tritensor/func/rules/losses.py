@@ -55,6 +55,12 @@ def _of_classes(b: Batch) -> Any:
     return ops.div(ops.sum(each, dim=dims, keepdim=False), ops.sum(weights, dim=dims, keepdim=False))
 
 
+@batched("linear_cross_entropy")
+def _of_chunks(b: Batch) -> Any:
+    """One example after another: each has its own chunks."""
+    return looped(b)
+
+
 @batched("ctc_loss")
 def _of_sequences(b: Batch) -> Any:
     """The examples are further sequences of the batch, the second dimension of the probabilities."""
