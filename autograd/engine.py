@@ -9,12 +9,22 @@ import numpy as np
 
 from tritensor.array import Array, CudaArray
 from tritensor.autograd import node as nodes
-from tritensor.autograd.accumulate import accumulate, add_arrays, call_after, call_before, call_hooks, copy, reshaped
+from tritensor.autograd.accumulate import (
+    TAKEN,
+    Slices,
+    accumulate,
+    add_arrays,
+    call_after,
+    call_before,
+    call_hooks,
+    copy,
+    deliver,
+    reshaped,
+)
 from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
-from tritensor.autograd.slices import TAKEN, Slices, deliver
 from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, uses_of_hooked, watched_pull
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
