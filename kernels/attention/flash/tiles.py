@@ -67,12 +67,12 @@ def _limit() -> int:
 
 # (queries, keys, warps, stages) by the wider head size, of 16-bit types; the first line whose size holds the head
 _RULES: dict[str, tuple[tuple[int, FlashTiles], ...]] = {
-    "flash_forward": ((64, FlashTiles(128, 64, 8, 3)), (128, FlashTiles(128, 64, 8, 3)), (256, FlashTiles(64, 32, 4, 2))),
-    "flash_dkv": ((64, FlashTiles(64, 128, 8, 2)), (128, FlashTiles(32, 128, 8, 2)), (256, FlashTiles(32, 64, 8, 1))),
-    "flash_dq": ((64, FlashTiles(128, 64, 8, 2)), (128, FlashTiles(128, 64, 8, 2)), (256, FlashTiles(64, 32, 8, 1))),
+    "flash_forward": ((64, FlashTiles(64, 64, 4, 3)), (128, FlashTiles(128, 64, 8, 3)), (256, FlashTiles(64, 32, 4, 2))),
+    "flash_dkv": ((64, FlashTiles(64, 64, 4, 3)), (128, FlashTiles(32, 128, 8, 2)), (256, FlashTiles(32, 64, 8, 1))),
+    "flash_dq": ((64, FlashTiles(64, 64, 4, 3)), (128, FlashTiles(64, 64, 4, 2)), (256, FlashTiles(64, 32, 8, 1))),
 }
 _PLAIN = FlashTiles(
-    128, 128, 8, 2
+    128, 128, 8, 3
 )  # of the forward kernel at head size 128 where nothing is masked or dropped: fewer steps, and registers suffice
 _OLDER = {  # the same at head size 128 before sm_90, whose products hold both factors in registers
     "flash_forward": FlashTiles(128, 32, 8, 2), "flash_dkv": FlashTiles(32, 64, 8, 2), "flash_dq": FlashTiles(64, 32, 4, 2),

@@ -91,7 +91,7 @@ def described_tiles(
 ) -> DescribedTiles:
     """Tiles of an (m, k) @ (k, n) product of 16-bit floats, done `batch` times, on a GPU of so many multiprocessors.
 
-    `whole`: k is not split. `described`: the result is; else its addresses leave no registers for the next tile.
+    `whole`: k is not split. `described`: the result is; else it is stored in twice as many pieces, whose addresses are as many as their elements.
     """
     block_k = min(max(next_power_of_2(k), 16), 64)
     best: DescribedTiles | None = None
@@ -109,10 +109,10 @@ def described_tiles(
             if best is None or found < least:
                 best, least = t, found
     assert best is not None
-    if not described:  # a piece's addresses are as many as its elements
+    if not described:
         best = best._replace(parts=min(2 * best.parts, best.block_n // 16))
     programs = cdiv(m, best.block_m) * cdiv(n, best.block_n) * batch * best.split
-    return _resident(best, programs, multiprocessors, described and cdiv(k, block_k) <= SHORT * best.split)
+    return _resident(best, programs, multiprocessors, cdiv(k, block_k) <= SHORT * best.split)
 
 
 def product_tiles(
