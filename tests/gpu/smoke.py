@@ -52,7 +52,7 @@ def smoke_cases(op: Op, dtype: str, wide: bool) -> list[Case]:
     it multiplies matrices; `wide`: all samples, too, one of them strided."""
     sized = [in_float64(s.sample) for s in shapes(op, dtype, SIDE)]
     fitting = sorted((s for s in sized if _elements(s) <= MOST), key=_elements) or sorted(samples(op), key=_elements)
-    found = [Case(op, 1000 + i, sample, dtype, "plain", GPU) for i, sample in enumerate([fitting[-1], *tile_samples(op)])]
+    found = [Case(op, 1000 + i, sample, dtype, "plain", GPU) for i, sample in enumerate([fitting[-1], *tile_samples(op, dtype)])]
     if wide:
         found += cases(op, dtype, GPU, lambda op, i, sample, dtype: ["plain"] if i or sample.in_c_order else ["plain", "sliced"])
     return [c for c in found if not any(x.dtype.kind == "c" for x in (*_arrays(c), *c.expected))]

@@ -17,6 +17,7 @@ import tests.gpu.smoke
 from tests.conftest import STAND_IN
 from tests.gpu.calls import Call, calls, repeat
 from tests.gpu.smoke import ask, jobs, run, smoke_cases
+from tests.gpu.tile_shapes import TILES
 from tritensor.array import from_host
 from tritensor.cuda.compiler.pack import Pack
 from tritensor.device import device
@@ -148,6 +149,17 @@ def test_the_smoke_tier_asks_every_op_in_two_types_at_more_than_a_tile() -> None
         case = smoke_cases(registry[name], "bfloat16", wide=False)[0]
         assert all(x.dtype.name == "bfloat16" for x in case.values if isinstance(x, np.ndarray)), name
         assert sum(getattr(x, "size", 0) for x in case.values) > 16_000, name
+
+
+def test_the_smoke_tier_fills_the_tiles_of_what_multiplies_matrices() -> None:
+    """Calls by tensor descriptors among them, which 128 x 256 results and rows of a multiple of 16 bytes take."""
+    assert not TILES.keys() - registry.keys()
+    for name in TILES:
+        found = smoke_cases(registry[name], "bfloat16", wide=False)
+        assert len(found) == 1 + len(TILES[name])
+    shapes = [[x.shape for x in case.values] for case in smoke_cases(registry["matmul"], "bfloat16", wide=False)]
+    assert any(a[0] >= 2048 and b[1] >= 1024 and a[1] % 8 == b[1] % 8 == 0 for a, b in shapes)
+    assert any(a[1] % 8 for a, _ in shapes), "none goes by addresses"
 
 
 def test_the_smoke_tier_passes_and_reports(tmp_path: Path) -> None:

@@ -92,7 +92,14 @@ def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
     assert {"conv1d", "conv3d", "linear", "matmul"} < set(ops_reaching(ROOT, "kernels/parts/launch_rules.py", "gemm_tiles")), (
         "a few, from all over"
     )
-    assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {"dropout", "flash_attention", "rand", "randint", "randn", "randperm"}
+    assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {
+        "dropout",
+        "flash_attention",
+        "rand",
+        "randint",
+        "randn",
+        "randperm",
+    }
     tested = [
         t for stage in stages(ROOT, "kernels/normalization/row_gradients.py", "_partial_sums") if stage.do == "pytest" for t in stage.what
     ]
