@@ -145,7 +145,7 @@ def _pixel_offsets(
 ):  # fmt: skip
     """Where some pixels lie in g, and their windows in x. RUNS: sixteen pixels from a multiple of 16 on lie in one image, as a block's do."""
     if G_PLANE and RUNS:  # the rows of g follow one another
-        g_pixel = tl.max_constancy(image, 16) * g_n + tl.max_contiguous(tl.multiple_of(place, 16), 16)
+        g_pixel = tl.max_contiguous(tl.multiple_of(image * g_n + place, 16), 16)
     elif G_PLANE:
         g_pixel = image * g_n + place
     else:
@@ -273,7 +273,7 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Grad
         volume.stride, volume.padding, volume.dilation, *strides_x, *volume_strides(g),
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=volume.kernel, CHANNELS_LAST=last, DEEP=axes == 3,
         LONG_OFFSETS=long_offsets(x) or pixels >= 1 << 31, PADDED=max(s.padding) > 0, BIAS=bias, X_C1=x.strides[1] == 1, X_W1=strides_x[4] == 1,
-        G_C1=g.strides[1] == 1, G_PLANE=_rows_follow(g, s.outs), RUNS=places % 16 == 0,
+        G_C1=g.strides[1] == 1, G_PLANE=_rows_follow(g, s.outs), RUNS=places % 16 == 0 and g.strides[0] % 16 == 0,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     dw, db = sums.folded()
