@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.folding import Gradients, Sums, image_like, pieces
+from tritensor.kernels.convolution.gpu.folding import Gradients, Sums, pieces
 from tritensor.kernels.convolution.gpu.places import divisors, long_offsets, place_of, volume_strides
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -217,8 +217,8 @@ def _weight_kernel(
     tl.store(at_out, acc.to(out.dtype.element_ty), mask=(rows < m)[:, None] & (tap < columns)[None, :])
 
 
-def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool) -> CudaArray:
-    """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
+def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray) -> CudaArray:
+    """y, written: the convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
     last = is_channels_last(x)
     per_group, out_group, axes = s.channels // s.groups, s.out // s.groups, tuple(range(3, 3 + len(s.kernel)))
     split = weight.as_strided(
@@ -227,14 +227,10 @@ def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geomet
     if transposed:
         m, channels, size, outs = per_group, out_group, s.outs, s.size
         matrix = dense(split.transpose((0, 2, *axes, 1) if last else (0, 2, 1, *axes)))
-        y = image_like(x, weight, s.channels, outs)
     else:
         m, channels, size, outs = out_group, per_group, s.size, s.outs
         matrix = dense(split.transpose((0, 1, *axes, 2)) if last else split)
-        y = image_like(x, weight, s.out, outs)
     taps, pixels, lead = channels * s.taps, s.batch * math.prod(outs), (1,) * (3 - len(outs))
-    if y.size == 0:
-        return y
     stored, acc = dot_accumulator(x.dtype)
     key = (m, pixels, taps, s.groups, x.dtype, last and channels % (16 // x.itemsize) == 0, True)
     tiles = config_of("conv2d", key, gemm_tiles(*key))

@@ -67,3 +67,9 @@ def volume_strides(x: CudaArray) -> Sizes:
 def long_offsets(x: CudaArray) -> bool:
     """Whether offsets inside one image can pass 32 bits."""
     return sum(abs(s) * (n - 1) for s, n in zip(x.strides[1:], x.shape[1:], strict=True)) >= 1 << 31
+
+
+def alignment(itemsize: int, *numbers: int) -> int:
+    """How many elements of 16 bytes divide all of some sizes and steps: those of a whole access, or 1."""
+    per_access = 16 // itemsize
+    return per_access if all(n % per_access == 0 for n in numbers) else 1
