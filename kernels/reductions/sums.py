@@ -361,6 +361,15 @@ def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: 
     return out.astype(x.dtype, copy=False)
 
 
+def _var_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """x and the mean are both counted from the first element, and keep the roundings of that however near they are."""
+    (x,) = inputs
+    dims = normal_dims("var", attrs["dim"], x.ndim)
+    origin = x[tuple(slice(0, 1) if d in dims else slice(None) for d in range(x.ndim))] if x.size else np.zeros(())
+    centred = np.abs(x - origin) + np.abs(x - origin).mean(dims, keepdims=True)
+    return (np.abs(g).reshape(reduced(x.shape, dims, True)) * np.abs(_slope(x.shape, dims, attrs["correction"])) * (np.abs(x) + centred),)
+
+
 # Samples and registration.
 def samples(rng: np.random.Generator) -> list[Sample]:
     """All dims, one inner, one outer, several, none, no elements, several tiles, and rows shared among programs."""
@@ -428,5 +437,5 @@ reduction(
 )  # fmt: skip
 reduction(
     "var", _var, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
-    reference_backward=_var_reference_backward, forward=_var_forward, kinds=("float",), samples=_var_samples,
+    reference_backward=_var_reference_backward, forward=_var_forward, kinds=("float",), samples=_var_samples, condition=("measured", _var_scales),
 )  # fmt: skip

@@ -49,7 +49,7 @@ for _name, _formula, _gradient in (
         samples=formulas.few(_BOTH),
         dtypes=("float32", "float64"),
     )
-# As in PyTorch these have no gradient. Types and samples are few, because the formulas are long.
+# As in PyTorch these have no gradient. Types and samples are few, because the formulas are long. Near a root what is left of x's rounding counts.
 for _name, _formula, _domain in (
     ("modified_bessel_k0", special.k0, Domain(0.1, 4.0)), ("modified_bessel_k1", special.k1, Domain(0.1, 4.0)),
     ("scaled_modified_bessel_k0", special.k0e, Domain(0.1, 4.0)), ("scaled_modified_bessel_k1", special.k1e, Domain(0.1, 4.0)),
@@ -66,4 +66,5 @@ for _name, _formula, _domain in (
         samples=formulas.few(_domain),
         heavy=HEAVY,
         dtypes=("float32", "float64"),
+        condition="measured",
     )

@@ -71,7 +71,8 @@ def _xlog1py_b(g, a, b):
 @triton.jit
 def _logaddexp2(a, b):
     gap = maths.where(a == b, 0.0, -maths.abs(a - b))
-    return maths.maximum(a, b) + 1.4426950408889634 * maths.log1p(maths.exp2(gap))
+    more = 1.4426950408889634 * maths.log1p(maths.exp2(gap))
+    return maths.maximum(a, b) + maths.where(a == b, 1.0, more)  # exactly one, also where a GPU fuses the product into the sum
 
 
 @triton.jit
@@ -160,10 +161,10 @@ elementwise(
     "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
     samples=formulas.few(*_BOTH, extra=_number_first),
 )  # fmt: skip
-_UP = Domain(-0.5, 2.0)  # lower down the result is a difference of nearly equal numbers
+_UP = Domain(-0.5, 2.0)
 elementwise(
     "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), formulas.binary(_logaddexp2), kinds=("float",), domain=_UP,
-    samples=formulas.few(_UP, _UP, extra=_corners),
+    samples=formulas.few(_UP, _UP, extra=_corners), condition="measured",
 )  # fmt: skip
 _WAVES = Domain(-2.5, 2.5)
 elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=formulas.few(_WAVES))

@@ -11,6 +11,7 @@ import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.rows import types_of
 from bench.gpu.sizes import SIDE, shapes
 from tests.gpu.scale import real, scaled
+from tests.gpu.smoke import in_float64
 from tritensor.device import device
 from tritensor.table import Op, registry
 from tritensor.testing.questions import conditioning
@@ -35,7 +36,7 @@ def test_timed_sizes(op: Op, dtype: str, monkeypatch: pytest.MonkeyPatch) -> Non
     for i, shape in enumerate(shapes(op, dtype, scaled(SIDE, 32))):
         if not real() and sum(getattr(x, "size", 0) for x in shape.sample.inputs) > 5000:
             continue
-        case = Case(op, i, shape.sample, dtype, "plain", GPU)
+        case = Case(op, i, in_float64(shape.sample), dtype, "plain", GPU)
         found += forward(case)
         if _elements(case) <= GRADIENTS:
             found += backward_is_rule(case)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -12,9 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tests.gpu.smoke
 from tests.conftest import STAND_IN
 from tests.gpu.calls import Call, calls, repeat
+from tests.gpu.smoke import ask, jobs, run, smoke_cases
 from tritensor.array import from_host
+from tritensor.cuda.compiler.pack import Pack
 from tritensor.device import device
 from tritensor.table import Sample, registry
 
@@ -125,3 +129,55 @@ def test_the_families_are_all_kernels() -> None:
     assert done.returncode == 0, done.stderr
     chosen, every = map(int, done.stdout.split())
     assert 20 <= chosen <= every
+
+
+# the smoke tier
+def smoke(*flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`python -m tests.gpu.smoke` on the emulated device, or, where `environment` says so, without one."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.gpu.smoke", *flags], cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), STAND_IN: "emulated"} | environment,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_smoke_tier_asks_every_op_in_two_types_at_more_than_a_tile() -> None:
+    todo = jobs()
+    assert {name for name, _ in todo} == {name for name, op in registry.items() if op.forward is not None}
+    for name in ("add", "softmax", "matmul", "conv2d"):
+        assert {(name, "float32"), (name, "bfloat16")} <= set(todo)
+        case = smoke_cases(registry[name], "bfloat16", wide=False)[0]
+        assert all(x.dtype.name == "bfloat16" for x in case.values if isinstance(x, np.ndarray)), name
+        assert sum(getattr(x, "size", 0) for x in case.values) > 16_000, name
+
+
+def test_the_smoke_tier_passes_and_reports(tmp_path: Path) -> None:
+    report = tmp_path / "report.jsonl"
+    done = smoke("--op", "logical_not", "sgd_step", "--processes", "2", "--report", str(report))
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    assert {(r["op"], tuple(r["findings"])) for r in rows} == {("logical_not", ()), ("sgd_step", ())}
+
+
+def test_a_process_that_dies_costs_the_smoke_tier_one_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(STAND_IN, "emulated")
+    report = tmp_path / "report.jsonl"
+    with report.open("w") as file:
+        bad = run([("no_such_op", "float32"), ("logical_not", "float32"), ("relu", "bfloat16")], wide=False, processes=1, report=file)
+    rows = {r["op"]: r["findings"] for r in map(json.loads, report.read_text().splitlines())}
+    assert bad == 1
+    assert "no_such_op/float32: the process died with 1" in rows["no_such_op"][0]
+    assert "KeyError" in rows["no_such_op"][0]
+    assert rows["logical_not"] == rows["relu"] == []
+
+
+def test_what_differs_from_numpy_is_a_finding_of_the_smoke_tier(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ask("relu", "float32", wide=False) == []
+    monkeypatch.setitem(vars(tests.gpu.smoke), "registry", {"relu": dataclasses.replace(registry["relu"], forward=registry["neg"].forward)})
+    assert "relu/1000/float32" in ask("relu", "float32", wide=False)[0]
+
+
+def test_the_smoke_tiers_pack_holds_what_it_launches(tmp_path: Path) -> None:
+    file = tmp_path / "smoke.ttpack"
+    done = smoke("--op", "relu", "--processes", "1", "--pack", str(file), **{STAND_IN: ""})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert Pack(file).count >= 4  # forward and backward in two types

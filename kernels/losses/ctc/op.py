@@ -265,6 +265,14 @@ def _states(targets: Any, target_lengths: Any, blank: int) -> tuple[Any, Any, An
     return label, here, skip, final
 
 
+def _gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """Each step rounds alpha and beta, logarithms that grow to the whole's: a random walk of that length in what is raised to e."""
+    input_lengths = inputs[2]
+    nll, alpha = reference(*inputs, **attrs)
+    walk = np.where(np.isfinite(nll), np.abs(nll), 0.0) * np.sqrt(np.maximum(input_lengths, 1))
+    return np.abs(reference_backward(g, *inputs, alpha, attrs["blank"])) * (1.0 + walk[:, None]), None, None, None
+
+
 def _samples(rng: np.random.Generator) -> list[Sample]:
     def log_probs(*shape: int) -> np.ndarray:
         x = rng.normal(size=shape)
@@ -287,4 +295,5 @@ op(
         )
     ],
     work=lambda log_probs, targets, *lengths, blank: Work(20 * log_probs.shape[0] * targets.size, 2 * log_probs.nbytes),
+    condition=("measured", _gradient_scales),
 )  # fmt: skip
