@@ -10,8 +10,9 @@ import numpy as np
 
 from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
-from tritensor.kernels.convolution import cpu, gpu, samples
+from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, checked, geometry
+from tritensor.kernels.convolution.gpu import front
 from tritensor.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 
@@ -68,7 +69,7 @@ def reference(
 def forward(
     x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return gpu.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
+    return front.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
 
 
 def rule_x(g: Any, weight: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -93,14 +94,19 @@ def rule_bias(g: Any) -> Any:
     return ops.sum(g, dim=(0, *range(2, g.ndim)), keepdim=False)
 
 
-def backward_x(g: CudaArray, weight: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
-    return gpu.correlate(g, weight, None, geometry(x_shape, weight.shape, stride, padding, dilation, groups), transposed=True)
-
-
-def backward_weight(
-    g: CudaArray, x: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    return gpu.weight_gradient(x, g, geometry(x.shape, weight_shape, stride, padding, dilation, groups))
+def backward(
+    g: CudaArray, x: CudaArray | None, weight: CudaArray | None, x_shape: Sizes, weight_shape: Sizes, stride: Sizes, padding: Sizes,
+    dilation: Sizes, groups: int, needs: tuple[bool, ...],
+) -> tuple[CudaArray | None, ...]:  # fmt: skip
+    """The gradients that are asked for, one for each input that was given; the bias's is summed on the way of the weight's. x and weight are None where no gradient needs them."""
+    s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
+    dx = None if weight is None or not needs[0] else front.correlate(g, weight, None, s, transposed=True)
+    biased = needs[-1] and len(needs) == 3
+    if x is None or not needs[1]:
+        dw, db = None, backward_bias(g) if biased else None
+    else:
+        dw, db = front.weight_gradient(x, g, s, biased)
+    return (dx, dw, db)[: len(needs)]
 
 
 def backward_bias(g: CudaArray) -> CudaArray:
@@ -162,7 +168,7 @@ def input_forward(
     size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
 ) -> CudaArray:  # fmt: skip
     s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
-    return gpu.correlate(g, weight, bias, s, transposed=True)
+    return front.correlate(g, weight, bias, s, transposed=True)
 
 
 def input_rule_g(gg: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -181,7 +187,7 @@ def input_backward_g(gg: CudaArray, weight: CudaArray, stride: Sizes, padding: S
 def input_backward_weight(
     gg: CudaArray, g: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return backward_weight(g, gg, weight_shape, stride, padding, dilation, groups)
+    return front.weight_gradient(gg, g, geometry(gg.shape, weight_shape, stride, padding, dilation, groups))[0]
 
 
 # ---------------------------------------------------------------- its gradient to the weight
@@ -214,7 +220,8 @@ def weight_reference(
 def weight_forward(
     x: CudaArray, g: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
+    w = (g.shape[1], x.shape[1] // groups, *kernel_size)
+    return front.weight_gradient(x, g, geometry(x.shape, w, stride, padding, dilation, groups))[0]
 
 
 def weight_rule_x(gw: Any, g: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -228,7 +235,7 @@ def weight_rule_g(gw: Any, x: Any, stride: Sizes, padding: Sizes, dilation: Size
 def weight_backward_x(
     gw: CudaArray, g: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return backward_x(g, gw, x_shape, stride, padding, dilation, groups)
+    return front.correlate(g, gw, None, geometry(x_shape, gw.shape, stride, padding, dilation, groups), transposed=True)
 
 
 def weight_backward_g(gw: CudaArray, x: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
@@ -257,7 +264,7 @@ def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) ->
 def _register(axes: int) -> None:
     name = f"conv{axes}d"
     op(
-        name, reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=(backward_x, backward_weight, backward_bias),
+        name, reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
         reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples.forward(axes),
         sizes=samples.sizes(axes), work=work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip

@@ -13,7 +13,7 @@ import tritensor.kernels  # fills the table
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.device import device
-from tritensor.kernels.convolution import gpu as conv2d
+from tritensor.kernels.convolution.gpu import gathered
 from tritensor.kernels.images import adaptive_max, axis_kernel, patches
 from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
 from tritensor.kernels.losses.ctc import op as ctc
@@ -33,7 +33,7 @@ PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, 
     "adaptive max pooling": (adaptive_max, "long_offsets", ("adaptive_max_pool",)),
     "grid sampling": (grid_sampling, "long_offsets", ("grid_sample",)),
     "patches": (patches, "long_offsets", ("im2col", "col2im")),
-    "convolution": (conv2d, "_long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
+    "convolution": (gathered, "long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
     "elementwise": (elementwise, "_plan", ("add", "where", "clamp")),
     "reduction": (reduction, "layout", ("sum", "max_dim", "prod")),
 }

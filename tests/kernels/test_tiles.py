@@ -15,7 +15,7 @@ from tests.kernels.planting import planted
 from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
-from tritensor.kernels.convolution import gpu as conv2d_gpu
+from tritensor.kernels.convolution.gpu import gathered
 from tritensor.kernels.normalization import row_gradients
 from tritensor.kernels.normalization.row_gradients import RowWalk, row_walk
 from tritensor.kernels.parts import axes, gemm
@@ -240,7 +240,7 @@ CONVOLUTION_FAULTS = {
 @pytest.mark.parametrize("fault", list(CONVOLUTION_FAULTS))
 def test_a_wrong_tile_of_a_convolution_is_found(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     name = "_correlate_kernel"
-    monkeypatch.setattr(conv2d_gpu, name, planted(conv2d_gpu, name, *CONVOLUTION_FAULTS[fault], tmp_path))
+    monkeypatch.setattr(gathered, name, planted(gathered, name, *CONVOLUTION_FAULTS[fault], tmp_path))
     rng = np.random.default_rng(3)
     sample = Sample(
         rng.standard_normal((1, 4, 7, 6)), rng.standard_normal((90, 4, 3, 3)), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1

@@ -115,6 +115,11 @@ class Op:
         """Whether the op has a gradient."""
         return self.rule is not None
 
+    @property
+    def rule_names(self) -> set[str]:
+        """All that the rules of the inputs' gradients name, taken together."""
+        return set() if self.rule is None else {n for names in self.rule.names for n in names}
+
     def keep(self, needs: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...], bool]:
         """What a node must hold when the inputs flagged in `needs` want gradients.
 
@@ -127,7 +132,9 @@ class Op:
                 if corner is None:
                     continue
                 for i, names in enumerate(corner.names):
-                    if corner.joint or (i < len(needs) and needs[i]):
+                    if corner.joint and self.rule is not None and not self.rule.joint:  # which inputs it takes, the rule of each gradient says
+                        asked.update(n for n in names if n not in self.rule_names)
+                    elif corner.joint or (i < len(needs) and needs[i]):
                         asked.update(names)
             shapes = self.broadcasts or any(n.endswith(("_shape", "_dtype")) and n not in self.attrs for n in asked)
             found = (tuple(n in asked for n in self.inputs), tuple(n in asked for n in self.outputs), shapes)

@@ -1,0 +1,44 @@
+"""Which kernel a convolution on a GPU takes."""
+
+from __future__ import annotations
+
+from tritensor.array import CudaArray
+from tritensor.kernels.convolution.geometry import Geometry
+from tritensor.kernels.convolution.gpu import channel_blocks, gathered
+from tritensor.kernels.convolution.gpu.folding import Gradients, image_like
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import convert
+from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.strides import ordered_strides
+
+BLOCK_OF_CHANNELS = 16  # channels of a group from which a tap's make a block that tensor cores multiply
+PAYS = 1 << 18  # elements of an image from which a transposing copy costs less than gathering cells one by one
+
+
+def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
+    """x with its channels innermost where blocks of `channels` are multiplied: itself, or a transposing copy where that pays, else None."""
+    if channels < BLOCK_OF_CHANNELS:
+        return None
+    if is_channels_last(x) or (len(x.shape) == 3 and x.strides[1] == 1):
+        return x
+    if x.size < PAYS:
+        return None
+    copy = allocate(x.shape, x.dtype, x, ordered_strides(x.shape, (0, *range(2, len(x.shape)), 1)))
+    convert(x, copy)
+    return copy
+
+
+def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool) -> CudaArray:
+    """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
+    y = image_like(x, weight, s.channels if transposed else s.out, s.size if transposed else s.outs)
+    if y.size == 0:
+        return y
+    inner = channels_last(x, (s.out if transposed else s.channels) // s.groups)
+    if inner is not None:
+        return channel_blocks.correlate(inner, weight, bias, s, transposed, y)
+    return gathered.correlate(x, weight, bias, s, transposed, y)
+
+
+def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False) -> Gradients:
+    """The gradients to the weight and, where asked, to the bias."""
+    return gathered.weight_gradient(x, g, s, bias)

@@ -1,0 +1,33 @@
+"""Launch rules of convolutions: the tiles that their kernels take where nothing is tuned or forced."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.kernels.parts.launch_rules import PROGRAMS, Tiles, cdiv, next_power_of_2
+
+
+def _between(n: int, low: int, high: int) -> int:
+    return max(low, min(next_power_of_2(n), high))
+
+
+def block_tiles(pixels: int, m: int, k: int, problems: int, dtype: np.dtype, aligned: bool, channels: int) -> Tiles:
+    """Tiles of (pixels, k) @ (k, m), done `problems` times, of which k goes by blocks of `channels`: rows of pixels, columns of output channels."""
+    size = dtypes.of(dtype).itemsize
+    if size == 2:  # tensor cores: a row of the tile costs its address and mask once in a step, so that steps are long and tiles high
+        block_m, block_n, block_k = _between(pixels, 16, 128), _between(m, 16, 128), _between(channels, 16, 64 if aligned else 32)
+        block_m = max(block_m, 64)
+    else:
+        widest = 64 if size == 4 else 32
+        block_m, block_n, block_k = _between(pixels, 16, widest), _between(m, 16, widest), _between(channels, 16, 32 if size == 4 and aligned else 16)
+
+    def tiles() -> int:
+        return cdiv(pixels, block_m) * cdiv(m, block_n) * problems
+
+    while tiles() < PROGRAMS and block_m > 64:
+        block_m //= 2
+    steps = k // max(channels, 1) * cdiv(channels, block_k)
+    split = max(min(PROGRAMS // max(tiles(), 1), steps // 4), 1) if tiles() <= PROGRAMS // 2 else 1
+    warps = 8 if block_m * block_n >= 128 * 128 else 4
+    return Tiles(block_m, block_n, block_k, split, warps, 4 if size == 2 else 3 if size == 4 else 2)
