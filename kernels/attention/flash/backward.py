@@ -11,6 +11,7 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
+from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
 from tritensor.kernels.attention.flash.operands import Call, drawn, laid, masked_by
 from tritensor.kernels.attention.flash.parts import (
@@ -34,8 +35,8 @@ ROWS = 64  # queries of a program that sums rows
 # d[i] = sum_j g[i, j] y[i, j]; base[i] = log2(e) (m + log sum e^(s - m)), or where numbers are added m, and rest what is left of it
 @triton.jit(do_not_specialize=["sizes"])
 def _sums_kernel(
-    g, y, peak, log_sum, d, base, rest, queries, sizes, g_steps,
-    G_ROW: tl.constexpr, V_SIZE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, MASK: tl.constexpr, ACC: tl.constexpr,
+    g, y, peak, log_sum, d, base, rest, queries, sizes, g_steps, y_steps,
+    G_ROW: tl.constexpr, Y_ROW: tl.constexpr, V_SIZE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, MASK: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(queries, BM)
     outer = tl.program_id(0) // tiles
@@ -44,7 +45,7 @@ def _sums_kernel(
     inside = row < queries
     kept = outer.to(tl.int64) * queries + row
     up = load_rows(g + offset_of(outer, sizes, g_steps, 1), tile * BM, G_ROW, queries, BM, V_WIDE, V_SIZE, True)
-    out = load_rows(y + outer.to(tl.int64) * queries * V_SIZE, tile * BM, V_SIZE, queries, BM, V_WIDE, V_SIZE, True)
+    out = load_rows(y + offset_of(outer, sizes, y_steps, 1), tile * BM, Y_ROW, queries, BM, V_WIDE, V_SIZE, True)
     tl.store(d + kept, tl.sum(up.to(ACC) * out.to(ACC), axis=1), mask=inside)
     m = tl.load(peak + kept, mask=inside, other=0.0)
     log = tl.load(log_sum + kept, mask=inside, other=0.0)
@@ -80,9 +81,9 @@ def _walk(
 
 @triton.jit(do_not_specialize=["keys", "sizes"])
 def _queries_kernel(
-    q, k, v, g, mask, dq, base, rest, d, queries, keys, sizes, q_steps, k_steps, v_steps, g_steps, m_steps, m_row, m_col,
+    q, k, v, g, mask, dq, base, rest, d, queries, keys, sizes, q_steps, k_steps, v_steps, g_steps, dq_steps, m_steps, m_row, m_col,
     scale, k0, k1, offset, state, threshold, kept_scale,
-    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, G_ROW: tl.constexpr,
+    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, G_ROW: tl.constexpr, DQ_ROW: tl.constexpr,
     SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
     CAUSAL: tl.constexpr, TAIL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr,
@@ -124,16 +125,17 @@ def _queries_kernel(
         )  # fmt: skip
     cols = tl.arange(0, WIDE)
     out = (acc * scale.to(ACC)).to(dq.dtype.element_ty)
-    tl.store(dq + kept[:, None] * SIZE + cols[None, :], out, mask=inside[:, None] & (cols < SIZE)[None, :])
+    dq += offset_of(outer, sizes, dq_steps, 1)
+    tl.store(dq + row.to(tl.int64)[:, None] * DQ_ROW + cols[None, :], out, mask=inside[:, None] & (cols < SIZE)[None, :])
 
 
 def _sums(g: CudaArray, y: CudaArray, peak: CudaArray, log_sum: CudaArray, on: Call) -> tuple[CudaArray, CudaArray, CudaArray]:
     """(base, rest, d) of each query."""
     d, base, rest = (allocate(peak.shape, peak.dtype, peak) for _ in range(3))
-    sizes, (g_steps, _) = on.by_query((g,), None)
+    sizes, (g_steps, y_steps, _) = on.by_query((g, y), None)
     launch(
-        _sums_kernel, (cdiv(on.queries, ROWS) * on.outer,), g, y, peak, log_sum, d, base, rest, on.queries, sizes, g_steps,
-        G_ROW=g.strides[-2], V_SIZE=g.shape[-1], V_WIDE=on.v_wide, BM=ROWS, MASK=on.kind, ACC=on.constants["ACC"], num_warps=4,
+        _sums_kernel, (cdiv(on.queries, ROWS) * on.outer,), g, y, peak, log_sum, d, base, rest, on.queries, sizes, g_steps, y_steps,
+        G_ROW=g.strides[-2], Y_ROW=y.strides[-2], V_SIZE=g.shape[-1], V_WIDE=on.v_wide, BM=ROWS, MASK=on.kind, ACC=on.constants["ACC"], num_warps=4,
     )  # fmt: skip
     return base, rest, d
 
@@ -151,21 +153,22 @@ def backward(
     numbers = (m_row, m_col, np.float64(scale), *drawn(p, seed, offset))
     dq, dk, dv = None, None, None
     if needs[0]:
-        dq = allocate(q.shape, q.dtype, q)
+        dq = allocate(q.shape, q.dtype, q, strides_like(q, q.shape[-1]))
         t = tiles_of("flash_dq", on)
-        sizes, steps = on.by_query((on.q, on.k, on.v, g), mask)
+        sizes, steps = on.by_query((on.q, on.k, on.v, g, dq), mask)
         launch(
             _queries_kernel, (cdiv(on.queries, t.block_m) * on.outer,), on.q, on.k, on.v, g, g if mask is None else mask, dq, *stats, on.queries, on.keys,
-            sizes, *steps, *numbers, **shared, BM=t.block_m, BN=t.block_n, TAIL=on.causal or on.keys % t.block_n != 0, num_warps=t.warps, num_stages=t.stages,
+            sizes, *steps, *numbers, **shared, DQ_ROW=dq.strides[-2], BM=t.block_m, BN=t.block_n,
+            TAIL=on.causal or on.keys % t.block_n != 0, num_warps=t.warps, num_stages=t.stages,
         )  # fmt: skip
     if needs[1] or needs[2]:
-        dk, dv = allocate(k.shape, k.dtype, k), allocate(v.shape, v.dtype, v)
+        dk, dv = (allocate(x.shape, x.dtype, x, strides_like(x, x.shape[-1])) for x in (k, v))
         t = tiles_of("flash_dkv", on)
         sizes, (q_steps, g_steps, m_steps) = on.by_query((on.q, g), mask)
-        key_sizes, (k_steps, v_steps) = on.by_key()
+        key_sizes, key_steps = on.by_key((on.k, on.v, dk, dv))
         launch(
             keys_kernel, (cdiv(on.keys, t.block_n) * (on.outer // on.group),), on.q, on.k, on.v, g, g if mask is None else mask, dk, dv, *stats, on.queries,
-            on.keys, sizes, key_sizes, q_steps, k_steps, v_steps, g_steps, m_steps, *numbers, **shared, BM=t.block_m, BN=t.block_n,
+            on.keys, sizes, key_sizes, q_steps, *key_steps, g_steps, m_steps, *numbers, **shared, DK_ROW=dk.strides[-2], DV_ROW=dv.strides[-2], BM=t.block_m, BN=t.block_n,
             TAIL=on.queries % t.block_m != 0, num_warps=t.warps, num_stages=t.stages,
         )  # fmt: skip
     found = dq, dk if needs[1] else None, dv if needs[2] else None

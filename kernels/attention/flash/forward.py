@@ -8,6 +8,7 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.flash.operands import Call, drawn, masked_by
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
@@ -59,9 +60,9 @@ def _walk(
 # y = softmax(scale q k^T + mask) v; m = max s and log sum e^(s - m) are kept, 0 for a query that sees no key
 @triton.jit(do_not_specialize=["keys", "sizes"])
 def _forward_kernel(
-    q, k, v, mask, y, peak, log_sum, queries, keys, sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, scale,
+    q, k, v, mask, y, peak, log_sum, queries, keys, sizes, q_steps, k_steps, v_steps, y_steps, m_steps, m_row, m_col, scale,
     k0, k1, offset, state, threshold, kept_scale,
-    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr,
+    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, Y_ROW: tl.constexpr,
     SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
     CAUSAL: tl.constexpr, TAIL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr,
@@ -104,9 +105,11 @@ def _forward_kernel(
     tl.store(log_sum + kept, maths.log(total), mask=row < queries)
     out = acc * ((kept_scale.to(ACC) if DROP else 1.0) / total)[:, None]
     cols = tl.arange(0, V_WIDE)
+    y += offset_of(outer, sizes, y_steps, 1)
     tl.store(
-        y + kept[:, None] * V_SIZE + cols[None, :], out.to(y.dtype.element_ty), mask=(row < queries)[:, None] & (cols < V_SIZE)[None, :]
-    )
+        y + row.to(tl.int64)[:, None] * Y_ROW + cols[None, :], out.to(y.dtype.element_ty),
+        mask=(row < queries)[:, None] & (cols < V_SIZE)[None, :],
+    )  # fmt: skip
 
 
 def forward(
@@ -114,16 +117,16 @@ def forward(
     offset: int = 0,
 ) -> tuple[CudaArray, CudaArray, CudaArray]:  # fmt: skip
     on = Call.of(q, k, v, mask, causal, p)
-    y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q)
+    y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q, strides_like(q, v.shape[-1]))
     peak, log_sum = (allocate(q.shape[:-1], on.stats, q) for _ in range(2))
     t = tiles_of("flash_forward", on)
-    sizes, (q_steps, k_steps, v_steps, m_steps) = on.by_query((on.q, on.k, on.v), mask)
+    sizes, steps = on.by_query((on.q, on.k, on.v, y), mask)
     kind, m_row, m_col = masked_by(mask, on.scores)
     launch(
         _forward_kernel, (cdiv(on.queries, t.block_m) * on.outer,), on.q, on.k, on.v, y if mask is None else mask, y, peak, log_sum, on.queries, on.keys,
-        sizes, q_steps, k_steps, v_steps, m_steps, m_row, m_col, np.float64(scale),
+        sizes, *steps, m_row, m_col, np.float64(scale),
         *drawn(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2],
-        BM=t.block_m, BN=t.block_n, CAUSAL=on.causal, TAIL=on.causal or on.keys % t.block_n != 0, MASK=kind,
+        Y_ROW=y.strides[-2], BM=t.block_m, BN=t.block_n, CAUSAL=on.causal, TAIL=on.causal or on.keys % t.block_n != 0, MASK=kind,
         M_UNIT=m_col == 1, M_ROWS=m_row != 0, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip
     return y, peak, log_sum

@@ -50,9 +50,9 @@ def _walk(
 
 @triton.jit(do_not_specialize=["keys", "sizes", "key_sizes"])
 def keys_kernel(
-    q, k, v, g, mask, dk, dv, base, rest, d, queries, keys, sizes, key_sizes, q_steps, k_steps, v_steps, g_steps, m_steps,
+    q, k, v, g, mask, dk, dv, base, rest, d, queries, keys, sizes, key_sizes, q_steps, k_steps, v_steps, dk_steps, dv_steps, g_steps, m_steps,
     m_row, m_col, scale, k0, k1, offset, state, threshold, kept_scale,
-    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, G_ROW: tl.constexpr,
+    Q_ROW: tl.constexpr, K_ROW: tl.constexpr, V_ROW: tl.constexpr, G_ROW: tl.constexpr, DK_ROW: tl.constexpr, DV_ROW: tl.constexpr,
     SIZE: tl.constexpr, V_SIZE: tl.constexpr, WIDE: tl.constexpr, V_WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, GROUP: tl.constexpr,
     CAUSAL: tl.constexpr, TAIL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, DROP: tl.constexpr,
     PRECISION: tl.constexpr, ACC: tl.constexpr,
@@ -102,10 +102,9 @@ def keys_kernel(
                 m_row, m_col, factor, first, width, k0, k1, threshold, kept_scale, Q_ROW, G_ROW, SIZE, V_SIZE, WIDE, V_WIDE,
                 BM, BN, False, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
             )  # fmt: skip
-    kept = outer.to(tl.int64) * keys + col
     cols, v_cols = tl.arange(0, WIDE), tl.arange(0, V_WIDE)
-    inside = (col < keys)[:, None]
-    tl.store(
-        dk + kept[:, None] * SIZE + cols[None, :], (acc_k * scale.to(ACC)).to(dk.dtype.element_ty), mask=inside & (cols < SIZE)[None, :]
-    )
-    tl.store(dv + kept[:, None] * V_SIZE + v_cols[None, :], acc_v.to(dv.dtype.element_ty), mask=inside & (v_cols < V_SIZE)[None, :])
+    inside, row = (col < keys)[:, None], col.to(tl.int64)[:, None]
+    dk += offset_of(outer, key_sizes, dk_steps, 1)
+    dv += offset_of(outer, key_sizes, dv_steps, 1)
+    tl.store(dk + row * DK_ROW + cols[None, :], (acc_k * scale.to(ACC)).to(dk.dtype.element_ty), mask=inside & (cols < SIZE)[None, :])
+    tl.store(dv + row * DV_ROW + v_cols[None, :], acc_v.to(dv.dtype.element_ty), mask=inside & (v_cols < V_SIZE)[None, :])

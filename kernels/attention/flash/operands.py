@@ -106,6 +106,6 @@ class Call(NamedTuple):
         steps.append((0,) * len(lead) if mask is None else expand(mask, self.scores).strides[:-2])
         return merged(lead, steps, self.group > 1)
 
-    def by_key(self) -> tuple[Steps, list[Steps]]:
-        """Sizes, and strides of k and v, for matrices of keys."""
-        return merged(self.k.shape[:-2], [self.k.strides[:-2], self.v.strides[:-2]])
+    def by_key(self, arrays: Sequence[CudaArray]) -> tuple[Steps, list[Steps]]:
+        """Sizes, and strides of each array, for matrices of keys."""
+        return merged(self.k.shape[:-2], [x.strides[:-2] for x in arrays])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import empty
+from tritensor.device import cpu
+from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.weights import dropped, weights
 from tritensor.kernels.parts.random_words.dropping import dropped as dropped_numbers
 from tritensor.table import ops
@@ -50,7 +53,9 @@ def reference(
         padded[..., :keys] = w
         w = dropped_numbers(padded, p, seed, offset)[..., :keys]
     y = np.matmul(w, _repeated(v, q).astype(compute, copy=False))
-    return y.astype(q.dtype, copy=False), peak, np.log(total)
+    laid = cast(np.ndarray, empty(y.shape, q.dtype, cpu, strides_like(q, v.shape[-1])))
+    np.copyto(laid, y, casting="unsafe")
+    return laid, peak, np.log(total)
 
 
 def _swap(x: Any) -> Any:

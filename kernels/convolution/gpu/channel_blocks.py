@@ -48,7 +48,13 @@ def _phase(phase, d: tl.constexpr, axes):
     for i in range(axes.apart[d]):
         first = tl.where((a + axes.padding[d] - axes.dilation[d] * i) % axes.stride[d] == 0, tl.minimum(first, i), first)
     lead = (a + axes.padding[d] - axes.dilation[d] * first) // axes.stride[d]
-    return a, (axes.outs[d] - a + axes.stride[d] - 1) // axes.stride[d], first, (axes.kernel[d] - first + axes.apart[d] - 1) // axes.apart[d], lead
+    return (
+        a,
+        (axes.outs[d] - a + axes.stride[d] - 1) // axes.stride[d],
+        first,
+        (axes.kernel[d] - first + axes.apart[d] - 1) // axes.apart[d],
+        lead,
+    )
 
 
 @triton.jit

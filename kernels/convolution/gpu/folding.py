@@ -67,5 +67,3 @@ class Sums:
                 BLOCK_P=together, BLOCK=block,
             )  # fmt: skip
         return self.dw, self.db
-
-

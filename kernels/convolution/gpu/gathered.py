@@ -196,7 +196,25 @@ def _weight_kernel(
         inside = pixel < stop
         image, place, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG_OFFSETS)
         g_pixel, x_pixel = _pixel_offsets(
-            image.to(tl.int64), place, f, r, q, stride, x_n, x_d, x_h, column_step, g_n, g_d, g_h, g_w, BLOCK_K, DEEP, LONG_OFFSETS, G_PLANE, RUNS
+            image.to(tl.int64),
+            place,
+            f,
+            r,
+            q,
+            stride,
+            x_n,
+            x_d,
+            x_h,
+            column_step,
+            g_n,
+            g_d,
+            g_h,
+            g_w,
+            BLOCK_K,
+            DEEP,
+            LONG_OFFSETS,
+            G_PLANE,
+            RUNS,
         )
         g_tile = tl.load(g_at[:, None] + g_pixel[None, :], mask=inside[None, :], other=0)  # (BLOCK_M, BLOCK_K)
         good = inside[:, None] & (tap < taps)[None, :]
@@ -213,7 +231,9 @@ def _weight_kernel(
         acc = tl.dot(g_tile, x_tile, acc, input_precision=PRECISION, out_dtype=ACC)
     at_out = out + part.to(tl.int64) * size_out + (group * m + rows)[:, None] * taps + tap[None, :]
     if BIAS:  # the biases' gradients stand behind the weights'
-        at_out = tl.where((tap < taps)[None, :], at_out, out + (part + 1).to(tl.int64) * size_out - groups * m + (group * m + rows)[:, None])
+        at_out = tl.where(
+            (tap < taps)[None, :], at_out, out + (part + 1).to(tl.int64) * size_out - groups * m + (group * m + rows)[:, None]
+        )
     tl.store(at_out, acc.to(out.dtype.element_ty), mask=(rows < m)[:, None] & (tap < columns)[None, :])
 
 

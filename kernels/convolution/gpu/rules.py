@@ -20,7 +20,11 @@ def block_tiles(pixels: int, m: int, k: int, problems: int, dtype: np.dtype, ali
         block_m = max(block_m, 64)
     else:
         widest = 64 if size == 4 else 32
-        block_m, block_n, block_k = _between(pixels, 16, widest), _between(m, 16, widest), _between(channels, 16, 32 if size == 4 and aligned else 16)
+        block_m, block_n, block_k = (
+            _between(pixels, 16, widest),
+            _between(m, 16, widest),
+            _between(channels, 16, 32 if size == 4 and aligned else 16),
+        )
 
     def tiles() -> int:
         return cdiv(pixels, block_m) * cdiv(m, block_n) * problems
