@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from tritensor.device import cpu
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import write
+from tritensor.kernels.shaping.side_by_side import side_by_side
 from tritensor.strides import images, is_channels_last
 from tritensor.table import Sample, Spec, op, ops
 
@@ -60,8 +62,10 @@ def _cat_shape(*xs: Any, dim: int) -> Spec:
 
 
 def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
-    """One launch per tensor."""
+    """One launch where the parts are few and lie in C order; else one for each."""
     y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device, _image_strides(xs, dim))
+    if side_by_side(xs, y, [math.prod(x.shape[dim:]) for x in xs]):
+        return y
     start = 0
     for x in xs:
         write(y[_at(dim, start, start + x.shape[dim])], x)
@@ -116,8 +120,10 @@ def _stack_shape(*xs: Any, dim: int) -> Spec:
 
 
 def _stack_forward(*xs: CudaArray, dim: int) -> CudaArray:
-    """One launch per tensor."""
+    """One launch where the parts are few and lie in C order; else one for each."""
     y = allocate(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
+    if side_by_side(xs, y, [math.prod(x.shape[dim:]) for x in xs]):
+        return y
     for k, x in enumerate(xs):
         write(y[(*(slice(None),) * dim, k)], x)
     return y

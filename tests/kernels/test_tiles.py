@@ -26,6 +26,7 @@ from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTile, RowTiles, row_tiles
 from tritensor.kernels.products import matmul
+from tritensor.kernels.shaping.side_by_side import SideTile
 from tritensor.table import Sample, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
@@ -357,6 +358,18 @@ def test_every_tile_of_a_reduction() -> None:
             assert (np.abs(y - exact.sum(1)) <= 8 * np.finfo(np.float32).eps * np.abs(exact).sum(1)).all(), (high, wide)
 
 
+# Arrays side by side
+@pytest.mark.parametrize("tile", [(1, 1), (2, 4), (4, 16), (16, 2)])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("widths", [(3, 5), (1, 0, 7), (4, 4, 4, 4), (1,) * 8, (1,) * 9, (2, 33)])
+def test_arrays_side_by_side(widths: tuple[int, ...], dim: int, tile: tuple[int, int]) -> None:
+    parts = [rows_of(*[n if d == dim else 2 + d for d in range(3)]) for n in widths]
+    with forced(side_by_side=SideTile(*tile)):
+        assert not findings("cat", Sample(*parts, dim=dim))
+        if len(set(widths)) == 1:
+            assert not findings("stack", Sample(*parts, dim=dim))
+
+
 # Running sums of rows in parts
 @pytest.mark.parametrize("parts", [1, 2, 3, 5, 64])
 @pytest.mark.parametrize("reverse", [False, True])
@@ -391,7 +404,7 @@ def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
 CONFIGS = (
     "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
     "layer_norm_join", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
-    "radix_sort", "radix_scan", "flash_forward", "flash_dq", "flash_dkv",
+    "radix_sort", "radix_scan", "flash_forward", "flash_dq", "flash_dkv", "side_by_side",
 )  # fmt: skip
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
@@ -400,6 +413,7 @@ CALLS = [
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
+    ("cat", Sample(rows_of(3, 5), rows_of(3, 2), dim=1)),
     ("flash_attention", Sample(rows_of(3, 5), rows_of(4, 5), rows_of(4, 3), None, scale=0.5, causal=False, p=0.0, seed=0, offset=0)),
 ]  # fmt: skip
 
