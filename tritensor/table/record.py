@@ -132,7 +132,9 @@ class Op:
                 if corner is None:
                     continue
                 for i, names in enumerate(corner.names):
-                    if corner.joint and self.rule is not None and not self.rule.joint:  # which inputs it takes, the rule of each gradient says
+                    if (
+                        corner.joint and self.rule is not None and not self.rule.joint
+                    ):  # which inputs it takes, the rule of each gradient says
                         asked.update(n for n in names if n not in self.rule_names)
                     elif corner.joint or (i < len(needs) and needs[i]):
                         asked.update(names)
