@@ -395,16 +395,26 @@ def test_long_rows_are_summed_in_parts_and_many_rows_are_not() -> None:
 @pytest.mark.parametrize(("block", "scanned"), [(16, 4), (32, 8), (64, 16)])
 def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
     keys = np.random.default_rng(5).integers(0, 700, 333)
-    with forced(radix_sort=block, radix_scan=scanned):
+    with forced(radix_sort=block, radix_scan=scanned, radix_sort_few=1):  # so many blocks are not few
         found, order = sort_keys(from_host(keys, GPU), 10)
     assert np.array_equal(to_host(found), np.sort(keys))
     assert np.array_equal(to_host(order), np.argsort(keys, kind="stable"))
 
 
+@pytest.mark.parametrize("block", [8, 32, 128])
+@pytest.mark.parametrize(("shape", "bits"), [((333,), 10), ((3, 70), 16), ((1,), 5), ((200,), 8), ((2, 129), 17)])
+def test_radix_sort_of_few_keys(shape: tuple[int, ...], bits: int, block: int) -> None:
+    keys = np.random.default_rng(5).integers(0, 1 << bits, shape)
+    with forced(radix_sort_few=block):
+        found, order = sort_keys(from_host(keys, GPU), bits)
+    assert np.array_equal(to_host(found), np.sort(keys, -1))
+    assert np.array_equal(to_host(order), np.argsort(keys, -1, kind="stable"))
+
+
 CONFIGS = (
     "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
     "layer_norm_join", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
-    "radix_sort", "radix_scan", "flash_forward", "flash_dq", "flash_dkv", "side_by_side",
+    "radix_sort", "radix_scan", "radix_sort_few", "flash_forward", "flash_dq", "flash_dkv", "side_by_side",
 )  # fmt: skip
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
