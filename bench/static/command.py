@@ -31,8 +31,7 @@ _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 byt
 _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
 _PRODUCT = "the largest float32 tile of the matrix product, of which Triton 3.6 parks at most 20 bytes; that of 3.9 does not"
 _STEP = "a float32 tile of 64 x 64, of which the assembler parks 12 bytes to stop at 96 registers: five blocks are resident, not four"
-_NEWER = "these are sm_90's tiles, with which the table compiles all; the rule takes smaller ones before sm_90, which do not spill"
-_BESIDE = "the assembler of Triton 3.9 parks 12 bytes before and after the loops, none in them; that of 3.6 parks none"
+_BESIDE = "the assembler parks a few bytes before and after the loops, none in them"
 _LOGGED = "the assembler of Triton 3.9 logs 16 bytes, and its code neither stores nor loads any"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
@@ -52,7 +51,11 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.9", "matmul", "forward", "float32", 100): _STEP,
     ("3.9", "conv3d", "backward", "bfloat16", 100): _LOGGED,
     **{("3.9", "flash_attention", "backward", t, 90): _BESIDE for t in ("float16", "bfloat16")},
-    **{(v, "flash_attention", c, t, 80): _NEWER for v in ("3.6", "3.9") for c in ("forward", "backward") for t in ("float16", "bfloat16")},
+    **{(v, "flash_attention", "backward", "bfloat16", a): _BESIDE for v, a in (("3.6", 80), ("3.6", 90), ("3.6", 100), ("3.9", 80))},
+    **{("3.6", "flash_attention", c, "float32", 90): _BESIDE for c in ("forward", "backward")},
+    ("3.6", "conv3d", "backward", "float64", 90): _BESIDE,
+    ("3.6", "conv3d", "forward", "bfloat16", 80): _BESIDE,
+    ("3.6", "cross_entropy", "backward", "bfloat16", 100): _BESIDE,
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
 }

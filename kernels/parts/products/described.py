@@ -124,7 +124,10 @@ def _launch(
         + (" sums" if sums is not None else "")
     )
     key = (m, n, k, batch.size, c.dtype, form, *(("whole",) if whole else ()))
-    t = config_of("matmul_described", key, described_tiles(m, n, k, batch.size, processors, whole, described))
+    rule = described_tiles(m, n, k, batch.size, processors, whole, described)
+    if c.itemsize > 2:  # beside the next tile's loads there is no room for one of float32 results: on sm_100 Triton 3.6 wants 320 KiB
+        rule = rule._replace(flatten=False)
+    t = config_of("matmul_described", key, rule)
     k_part = cdiv(cdiv(k, t.block_k), 1 if whole else t.split) * t.block_k
     split = cdiv(k, k_part)
     into, row_sums, stride = c, sums, 0
