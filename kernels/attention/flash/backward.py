@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
 from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
-from tritensor.kernels.attention.flash.operands import Call, drawn, laid, masked_by
+from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, laid, masked_by
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
     factor_of,
@@ -144,6 +144,7 @@ def backward(
     g: CudaArray, q: CudaArray, k: CudaArray, v: CudaArray, mask: CudaArray | None, y: CudaArray, peak: CudaArray, log_sum: CudaArray, scale: float,
     causal: bool, p: float, seed: int, offset: int, needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
+    mask = in_numbers(mask, q.dtype)
     on = Call.of(q, k, v, mask, causal, p)
     g = laid(g)
     stats = _sums(g, y, peak, log_sum, on)

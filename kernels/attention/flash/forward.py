@@ -9,7 +9,7 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.layout import strides_like
-from tritensor.kernels.attention.flash.operands import Call, drawn, masked_by
+from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, masked_by
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
     factor_of,
@@ -116,6 +116,7 @@ def forward(
     q: CudaArray, k: CudaArray, v: CudaArray, mask: CudaArray | None = None, *, scale: float, causal: bool = False, p: float = 0.0, seed: int = 0,
     offset: int = 0,
 ) -> tuple[CudaArray, CudaArray, CudaArray]:  # fmt: skip
+    mask = in_numbers(mask, q.dtype)
     on = Call.of(q, k, v, mask, causal, p)
     y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q, strides_like(q, v.shape[-1]))
     peak, log_sum = (allocate(q.shape[:-1], on.stats, q) for _ in range(2))

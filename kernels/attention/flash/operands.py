@@ -16,6 +16,7 @@ from tritensor.kernels.parts.launch_rules import next_power_of_2
 from tritensor.kernels.parts.random_words.dropping import kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import kernel_seed
 from tritensor.matmul_precision import dot_precision
+from tritensor.table import registry
 
 Steps = tuple[int, ...]
 
@@ -46,6 +47,14 @@ def masked_by(mask: CudaArray | None, scores: Steps) -> tuple[int, int, int]:
     if mask is None:
         return 0, 0, 1
     return 1 if mask.dtype == np.bool_ else 2, *expand(mask, scores).strides[-2:]
+
+
+def in_numbers(mask: CudaArray | None, dtype: np.dtype) -> CudaArray | None:
+    """A mask of booleans beside float64 as 0 and -inf: Triton 3.6 compiles no float64 product in whose tiles single bytes are read."""
+    if mask is None or mask.dtype != np.bool_ or dtype != np.float64:
+        return mask
+    zero, nothing = (registry["full"].forward(shape=(), value=x, dtype=dtype, device=mask.device) for x in (0.0, -math.inf))  # type: ignore[misc]
+    return registry["where"].forward(mask, zero, nothing)  # type: ignore[misc]
 
 
 def drawn(p: float, seed: int, offset: int) -> tuple[Any, ...]:
