@@ -13,6 +13,7 @@ from tritensor.nn.reduction import named, reduced
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import checked
+from tritensor.tuning.variants import note
 
 
 @checked
@@ -156,7 +157,7 @@ def linear_cross_entropy(
     """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features).
 
     With `options`, or where logits would take more than 256 MiB, chunk by chunk: at no time are there logits of all rows, in the backward either, where
-    they are computed again. Class numbers for a batch, without `weight`, are served so; all else by the two functions, as without options.
+    they are computed again. Class numbers for a batch, without `weight`, are served so; all else by the two functions, which tt.debug.variants() tells.
     """
     if options is not None and not isinstance(options, LinearCrossEntropyOptions):
         raise TypeError(f"linear_cross_entropy: options is a {type(options).__name__}; give a nn.LinearCrossEntropyOptions, or None")
@@ -186,6 +187,12 @@ def linear_cross_entropy(
             label_smoothing=float(label_smoothing), chunk=chunk,
         )  # fmt: skip
         return loss.to(input.dtype)  # type: ignore[no-any-return]
+    if options is not None or large:
+        note(
+            "linear_cross_entropy",
+            "whole logits",
+            "classes weigh differently, target holds probabilities, or it is of no batch; chunks take class numbers of a batch",
+        )
     flat = linear_weight.reshape((-1, linear_weight.shape[-1]))
     logits = ops.linear(input, flat, None if linear_bias is None else linear_bias.reshape((-1,)))
     return cross_entropy(  # type: ignore[no-any-return]

@@ -47,7 +47,10 @@ def test_what_the_op_does_not_take_is_served_by_the_two_functions() -> None:
     assert F.linear_cross_entropy(x, w, shares, options=BY_CHUNKS).item() == expected.item()
     weight = tt.tensor(np.abs(B))
     expected = F.cross_entropy(F.linear(x, w), tt.tensor(LABELS), weight)
+    tt.debug.variants().clear()
     assert F.linear_cross_entropy(x, w, tt.tensor(LABELS), weight=weight, options=BY_CHUNKS).item() == expected.item()
+    assert [(v.op, v.variant, v.times) for v in tt.debug.variants()] == [("linear_cross_entropy", "whole logits", 1)]
+    assert "class numbers" in tt.debug.variants()[0].mend
 
 
 def test_no_memory_holds_all_logits() -> None:
