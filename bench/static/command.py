@@ -30,7 +30,6 @@ from tritensor.utils.progress import Bar
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
 _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step of registers lower; that of 3.9 does not"
 _PRODUCT = "the largest float32 tile of the matrix product, of which Triton 3.6 parks at most 20 bytes; that of 3.9 does not"
-_STEP = "a float32 tile of 64 x 64, of which the assembler parks 12 bytes to stop at 96 registers: five blocks are resident, not four"
 _BESIDE = "the assembler parks a few bytes before and after the loops, none in them"
 _LOGGED = "the assembler of Triton 3.9 logs 16 bytes, and its code neither stores nor loads any"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
@@ -41,16 +40,11 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "asin", "backward", "float64", 90): _OLDER,
     ("3.6", "acosh", "backward", "float64", 90): _OLDER,
     ("3.6", "scatter_reduce", "backward", "float64", 90): _OLDER,
-    ("3.6", "cross_entropy", "backward", "float64", 90): _OLDER,
-    ("3.6", "linear_cross_entropy", "backward", "float32", 90): _PRODUCT,
     ("3.6", "linear_scan", "forward", "float32", 90): _OLDER,
-    ("3.6", "conv3d", "backward", "float32", 90): _OLDER,
     ("3.6", "matmul", "backward", "float32", 90): _PRODUCT,
     ("3.6", "attention", "forward", "float32", 90): _PRODUCT,
     ("3.6", "attention", "backward", "float32", 90): _PRODUCT,
-    ("3.9", "matmul", "forward", "float32", 100): _STEP,
     ("3.9", "conv3d", "backward", "bfloat16", 100): _LOGGED,
-    **{("3.9", "flash_attention", "backward", t, 90): _BESIDE for t in ("float16", "bfloat16")},
     **{(v, "flash_attention", "backward", "bfloat16", a): _BESIDE for v, a in (("3.6", 80), ("3.6", 90), ("3.6", 100), ("3.9", 80))},
     **{("3.6", "flash_attention", c, "float32", 90): _BESIDE for c in ("forward", "backward")},
     ("3.6", "conv3d", "backward", "float64", 90): _BESIDE,

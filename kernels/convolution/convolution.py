@@ -98,7 +98,10 @@ def backward(
     g: CudaArray, x: CudaArray | None, weight: CudaArray | None, x_shape: Sizes, weight_shape: Sizes, stride: Sizes, padding: Sizes,
     dilation: Sizes, groups: int, needs: tuple[bool, ...],
 ) -> tuple[CudaArray | None, ...]:  # fmt: skip
-    """The gradients that are asked for, one for each input that was given; the bias's is summed on the way of the weight's. x and weight are None where no gradient needs them."""
+    """The gradients that are asked for, one for each input that was given; the bias's is summed on the way of the weight's.
+
+    x and weight are None where no gradient needs them.
+    """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
     dx = None if weight is None or not needs[0] else front.correlate(g, weight, None, s, transposed=True)
     biased = needs[-1] and len(needs) == 3

@@ -169,7 +169,7 @@ def test_the_cpu_raises_at_once_and_the_device_at_the_next_wait(name: str, monke
 def test_every_op_that_reports_is_asked() -> None:
     asked = {
         "index_get", "index_put", "index_assign", "gather", "scatter", "scatter_add", "scatter_reduce", "embedding", "cross_entropy", "nll_loss",
-        "embedding_bag", "bag_tops", "ctc_loss",
+        "embedding_bag", "bag_tops", "ctc_loss", "linear_cross_entropy",
     }  # fmt: skip
     assert {op.name for op in registry.values() if op.reports} == asked
 

@@ -180,7 +180,7 @@ def test_an_op(tmp_path: Path) -> None:
     assert backward["name"].startswith("softmax backward")
     assert [c["launches"][0]["report"]["warps"] for c in forward["configs"]] == [4, 16]
     assert sum(c["best"] for c in forward["configs"]) == 1
-    assert "the rule says BM=1 warps=8" in said
+    assert "the rule says BM=1 warps=4" in said
 
 
 def test_dumps_are_written(tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ REFUSED = [
     (["--compare", f"{FILE}:_rows", "--args", "x=*bf16[3],y=*fp32[4],n=5"], "no value for BLOCK of _rows; give --config BLOCK=..."),
     (["--compare", f"{FILE}:_rows", "--args", "z=3"], "_rows has no parameter z; it takes x, y, n, BLOCK"),
     (["--compare", "softmax", "--config", "WARP=3"], "no config of softmax has WARP"),
-    (["--compare", "softmax", "--size", "9"], "softmax has 3 timed sizes, 0 to 2"),
+    (["--compare", "softmax", "--size", "9"], "softmax has 4 timed sizes, 0 to 3"),
     (["--compare", "softmax", "--args", "x=3"], "--args is for a kernel of a file"),
     (["--compare", "reshape"], "reshape is a view: it launches nothing"),
     (["--config", "BLOCK=3"], "--config belongs to --compare"),

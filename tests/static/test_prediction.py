@@ -248,7 +248,9 @@ def test_loops_of_real_kernels_run_as_often_as_their_text_says(arch: int) -> Non
     assert real()[f"softmax_long {arch}"]["passes"] == 65536 / 4096
     assert real()[f"matmul {arch}"]["passes"] == pytest.approx(64 * tiles_of_a_program(arch), rel=0.02)
     product = real()[f"matmul {arch}"]["loops"]
-    hot = max(product, key=lambda loop: loop["bytes"])
+    hot = max(
+        product, key=lambda loop: (loop["bytes"], loop["tensor"])
+    )  # of tiles that are copied behind the registers' backs, no bytes are counted
     assert hot["tensor"] > 0
     assert not [a for a in product for b in product if a["first"] < b["first"] < a["last"] < b["last"]], "loops are nested"
 

@@ -42,6 +42,7 @@ OWN: dict[str, dict[str, Any]] = {
         name: {"reduction": "mean"} for name in ("bce_with_logits", "kl_div", "kl_div_of_logs", "poisson_nll_of_log")
     },  # a number at the front door
     "poisson_nll": {"reduction": "mean", "eps": 1e-8},
+    "linear_cross_entropy": {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0, "chunk": 0},
     "index_get": {"called": "getitem"},
     "index_put": {"called": "setitem"},
     "index_assign": {"called": "setitem"},

@@ -169,8 +169,8 @@ def backward(
         key_sizes, key_steps = on.by_key((on.k, on.v, dk, dv))
         launch(
             keys_kernel, (cdiv(on.keys, t.block_n) * (on.outer // on.group),), on.q, on.k, on.v, g, g if mask is None else mask, dk, dv, *stats, on.queries,
-            on.keys, sizes, key_sizes, q_steps, *key_steps, g_steps, m_steps, *numbers, **shared, DK_ROW=dk.strides[-2], DV_ROW=dv.strides[-2], BM=t.block_m, BN=t.block_n,
-            TAIL=on.queries % t.block_m != 0, num_warps=t.warps, num_stages=t.stages,
+            on.keys, sizes, key_sizes, q_steps, *key_steps, g_steps, m_steps, *numbers, **shared, DK_ROW=dk.strides[-2], DV_ROW=dv.strides[-2],
+            BM=t.block_m, BN=t.block_n, TAIL=on.queries % t.block_m != 0, num_warps=t.warps, num_stages=t.stages,
         )  # fmt: skip
     found = dq, dk if needs[1] else None, dv if needs[2] else None
     if len(needs) < 4 or not needs[3]:

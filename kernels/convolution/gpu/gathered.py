@@ -78,7 +78,8 @@ def _correlate_kernel(
     x, w, y, bias, m, taps, k_part, pixels, groups, size_y, channels, size, out_size, out_volume,
     stride, padding, dilation, x_n, x_c, x_d, x_h, x_w, y_n, y_c, y_p, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, KERNEL: tl.constexpr, TRANSPOSED: tl.constexpr, CHANNELS_LAST: tl.constexpr,
-    DEEP: tl.constexpr, LONG_OFFSETS: tl.constexpr, X_C1: tl.constexpr, X_W1: tl.constexpr, Y_C1: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    DEEP: tl.constexpr, LONG_OFFSETS: tl.constexpr, X_C1: tl.constexpr, X_W1: tl.constexpr, Y_C1: tl.constexpr, BIAS: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(pixels, BLOCK_N)
@@ -141,7 +142,7 @@ def _correlate_kernel(
 @triton.jit
 def _pixel_offsets(
     image, place, f, r, q, stride, x_n, x_d, x_h, x_w, g_n, g_d, g_h, g_w,
-    BLOCK_K: tl.constexpr, DEEP: tl.constexpr, LONG_OFFSETS: tl.constexpr, G_PLANE: tl.constexpr, RUNS: tl.constexpr,
+    DEEP: tl.constexpr, G_PLANE: tl.constexpr, RUNS: tl.constexpr,
 ):  # fmt: skip
     """Where some pixels lie in g, and their windows in x. RUNS: sixteen pixels from a multiple of 16 on lie in one image, as a block's do."""
     if G_PLANE and RUNS:  # the rows of g follow one another
@@ -196,25 +197,7 @@ def _weight_kernel(
         inside = pixel < stop
         image, place, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG_OFFSETS)
         g_pixel, x_pixel = _pixel_offsets(
-            image.to(tl.int64),
-            place,
-            f,
-            r,
-            q,
-            stride,
-            x_n,
-            x_d,
-            x_h,
-            column_step,
-            g_n,
-            g_d,
-            g_h,
-            g_w,
-            BLOCK_K,
-            DEEP,
-            LONG_OFFSETS,
-            G_PLANE,
-            RUNS,
+            image.to(tl.int64), place, f, r, q, stride, x_n, x_d, x_h, column_step, g_n, g_d, g_h, g_w, DEEP, G_PLANE, RUNS
         )
         g_tile = tl.load(g_at[:, None] + g_pixel[None, :], mask=inside[None, :], other=0)  # (BLOCK_M, BLOCK_K)
         good = inside[:, None] & (tap < taps)[None, :]
@@ -263,8 +246,8 @@ def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geomet
         math.prod(outs), volume.stride, volume.padding, volume.dilation, *strides_x, y.strides[0], y.strides[1], y.strides[-1],
         0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=volume.kernel, TRANSPOSED=transposed, CHANNELS_LAST=last,
-        DEEP=len(outs) == 3, LONG_OFFSETS=long_offsets(x), X_C1=strides_x[1] == 1, X_W1=strides_x[4] == 1, Y_C1=y.strides[1] == 1, BIAS=bias is not None and parts == 1,
-        PRECISION=dot_precision(), ACC=acc, num_warps=tiles.warps, num_stages=tiles.stages,
+        DEEP=len(outs) == 3, LONG_OFFSETS=long_offsets(x), X_C1=strides_x[1] == 1, X_W1=strides_x[4] == 1, Y_C1=y.strides[1] == 1,
+        BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:
         sum_parts(into, y, bias, 1 if y.strides[1] == 1 else math.prod(outs))

@@ -131,11 +131,11 @@ def _powers(logits, m, NARROW: tl.constexpr):
 def _label_gradient(
     logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH: tl.constexpr, NARROW: tl.constexpr
 ):
-    """scale e^(x - m) - hit at the label's class, and - g w / C s at every class of a row that counts."""
-    down = _powers(logits, m, NARROW) * scale[:, None] - tl.where((col - shift)[None, :] == label[:, None], hit[:, None], 0.0)
+    """g (scale e^(x - m) - q), q being hit at the label's class, and w s / C at every class of a row that counts: of one class exactly 0."""
+    q = tl.where((col - shift)[None, :] == label[:, None], hit[:, None], 0.0)
     if SMOOTH:
-        down -= tl.where(counted[:, None], (up * even)[:, None] * _class_weight(weight, col, shift, within).to(down.dtype), 0.0)
-    return down
+        q += tl.where(counted[:, None], even * _class_weight(weight, col, shift, within).to(q.dtype), 0.0)
+    return up[:, None] * (_powers(logits, m, NARROW) * scale[:, None] - q)
 
 
 # dx_c = g (e^(x_c - m) / power sum_c q_c - q_c) for labels, one read and one write;  g divided by the total weight for a mean
@@ -164,8 +164,8 @@ def _label_backward_kernel(
     spread_q = even * (tl.load(weights).to(kind) if weights is not None else columns)
     total_q = tl.where(counted, (1 - s) * share + tl.where(even > 0, spread_q, 0.0), 0.0)
     up = tl.where(counted, up, 0.0)  # of a mean over no rows up is infinite
-    hit = tl.where(counted, up * ((1 - s) * share), 0.0)
-    scale = up * maths.div(total_q, total)
+    hit = tl.where(counted, (1 - s) * share, 0.0)
+    scale = maths.div(total_q, total)
     for start in range(0, last(shift, columns, PEEL), BN):
         col, within = body(start, shift, columns, BN, PEEL)
         lanes = inside[:, None] & within[None, :]

@@ -34,7 +34,7 @@ def peel(columns: int, *arrays: Rows) -> int:
     if columns < SHORTEST or (columns % v == 0 and all(s % v == 0 for s in steps)):
         return 1
     alike = all(
-        a.strides[0] == 0 and a.strides[2] == 1 and s >= 0 and (s - steps[0]) % v == 0 and a.array.data_ptr() % ACCESS == 0
+        a.strides[0] == 0 and a.strides[2] == 1 and s >= 0 and (s - steps[0]) % v == 0 and a.array.pointer % 16 == 0
         for a, s in zip(arrays, steps, strict=True)
     )  # fmt: skip
     return v if alike else 1
