@@ -23,7 +23,7 @@ BITS = 4  # of one digit
 BLOCK = 256
 FEW_BITS = 8  # of one digit where each program counts the blocks before its own by itself
 FEW_BLOCK = 128
-FEW_HELD = 32  # keys of a block whose digits are held at a time: more spill
+FEW_HELD = 16  # keys of a block whose digits are held at a time: more spill
 FEW = 256  # blocks of a row at most for that
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 
