@@ -69,6 +69,7 @@ MODULES = {
     ),
     "optimizers.formulas.rprop": "rprop_numbers rprop_step",
     "optimizers.formulas.sgd": "momentum_numbers momentum_step sgd_numbers sgd_step",
+    "optimizers.together": "norm_of_all scale_all",
     "pooling.average_pooling": "avg_pool2d avg_pool2d_spread avg_pool3d avg_pool3d_spread",
     "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter max_pool3d max_pool3d_gather max_pool3d_scatter",
     "products.linear": "linear",

@@ -121,6 +121,7 @@ def _launches(device: Device) -> Iterator[Figure]:
     for p in group:
         p.grad = tt.empty_like(p)
     yield Figure("launches: AdamW, a group of 100", count(tt.optim.AdamW(group, lr=1e-3).step), 3)
+    yield Figure("launches: clip_grad_norm_, a group of 100", count(lambda: tt.nn.utils.clip_grad_norm_(group, 1.0)), 9)
 
 
 # What is compiled

@@ -6,12 +6,14 @@ import math
 import warnings
 from collections.abc import Iterable
 from types import GeneratorType
+from typing import Any
 
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.dtypes import bfloat16, float16
+from tritensor.nn.utils.gradients import norms, scale_
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor
@@ -32,6 +34,21 @@ def _magnitudes(t: Tensor) -> Tensor:
     return t.float() if t.dtype in _HALVES else t
 
 
+def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
+    """The norm of all elements of some tensors, 0-d, where the first of them is."""
+    total: Tensor | None = None
+    for t in tensors:
+        every = tuple(range(t.ndim))
+        if math.isinf(p):
+            part = ops.amax(ops.abs(t), dim=every, keepdim=False)
+            total = part if total is None else ops.maximum(total, part.to(total.device))
+        else:
+            part = ops.sum_of_squares(t, dim=every, keepdim=False) if p == 2 else ops.sum(ops.pow(ops.abs(t), p), dim=every, keepdim=False)
+            total = part if total is None else ops.add(total, part.to(total.device))
+    assert total is not None
+    return total if math.isinf(p) else ops.sqrt(total) if p == 2 else ops.pow(total, 1 / p)
+
+
 @checked
 @no_grad()
 def get_total_norm(
@@ -44,17 +61,10 @@ def get_total_norm(
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
         return as_tensor(0.0)
-    total: Tensor | None = None
-    for x in listed:
-        t, every = _magnitudes(x), tuple(range(x.ndim))
-        if math.isinf(p):
-            part = ops.amax(ops.abs(t), dim=every, keepdim=False)
-            total = part if total is None else ops.maximum(total, part.to(total.device))
-        else:
-            part = ops.sum_of_squares(t, dim=every, keepdim=False) if p == 2 else ops.sum(ops.pow(ops.abs(t), p), dim=every, keepdim=False)
-            total = part if total is None else ops.add(total, part.to(total.device))
-    assert total is not None
-    norm = total if math.isinf(p) else ops.sqrt(total) if p == 2 else ops.pow(total, 1 / p)
+    parts, others = norms(listed, p)
+    if others:
+        parts.append(_norm(map(_magnitudes, others), p))
+    norm = parts[0] if len(parts) == 1 else _norm(parts, p)
     kinds = {x.dtype for x in listed}
     if len(kinds) == 1 and kinds <= _HALVES:
         norm = norm.to(listed[0].dtype)
@@ -70,8 +80,13 @@ def get_total_norm(
 def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale all gradients by min(1, max_norm / (total_norm + 1e-6)), in place. `foreach` changes nothing."""
     scale = ops.clamp(ops.div(float(max_norm), ops.add(total_norm, 1e-6)), None, 1.0)  # stays on the device: no wait
+    by_kind: dict[Any, list[Tensor]] = {}
     for g in _grads(parameters):
-        g.mul_(scale.to(g.device, g.dtype))
+        by_kind.setdefault(g.dtype, []).append(g)
+    for kind, grads in by_kind.items():
+        factor = scale.to(kind)
+        for g in scale_(grads, factor):
+            g.mul_(factor.to(g.device))
 
 
 @checked

@@ -10,6 +10,7 @@ from typing import Any
 from tritensor import cuda
 from tritensor.autograd.modes import no_grad
 from tritensor.dtypes import float16, float32, float64, int32
+from tritensor.nn.utils.gradients import scale_
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
@@ -98,18 +99,17 @@ class GradScaler:
 
     def _unscale(self, optimizer: Any, inverse: Tensor, allow_fp16: bool) -> Tensor | None:
         """Multiply the gradients by a number; whether one was infinite or NaN, above 0 where so, and None where there are none."""
-        found = None
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                g = p.grad
-                if g is None:
-                    continue
-                if g.dtype is float16 and not allow_fp16:
-                    raise ValueError("Attempting to unscale FP16 gradients.")
-                finite = ops.all(public["isfinite"](g), dim=tuple(range(g.ndim)), keepdim=False)
-                bad = ops.cast(ops.logical_not(finite), dtype=float32.numpy).to(inverse.device)
-                found = bad if found is None else ops.maximum(found, bad)
-                g.mul_(inverse.to(g.device))
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        if not allow_fp16 and any(g.dtype is float16 for g in grads):
+            raise ValueError("Attempting to unscale FP16 gradients.")
+        if not grads:
+            return None
+        found = _number(0.0, float32, inverse.device)
+        for g in scale_(grads, inverse, found):
+            finite = ops.all(public["isfinite"](g), dim=tuple(range(g.ndim)), keepdim=False)
+            bad = ops.cast(ops.logical_not(finite), dtype=float32.numpy).to(inverse.device)
+            found = ops.maximum(found, bad)
+            g.mul_(inverse.to(g.device))
         return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:

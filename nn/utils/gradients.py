@@ -1,0 +1,72 @@
+"""Gradients taken together on a GPU: their norm, and all times one number, in a few launches however many they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from tritensor.array import CudaArray, is_contiguous
+from tritensor.autograd.node import version_of
+from tritensor.dtypes import bfloat16, float16, float32, float64
+from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.core import Tensor, new_tensor
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_KINDS = {float16, bfloat16, float32, float64}
+
+
+def _together() -> ModuleType:
+    """The kernels: loaded, and Triton with them, when there is a tensor on a GPU."""
+    from tritensor.kernels.optimizers import together
+
+    return together
+
+
+def _split(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple[list[list[Tensor]], list[Tensor]]:
+    """Those for one table, by device and type, and the others: on the CPU, of other types, not dense."""
+    groups: dict[Any, list[Tensor]] = {}
+    others = []
+    for x in tensors:
+        if type(x.array) is CudaArray and x.dtype in _KINDS and is_contiguous(x.array) and suited(x):
+            groups.setdefault((x.device, x.dtype), []).append(x)
+        else:
+            others.append(x)
+    return list(groups.values()), others
+
+
+def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[Tensor]]:
+    """0-d norms of the tensors that are on a GPU, one for each device and type, and the tensors that are in none of them.
+
+    Each is float32, or float64 of float64. Where there is no kernel for the order all tensors are left.
+    """
+    groups, others = _split(tensors, lambda x: order < math.inf or x.numel() > 0)  # the largest of nothing is refused one by one
+    if groups and order not in _together().ORDERS:
+        return [], [*[x for group in groups for x in group], *others]
+    return [new_tensor(_together().norm_of_all([x.array for x in group], order)) for group in groups], others
+
+
+def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
+    """Multiply the tensors that are on a GPU by a 0-d factor, in place, and give those that are left as they are.
+
+    `found`, 0-d, becomes 1 where an element was infinite or NaN before. `name` is what the tensors' versions are moved on by.
+    """
+    groups, others = _split(tensors, lambda x: not remembered(x))
+    for group in groups:
+        on = group[0].device
+        seen = None if found is None else found.to(on)
+        _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array)
+        if seen is not None and seen is not found:
+            found.copy_(_larger(found, seen))  # type: ignore[union-attr]
+        for x in group:
+            version_of(x).bump(name)
+    return others
+
+
+def _larger(a: Tensor, b: Tensor) -> Tensor:
+    from tritensor.table import ops
+
+    larger: Tensor = ops.maximum(a, b.to(a.device))
+    return larger
