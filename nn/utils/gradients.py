@@ -59,7 +59,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
         seen = None if found is None else found.to(on)
         _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array)
         if seen is not None and seen is not found:
-            found.copy_(_larger(found, seen))  # type: ignore[union-attr]
+            found.copy_(_larger(found, seen))  # type: ignore[union-attr, arg-type]
         for x in group:
             version_of(x).bump(name)
     return others

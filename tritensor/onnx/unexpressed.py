@@ -10,7 +10,9 @@ OPTIMIZERS = (
 )  # fmt: skip
 unexpressed(
     "a step of an optimizer writes parameters in place, and a graph of ONNX writes nothing; export the model without its training step",
-    "norm_of_all", "scale_all", *[f"{name}_step" for name in OPTIMIZERS],
+    "norm_of_all",
+    "scale_all",
+    *[f"{name}_step" for name in OPTIMIZERS],
     *[f"{name}_numbers" for name in OPTIMIZERS if name != "amsgrad" and not name.startswith("rmsprop_")],
 )
 unexpressed(
