@@ -110,9 +110,11 @@ def _same(x):
 def _vector_gradients(sums: Any, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     dw = allocate(weight.shape, weight.dtype, weight) if needs[0] else None
     db = allocate(bias.shape, bias.dtype, bias) if needs[1] else None
-    if dw is not None:
+    if dw is not None and db is not None:
+        elementwise.run((_weight_gradient, _same), ((0, 1, 2), (3,)), (sums[1], var, eps, sums[0]), (dw, db), var.dtype)
+    elif dw is not None:
         elementwise.run((_weight_gradient,), ((0, 1, 2),), (sums[1], var, eps), (dw,), var.dtype)
-    if db is not None:
+    elif db is not None:
         elementwise.run((_same,), ((0,),), (sums[0],), (db,), db.dtype)
     return dw, db
 
@@ -193,6 +195,36 @@ def _given_backward(
         dvar = allocate(var.shape, var.dtype, x)
         elementwise.run((_var_gradient,), ((0, 1, 2, 3),), (sums[1], var, w, eps), (dvar,), var.dtype)
     return dx, dmean, dvar, *_vector_gradients(sums, var, weight, bias, eps, needs[3:])  # type: ignore[arg-type]
+
+
+# running = kept running + share statistic
+@triton.jit
+def _followed(running, statistic, kept, share):
+    return running * kept + statistic * share
+
+
+def _follow_forward(
+    running_mean: CudaArray, running_var: CudaArray, mean: CudaArray, var: CudaArray, *, momentum: float, correction: float
+) -> None:
+    operands = (running_mean, mean, running_var, var, 1 - momentum, momentum, momentum * correction)
+    elementwise.run((_followed,) * 2, ((0, 1, 4, 5), (2, 3, 4, 6)), operands, (running_mean, running_var), mean.dtype)
+
+
+def _follow_reference(
+    running_mean: np.ndarray, running_var: np.ndarray, mean: np.ndarray, var: np.ndarray, *, momentum: float, correction: float
+) -> None:
+    for running, statistic, share in ((running_mean, mean, momentum), (running_var, var, momentum * correction)):
+        kept = np.result_type(dtypes.accumulator(running.dtype), statistic.dtype)
+        with np.errstate(all="ignore"):
+            running[...] = running.astype(kept) * kept.type(1 - momentum) + statistic.astype(kept) * kept.type(share)
+
+
+def _follow_shape(running_mean: Any, running_var: Any, mean: Any, var: Any, *, momentum: float, correction: float) -> Spec:
+    for label, v in (("running_mean", running_mean), ("running_var", running_var), ("mean", mean), ("var", var)):
+        refuse_kind("follow_statistics", v.dtype, ("float",), label)
+        if tuple(v.shape) != tuple(mean.shape):
+            raise ShapeError(f"follow_statistics: {label} is {tuple(v.shape)}, mean is {tuple(mean.shape)}; all four are (channels,)")
+    return Spec(tuple(mean.shape), running_mean.dtype)
 
 
 # The rules, from x alone, so that they can be differentiated again.
@@ -313,6 +345,13 @@ def _given_samples(rng: np.random.Generator) -> list[Sample]:
     return found
 
 
+def _follow_samples(rng: np.random.Generator) -> list[Sample]:
+    return [
+        Sample(rng.normal(size=n), 0.5 + rng.random(n), rng.normal(size=n), 0.5 + rng.random(n), momentum=m, correction=c)
+        for n, m, c in ((5, 0.1, 1.25), (1, 1.0, 1.0), (0, 0.5, 2.0), (300, 0.0, 1.5))
+    ]
+
+
 def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal(s), rng.standard_normal(s[1]), rng.standard_normal(s[1]), eps=1e-5)
@@ -354,4 +393,9 @@ op(
     "batch_norm_by", _given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
     reference_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
     condition=("measured", _given_scales),
+)  # fmt: skip
+op(
+    "follow_statistics", _follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples,
+    mutates=("running_mean", "running_var"), differentiable=False,
+    doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
 )  # fmt: skip

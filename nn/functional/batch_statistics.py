@@ -8,7 +8,7 @@ from typing import Any
 from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
-from tritensor.nn.functional.normalization import bessel, track
+from tritensor.nn.functional.normalization import bessel, follow, track
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
@@ -52,8 +52,7 @@ def batch_norm_stats(input: Tensor, eps: float) -> Pair:
 def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float) -> Pair:
     """(mean, var) of each channel, towards which the running ones move by momentum, the variance with Bessel's correction."""
     mean, var = _moments("batch_norm_update_stats", input)
-    track(running_mean, mean, momentum)
-    track(running_var, var, momentum, bessel(input.numel() // max(input.shape[1], 1)))
+    follow(running_mean, running_var, mean, var, momentum, bessel(input.numel() // max(input.shape[1], 1)))
     return mean, var
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import CudaArray
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
@@ -97,6 +98,16 @@ def track(running: Tensor | None, statistic: Tensor, momentum: float, factor: fl
             running.mul_(1 - momentum).add_(statistic.detach().to(running.dtype), alpha=momentum * factor)
 
 
+def follow(running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, momentum: float, correction: float) -> None:
+    """Both running statistics become (1 - momentum) running + momentum new, in place, the variance's new one times the correction."""
+    if running_mean is None or running_var is None or type(running_mean.array) is not CudaArray:
+        track(running_mean, mean, momentum)
+        track(running_var, var, momentum, correction)
+    else:
+        with no_grad():
+            ops.follow_statistics(running_mean, running_var, mean.detach(), var.detach(), momentum=momentum, correction=correction)
+
+
 def bessel(n: int) -> float:
     """What makes the variance of n numbers that of the population they come from."""
     return n / (n - 1) if n != 1 else math.inf
@@ -107,8 +118,7 @@ def training_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
     y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
-    track(running_mean, mean, momentum)
-    track(running_var, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
+    follow(running_mean, running_var, mean, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
     return y, mean, var
 
 
@@ -182,8 +192,8 @@ def plain_instance_norm(
     n, c = input.shape[:2]
     every = [None if v is None else v.repeat(n) for v in (weight, bias)]
     y, mean, var = ops.batch_norm(input.reshape(1, n * c, *input.shape[2:]), *every, eps=float(eps))
-    track(running_mean, mean.reshape(n, c).mean(0), momentum)
-    track(running_var, var.reshape(n, c).mean(0), momentum, bessel(math.prod(input.shape[2:])))
+    means, variances = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
+    follow(running_mean, running_var, means, variances, momentum, bessel(math.prod(input.shape[2:])))
     return y.reshape(tuple(input.shape))
 
 

@@ -20,6 +20,10 @@ unexpressed(
     "linear_cross_entropy",
 )
 unexpressed(
+    "running statistics are written in place, and a graph of ONNX writes nothing; call .eval() before the export",
+    "follow_statistics",
+)
+unexpressed(
     "it overwrites its input; the trace notes index_put in its place",
     "index_assign",
 )
