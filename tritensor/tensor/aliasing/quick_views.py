@@ -1,4 +1,4 @@
-"""Views of tensors on the CPU in one step: numpy's own view, one Tensor, one node. Each function has the parameters of the public one that it
+"""Views of tensors in one step: numpy's own view or a window on a GPU, one Tensor, one node. Each function has the parameters of the public one that it
 serves, and gives None where the array or an argument is not a usual one: the public function then takes the long way, through `ops.<view>`."""
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from weakref import ref
 
 import numpy as np
 
+from tritensor.array import CudaArray
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, next_sequence, version_of
 from tritensor.table import registry
+from tritensor.tensor.aliasing import windows
 from tritensor.tensor.core import Tensor
 
 _make = object.__new__
 
 
-def attach(x: Tensor, shape: tuple[int, ...], array: np.ndarray, name: str, attrs: dict[str, Any]) -> Tensor:
-    """The tensor of `array`, which is what the view op `name` makes of x's array (a numpy one, of this shape) with these attributes."""
+def attach(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Tensor:
+    """The tensor of `array`, which is what the view op `name` makes of x's array (one of this shape) with these attributes."""
     op = registry[name]
     meta = ((shape, array.dtype),)
     t = _make(Tensor)
@@ -53,6 +55,9 @@ def attach(x: Tensor, shape: tuple[int, ...], array: np.ndarray, name: str, attr
 def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
     """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
     array = x.array
+    if type(array) is CudaArray:
+        window = windows.reshaped(array, shape)
+        return None if window is None else attach(x, array.shape, window, "reshape", {"shape": window.shape})
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return None
     try:
@@ -73,7 +78,8 @@ _permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims giv
 def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
     """Two dimensions exchanged; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or len(dims) != 2 or dim0 is not None or dim1 is not None:
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or len(dims) != 2 or dim0 is not None or dim1 is not None:
         return None
     dim0, dim1 = dims
     if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1
@@ -85,12 +91,17 @@ def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tens
         order = list(range(array.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
         attrs = _orders[array.ndim, dim0, dim1] = {"dims": tuple(order)}
-    return attach(x, array.shape, array.transpose(attrs["dims"]), "permute", attrs)
+    made = windows.permuted(array, attrs["dims"]) if kind is CudaArray else array.transpose(attrs["dims"])
+    return attach(x, array.shape, made, "permute", attrs)
 
 
 def transposed(x: Tensor) -> Tensor | None:
     """The transpose of a matrix; None where that is not plain."""
     array = x.array
+    if type(array) is CudaArray:
+        if len(shape := array.shape) != 2:
+            return None
+        return attach(x, shape, windows.window(array, shape[::-1], array.strides[::-1]), "permute", _TURNED)
     if type(array) is not np.ndarray or len(shape := array.shape) != 2:
         return None
     return attach(x, shape, array.T, "permute", _TURNED)
@@ -99,7 +110,8 @@ def transposed(x: Tensor) -> Tensor | None:
 def permuted(x: Tensor, *dims: Any) -> Tensor | None:
     """Dimensions in another order; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray:
+    kind = type(array)
+    if kind is not np.ndarray and kind is not CudaArray:
         return None
     try:
         attrs = _permutations.get(dims)
@@ -108,7 +120,12 @@ def permuted(x: Tensor, *dims: Any) -> Tensor | None:
             if n != array.ndim or not all([type(d) is int and -n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
                 return None
             attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
-        made = array.transpose(dims)
+        if kind is CudaArray:
+            if not all([type(d) is int for d in dims]) or len(dims) != len(array.shape):
+                return None
+            made: Any = windows.permuted(array, attrs["dims"])
+        else:
+            made = array.transpose(dims)
     except (TypeError, ValueError):  # a list; 1.0, which the look-up takes for 1; as many dims as another array has
         return None
     return attach(x, array.shape, made, "permute", attrs)
@@ -125,7 +142,8 @@ MOST = 4096  # entries of such a dictionary
 def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
     """A new dimension of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
     attrs = _wider.get((shape, dim))
@@ -135,7 +153,8 @@ def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
             return None
         at = dim % (n + 1)
         attrs = _kept(_wider, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
-    return attach(x, shape, array.reshape(attrs["shape"]), "reshape", attrs)
+    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.reshape(attrs["shape"])
+    return attach(x, shape, made, "reshape", attrs)
 
 
 def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
@@ -148,7 +167,8 @@ def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
 def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
     """Without one dimension, of size 1; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
     attrs = _narrower.get((shape, dim))
@@ -158,19 +178,24 @@ def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
             return None
         at = dim % n
         attrs = _kept(_narrower, (shape, dim), {"shape": (*shape[:at], *shape[at + 1 :])})
-    return attach(x, shape, array.squeeze(dim), "reshape", attrs)
+    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.squeeze(dim)
+    return attach(x, shape, made, "reshape", attrs)
 
 
 def taken(x: Tensor, index: Any) -> Tensor | None:
     """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
     array = x.array
-    if type(array) is not np.ndarray:
+    on_gpu = type(array) is CudaArray
+    if type(array) is not np.ndarray and not on_gpu:
         return None
     shape = array.shape
     kind = type(index)
     if kind is int:
         if not shape or not -shape[0] <= index < shape[0]:
             return None
+        if on_gpu:
+            at, strides = index if index >= 0 else index + shape[0], array.strides
+            return attach(x, shape, windows.window(array, shape[1:], strides[1:], at * strides[0]), "index_view", {"index": (at,)})
         return attach(x, shape, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
     if kind is tuple:
         if len(index) > len(shape):
@@ -186,9 +211,10 @@ def taken(x: Tensor, index: Any) -> Tensor | None:
                     counted[d] = i + n
             elif type(i) is not slice or (i != _EVERYTHING and not _plain(i)):
                 return None
-        return attach(x, shape, array[(*index, ...)], "index_view", {"index": index if counted is None else tuple(counted)})
+        made = windows.indexed(array, index) if on_gpu else array[(*index, ...)]
+        return attach(x, shape, made, "index_view", {"index": index if counted is None else tuple(counted)})
     if kind is slice and shape and _plain(index):
-        return attach(x, shape, array[index], "index_view", {"index": (index,)})
+        return attach(x, shape, windows.indexed(array, (index,)) if on_gpu else array[index], "index_view", {"index": (index,)})
     return None
 
 
@@ -213,6 +239,9 @@ def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
 def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
     """x stretched to a size without -1; None where that is not plain."""
     array = x.array
+    if type(array) is CudaArray:
+        window = windows.stretched(array, size)
+        return None if window is None else attach(x, array.shape, window, "expand", {"shape": size})
     if type(array) is not np.ndarray:
         return None
     shape, strides = array.shape, array.strides
