@@ -97,8 +97,10 @@ def counted() -> Iterator[Figure]:
             if work.optimizer != "SGD":
                 yield Figure(f"GB: {name}", round(sum(sum(c.sizes()) for c in calls) / 1e9, 1), 60)
         x = tensor(1 << 24, dtype=tt.float32)
-        programs = max(math.prod(c.grid) for c in device.launches(lambda: x.cumsum(0)))
-        yield Figure("programs: cumsum of 16 M elements", programs, 132, least=True)
+        for name in ("cumsum", "cumprod", "logcumsumexp", "cummax"):
+            run: Run = getattr(x, name)
+            programs = max(math.prod(c.grid) for c in device.launches(lambda run=run: run(0)))  # type: ignore[misc,call-arg]
+            yield Figure(f"programs: {name} of 16 M elements", programs, 132, least=True)
 
 
 def _launches(device: Device) -> Iterator[Figure]:

@@ -10,12 +10,11 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.cpu.scanning import accumulated
-from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import NUMBERS
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, there_weighs
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
+from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
@@ -27,22 +26,24 @@ def _times(a, b):
     return a * b
 
 
-# y_i = product of x_j over j <= i
-@triton.jit(do_not_specialize=["columns"])
-def _cumprod_kernel(
-    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    b, row, inside = place(rows, BM)
-    columns = columns // ALIGN * ALIGN
-    before = tl.full((BM,), 1, KIND)
-    for t in range(tl.cdiv(columns, BN)):
-        col = t * BN + tl.arange(0, BN)
-        lanes = inside[:, None] & (col < columns)[None, :]
-        value = load(x, b, row, col, x_strides, lanes, 1, X_UNIT).to(KIND)  # (BM, BN)
-        products = tl.associative_scan(value, 1, _times) * before[:, None]
-        store(y, products, b, row, col, y_strides, lanes, Y_UNIT)
-        before = tl.sum(tl.where((col == t * BN + BN - 1)[None, :], products, 0), axis=1)
+@triton.jit
+def _factor(value, col):
+    return (value,)
+
+
+@triton.jit
+def _products(states):
+    return (tl.associative_scan(states[0], 1, _times),)
+
+
+@triton.jit
+def _product(before, states):
+    return (states[0] * before[0],)
+
+
+@triton.jit
+def _itself(states):
+    return states
 
 
 def _result(dtype: np.dtype) -> np.dtype:
@@ -68,11 +69,7 @@ def _shape(x: Any, *, dim: int) -> Spec:
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     axis, y, kept = normal_dim("cumprod", dim, len(x.shape)), new_like(x, _result(x.dtype)), scan_kept(x.dtype)
     on = tiles_for("cumprod", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=kept.itemsize)
-    a, c = as_rows(x, axis), as_rows(y, axis)
-    launch(
-        _cumprod_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
-        KIND=getattr(tl, dtypes.of(kept).name), X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
-    )  # fmt: skip
+    scan_rows(x, (y,), axis, on, Scan(_factor, _products, _product, _itself, (1,), (kept,), 1))
     return y
 
 

@@ -11,12 +11,11 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.cpu import scanning
-from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
+from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
@@ -39,31 +38,34 @@ def _later_smallest(a, i, b, j):
 
 
 # values_i = max (min) of x_j over j <= i, indices_i = the last such j
-@triton.jit(do_not_specialize=["columns"])
-def _cumulative_kernel(
-    x, values, indices, rows, columns, x_strides, y_strides, EDGE: tl.constexpr, KIND: tl.constexpr, LARGEST: tl.constexpr, X_UNIT: tl.constexpr,
-    Y_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    b, row, inside = place(rows, BM)
-    columns = columns // ALIGN * ALIGN
-    best = tl.full((BM,), EDGE, KIND)
-    where = tl.zeros((BM,), tl.int64)
-    for t in range(tl.cdiv(columns, BN)):
-        col = t * BN + tl.arange(0, BN)
-        lanes = inside[:, None] & (col < columns)[None, :]
-        value = load(x, b, row, col, x_strides, lanes, 0, X_UNIT).to(KIND)  # (BM, BN)
-        index = tl.broadcast_to(col[None, :], (BM, BN)).to(tl.int64)
-        if LARGEST:
-            v, i = tl.associative_scan((value, index), 1, _later_largest)
-            v, i = _later_largest(best[:, None], where[:, None], v, i)
-        else:
-            v, i = tl.associative_scan((value, index), 1, _later_smallest)
-            v, i = _later_smallest(best[:, None], where[:, None], v, i)
-        store(values, v, b, row, col, y_strides, lanes, Y_UNIT)
-        store(indices, i, b, row, col, y_strides, lanes, Y_UNIT)
-        last = (col == t * BN + BN - 1)[None, :]
-        best = tl.sum(tl.where(last, v, 0), axis=1)
-        where = tl.sum(tl.where(last, i, 0), axis=1)
+@triton.jit
+def _placed(value, col):
+    return value, tl.broadcast_to(col[None, :], value.shape).to(tl.int64)
+
+
+@triton.jit
+def _running_largest(states):
+    return tl.associative_scan(states, 1, _later_largest)
+
+
+@triton.jit
+def _running_smallest(states):
+    return tl.associative_scan(states, 1, _later_smallest)
+
+
+@triton.jit
+def _join_largest(before, states):
+    return _later_largest(before[0], before[1], states[0], states[1])
+
+
+@triton.jit
+def _join_smallest(before, states):
+    return _later_smallest(before[0], before[1], states[0], states[1])
+
+
+@triton.jit
+def _both(states):
+    return states
 
 
 def _kind(dtype: np.dtype) -> np.dtype:
@@ -112,12 +114,9 @@ def _forward(name: str, largest: bool) -> Callable[..., Any]:
         axis, kind = normal_dim(name, dim, len(x.shape)), _kind(x.dtype)
         values, indices = new_like(x), new_like(x, _I64)
         on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
-        a, c = as_rows(x, axis), as_rows(values, axis)
-        launch(
-            _cumulative_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, values, indices, on.rows, on.columns, a.strides,
-            c.strides, EDGE=_edge(kind, -1 if largest else 1), KIND=getattr(tl, dtypes.of(kind).name), LARGEST=largest, X_UNIT=unit(a.strides),
-            Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
-        )  # fmt: skip
+        scan, join = (_running_largest, _join_largest) if largest else (_running_smallest, _join_smallest)
+        start = (_edge(kind, -1 if largest else 1), 0)
+        scan_rows(x, (values, indices), axis, on, Scan(_placed, scan, join, _both, start, (kind, _I64), 0))
         return values, indices
 
     return forward

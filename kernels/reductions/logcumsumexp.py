@@ -10,11 +10,10 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.cuda.launch import launch
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept
-from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
+from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
@@ -36,26 +35,24 @@ def _join(m, s, m_, s_):
 
 
 # y_i = log(sum of e^(x_j) over j <= i)
-@triton.jit(do_not_specialize=["columns"])
-def _logcumsumexp_kernel(
-    x, y, rows, columns, x_strides, y_strides, KIND: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-):  # fmt: skip
-    b, row, inside = place(rows, BM)
-    columns = columns // ALIGN * ALIGN
-    top = tl.full((BM,), float("-inf"), KIND)
-    total = tl.zeros((BM,), KIND)
-    for t in range(tl.cdiv(columns, BN)):
-        col = t * BN + tl.arange(0, BN)
-        lanes = inside[:, None] & (col < columns)[None, :]
-        value = load(x, b, row, col, x_strides, lanes, float("-inf"), X_UNIT).to(KIND)  # (BM, BN)
-        one = tl.where(value == value, tl.full((BM, BN), 1, KIND), value)  # NaN stays, whatever it is compared with
-        m, s = tl.associative_scan((value, one), 1, _join)
-        m, s = _join(top[:, None], total[:, None], m, s)
-        store(y, _finite(m) + maths.log(s), b, row, col, y_strides, lanes, Y_UNIT)
-        last = (col == t * BN + BN - 1)[None, :]
-        top = tl.sum(tl.where(last, m, 0), axis=1)
-        total = tl.sum(tl.where(last, s, 0), axis=1)
+@triton.jit
+def _term(value, col):
+    return value, tl.where(value == value, tl.full(value.shape, 1, value.dtype), value)  # NaN stays, whatever it is compared with
+
+
+@triton.jit
+def _running(states):
+    return tl.associative_scan(states, 1, _join)
+
+
+@triton.jit
+def _joined(before, states):
+    return _join(before[0], before[1], states[0], states[1])
+
+
+@triton.jit
+def _logarithm(states):
+    return (_finite(states[0]) + maths.log(states[1]),)
 
 
 _RISE = 600.0  # of the largest so far along a row, below which e^(x - the largest of all) keeps its digits in float64
@@ -112,11 +109,7 @@ def _shape(x: Any, *, dim: int) -> Spec:
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     axis, y, kept = normal_dim("logcumsumexp", dim, len(x.shape)), new_like(x), dtypes.accumulator(x.dtype)
     on = tiles_for("logcumsumexp", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
-    a, c = as_rows(x, axis), as_rows(y, axis)
-    launch(
-        _logcumsumexp_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, y, on.rows, on.columns, a.strides, c.strides,
-        KIND=getattr(tl, dtypes.of(kept).name), X_UNIT=unit(a.strides), Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns),
-    )  # fmt: skip
+    scan_rows(x, (y,), axis, on, Scan(_term, _running, _joined, _logarithm, (float("-inf"), 0), (kept, kept), float("-inf")))
     return y
 
 

@@ -13,22 +13,15 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
-from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tiles, row_tunable, store, tiles_for, unit
+from tritensor.kernels.parts.rows.scan_parts import in_parts
 from tritensor.native.passes.scans import running_sums as machine_sums
 from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
-from tritensor.tuning.tunables import tunable
 
 row_tunable("cumsum")
-tunable(
-    "cumsum_parts", int, lambda key, default: [n for n in (default // 4, default // 2, default * 2, default * 4) if n],
-    lambda n, key: "" if isinstance(n, int) and 1 <= n <= 65535 else f"parts of a row are {n!r}; a number from 1 to 65535, a grid's height, is needed",
-)  # fmt: skip
-
 TILE = 1024  # elements that one program scans at a time
-PROGRAMS = 1024  # wanted where rows are taken in parts: some for each multiprocessor of any GPU
-SHORTEST = 4  # steps of a part's loop
 
 
 # y_i = sum of x_j over j <= i (REVERSE: j >= i). Of rows in several parts: TOTALS, each part's sum alone; STARTS, from the running sums of those
@@ -98,20 +91,12 @@ def _shape(x: Any, *, dim: int, reverse: bool = False) -> Spec:
     return Spec(x.shape, _result(x.dtype))
 
 
-def _parts(programs: int, columns: int, step: int) -> int:
-    """The rule: rows in as many parts as make PROGRAMS programs, each of SHORTEST steps of the loop at least; the same on every GPU, and so the bits."""
-    return max(min(cdiv(PROGRAMS, max(programs, 1)), columns // (SHORTEST * step)), 1)
-
-
 def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
     """Launch the kernel with a given tile: once, or where few rows are long for the parts' sums, the running sums of these, and the rest."""
     y = allocate(x.shape, _result(x.dtype), x)
     a, c = as_rows(x, dim), as_rows(y, dim)
     programs = on.batch * cdiv(on.rows, on.BM) if on.columns else 0
-    key = (programs, on.columns, on.BN, x.dtype)
-    parts = config_of("cumsum_parts", key, _parts(*key[:3]))
-    length = cdiv(cdiv(on.columns, parts), on.BN) * on.BN
-    parts = max(cdiv(on.columns, max(length, 1)), 1)
+    parts, length = in_parts(programs, on.columns, on.BN, x.dtype)
     kept = _kept(x.dtype)
     totals = allocate((on.batch * on.rows, parts), kept, x) if parts > 1 else y
     shared = {"KIND": getattr(tl, dtypes.of(kept).name), "REVERSE": reverse, "X_UNIT": unit(a.strides), "Y_UNIT": unit(c.strides)}

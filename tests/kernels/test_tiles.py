@@ -24,7 +24,7 @@ from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_tiles
 from tritensor.kernels.parts.products.rules import product_tiles
-from tritensor.kernels.parts.rows.row_tiles import RowTile, RowTiles, row_tiles
+from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
 from tritensor.kernels.products import matmul
 from tritensor.kernels.shaping.side_by_side import SideTile
 from tritensor.table import Sample, registry
@@ -370,27 +370,6 @@ def test_arrays_side_by_side(widths: tuple[int, ...], dim: int, tile: tuple[int,
             assert not findings("stack", Sample(*parts, dim=dim))
 
 
-# Running sums of rows in parts
-@pytest.mark.parametrize("parts", [1, 2, 3, 5, 64])
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])
-def test_a_cumsum_in_parts(shape: tuple[int, ...], dim: int, reverse: bool, parts: int) -> None:
-    with forced(cumsum=RowTile(2, 8, False, 4), cumsum_parts=parts):
-        assert not findings("cumsum", Sample(rows_of(*shape), dim=dim, reverse=reverse))
-        whole = np.random.default_rng(7).integers(-50, 50, shape)
-        found = to_host(registry["cumsum"].forward(from_host(whole, GPU), dim=dim, reverse=reverse))  # type: ignore[misc]
-        assert np.array_equal(found, registry["cumsum"].reference(whole, dim=dim, reverse=reverse))
-
-
-def test_long_rows_are_summed_in_parts_and_many_rows_are_not() -> None:
-    from tritensor.kernels.reductions.scan import PROGRAMS, _parts
-
-    assert _parts(1, 1 << 24, 512) == PROGRAMS
-    assert _parts(PROGRAMS, 1 << 24, 512) == 1
-    assert _parts(1, 2047, 512) == 1
-    assert _parts(100, 1 << 24, 512) * 100 >= PROGRAMS
-
-
 # Sorting and its scan
 @pytest.mark.parametrize(("block", "scanned"), [(16, 4), (32, 8), (64, 16)])
 def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
@@ -413,7 +392,7 @@ def test_radix_sort_of_few_keys(shape: tuple[int, ...], bits: int, block: int) -
 
 CONFIGS = (
     "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
-    "layer_norm_join", "cross_entropy", "cumsum", "cumsum_parts", "reduction", "reduction_join", "spread",
+    "layer_norm_join", "cross_entropy", "cumsum", "cumprod", "logcumsumexp", "cummax", "linear_scan", "scan_parts", "reduction", "reduction_join", "spread",
     "radix_sort", "radix_scan", "radix_sort_few", "flash_forward", "flash_dq", "flash_dkv", "side_by_side",
 )  # fmt: skip
 CALLS = [
@@ -422,6 +401,8 @@ CALLS = [
     ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[14],
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),
+    *[(name, Sample(rows_of(3, 5), dim=1)) for name in ("cumprod", "logcumsumexp", "cummax")],
+    ("linear_scan", Sample(rows_of(3, 5), rows_of(3, 5), dim=1)),
     ("embedding", Sample(rows_of(7, 3), np.array([1, 0, 6, 1]), padding_idx=None)),
     ("cat", Sample(rows_of(3, 5), rows_of(3, 2), dim=1)),
     ("flash_attention", Sample(rows_of(3, 5), rows_of(4, 5), rows_of(4, 3), None, scale=0.5, causal=False, p=0.0, seed=0, offset=0)),
