@@ -352,6 +352,14 @@ def _follow_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
+def _follow_sizes(rng: np.random.Generator) -> list[Sample]:
+    return [Sample(*[0.5 + rng.random(2048) for _ in range(4)], momentum=0.1, correction=1.0)]
+
+
+def _follow_work(running_mean: Any, running_var: Any, mean: Any, var: Any, **attrs: Any) -> Work:
+    return Work(6 * mean.size, 2 * mean.size * (2 * running_mean.dtype.itemsize + mean.dtype.itemsize))
+
+
 def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal(s), rng.standard_normal(s[1]), rng.standard_normal(s[1]), eps=1e-5)
@@ -395,7 +403,7 @@ op(
     condition=("measured", _given_scales),
 )  # fmt: skip
 op(
-    "follow_statistics", _follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples,
+    "follow_statistics", _follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
     mutates=("running_mean", "running_var"), differentiable=False,
     doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
 )  # fmt: skip

@@ -189,33 +189,28 @@ class _Table:
             here.doing = before
 
 
-def _addresses(arrays: Sequence[CudaArray]) -> list[Any]:
-    return [np.int64(x.pointer) for x in arrays]  # numbers: a kernel that takes pointers is compiled for where they divide by 16
-
-
-def norm_of_all(arrays: Sequence[CudaArray], order: float, addresses: Sequence[Any] | None = None) -> CudaArray:
+def norm_of_all(arrays: Sequence[CudaArray], order: float, addresses: Sequence[Any]) -> CudaArray:
     """The norm of all elements of some arrays, dense ones of one real floating type on one GPU, as one vector: a 0-d array.
 
-    `order` is one of ORDERS. float32, also of 16-bit arrays; float64 of float64. The order of the sum is fixed. Two launches, and one for each
-    128 arrays that notes their addresses.
+    `order` is one of ORDERS; `addresses` are those of the arrays, as int64, or within an op's corner the arrays themselves. float32, also of
+    16-bit arrays; float64 of float64. The order of the sum is fixed. Two launches, and one for each 128 arrays that notes their addresses.
     """
     kept = dtypes.accumulator(arrays[0].dtype)
     norm = allocate((), kept, arrays[0])
-    table = _Table("norm_of_all", arrays, addresses or _addresses(arrays))
+    table = _Table("norm_of_all", arrays, addresses)
     parts = allocate((table.chunks,), kept, arrays[0])
     table.walk(_norm_parts, arrays[0], parts, ORDER=order)
     table.launch(_norm, 1, parts, norm, np.int64(table.chunks), ORDER=order, BLOCK=BLOCK)
     return norm
 
 
-def scale_all(
-    arrays: Sequence[CudaArray], factor: CudaArray, found: CudaArray | None = None, addresses: Sequence[Any] | None = None
-) -> None:
+def scale_all(arrays: Sequence[CudaArray], factor: CudaArray, found: CudaArray | None, addresses: Sequence[Any]) -> None:
     """Multiply some arrays, dense ones of one real floating type on one GPU, by a number there, in place.
 
-    `found`, a number there, becomes 1 where an element was infinite or NaN before, and else stays. One launch, and one for each 128 arrays.
+    `found`, a number there, becomes 1 where an element was infinite or NaN before, and else stays. `addresses`: see norm_of_all. One launch,
+    and one for each 128 arrays.
     """
-    _Table("scale_all", arrays, addresses or _addresses(arrays)).walk(_scale, arrays[0], factor, found)
+    _Table("scale_all", arrays, addresses).walk(_scale, arrays[0], factor, found)
 
 
 # The two ops of one array, by which the kernels are tested and timed.

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tritensor.array import CudaArray, is_contiguous
 from tritensor.autograd.node import version_of
 from tritensor.dtypes import bfloat16, float16, float32, float64
@@ -37,6 +39,11 @@ def _split(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple
     return list(groups.values()), others
 
 
+def _addresses(group: list[Tensor]) -> list[np.int64]:
+    """Plain numbers: a kernel that is given pointers is compiled for which of them divide by 16."""
+    return [np.int64(x.array.pointer) for x in group]  # type: ignore[union-attr]
+
+
 def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[Tensor]]:
     """0-d norms of the tensors that are on a GPU, one for each device and type, and the tensors that are in none of them.
 
@@ -45,7 +52,7 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
     groups, others = _split(tensors, lambda x: order < math.inf or x.numel() > 0)  # the largest of nothing is refused one by one
     if groups and order not in _together().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
-    return [new_tensor(_together().norm_of_all([x.array for x in group], order)) for group in groups], others
+    return [new_tensor(_together().norm_of_all([x.array for x in group], order, _addresses(group))) for group in groups], others
 
 
 def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
@@ -57,7 +64,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
     for group in groups:
         on = group[0].device
         seen = None if found is None else found.to(on)
-        _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array)
+        _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _addresses(group))
         if seen is not None and seen is not found:
             found.copy_(_larger(found, seen))  # type: ignore[union-attr, arg-type]
         for x in group:
