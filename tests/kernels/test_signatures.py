@@ -16,6 +16,7 @@ FORMULAS = {
     "losses/nll.py": {"one"},
     "optimizers/formulas/": {"t", "lr", "momentum"},  # step, rate and settings
     "recurrent/": {"g", "y"},  # what a cell kept
+    "reductions/": {"col"},  # where along its row an element of a scan lies
 }
 
 
