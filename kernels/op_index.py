@@ -73,6 +73,7 @@ MODULES = {
     "pooling.average_pooling": "avg_pool2d avg_pool2d_spread avg_pool3d avg_pool3d_spread",
     "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter max_pool3d max_pool3d_gather max_pool3d_scatter",
     "products.linear": "linear",
+    "products.linear_activation": "linear_activation linear_activation_by_result",
     "products.matmul": "matmul",
     "random.dropout": "dropout",
     "random.sampling": "rand randint randn randperm",

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from tritensor.array import CudaArray
+from tritensor.dtypes import is_float
 from tritensor.nn.module import Module, indented
 from tritensor.tensor.core import Tensor
 
@@ -186,9 +188,40 @@ class Sequential(_Row):
         return self
 
     def forward(self, input: Any) -> Any:
+        if isinstance(input, Tensor) and isinstance(input.array, CudaArray):
+            return _on_gpu([*self._modules.values()], input)
         for module in self._modules.values():
             input = module(input)
         return input
+
+
+def _on_gpu(parts: list[Any], input: Any) -> Any:
+    """The modules one after the other; a Linear and the activation behind it are one kernel, unless a hook wants to see what is between them."""
+    at = 0
+    while at < len(parts):
+        if at + 1 < len(parts) and _are_one(parts[at], parts[at + 1], input):
+            input = parts[at]._forward_then(input, parts[at + 1]._after_linear)
+            at += 2
+        else:
+            input = parts[at](input)
+            at += 1
+    return input
+
+
+def _are_one(first: Any, then: Any, input: Any) -> bool:
+    """Whether these are Linear and an activation themselves, not classes derived of them, as they were made, and the input has the weight's type."""
+    if "_forward_then" not in type(first).__dict__ or "_after_linear" not in type(then).__dict__:
+        return False
+    if first._hooks is not None or then._hooks is not None or "forward" in first.__dict__ or "forward" in then.__dict__:
+        return False
+    weight = first.weight
+    return (
+        isinstance(input, Tensor)
+        and isinstance(input.array, CudaArray)
+        and weight.array.ndim == 2
+        and weight.array.dtype == input.array.dtype
+        and is_float(weight.array.dtype)
+    )
 
 
 class ModuleList(_Row):

@@ -115,6 +115,12 @@ def _launches(device: Device) -> Iterator[Figure]:
     slope = tensor(3072, grad=True)
     with_bias = count(backward(F.linear(x, matrix, slope), x, matrix, slope))
     yield Figure("launches: bias gradient of linear", with_bias - count(backward(F.linear(x, matrix), x, matrix)), 0)
+
+    def hidden() -> tt.Tensor:
+        return F.linear_activation(x, matrix, slope, activation="gelu")
+
+    yield Figure("launches: linear + gelu, forward", count(hidden), 1)
+    yield Figure("launches: linear + gelu, backward", count(backward(hidden(), x, matrix, slope)), 4)
     images, kernel = tensor(32, 64, 56, 56), tensor(64, 64, 3, 3, grad=True)
     yield Figure("launches: conv2d weight gradient", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 2)
     words, table = whole(16, 1024), tensor(50257, 768, grad=True)

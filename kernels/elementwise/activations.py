@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import triton
-import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError
@@ -15,9 +14,8 @@ from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
+from tritensor.kernels.parts.formulas import activations as formulas
 from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
-from tritensor.kernels.parts.narrow import functions as narrow
-from tritensor.kernels.parts.narrow.twins import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.native.loops import MANY
 from tritensor.table import FLOATS, Sample, Spec, op
@@ -29,38 +27,11 @@ _CUBIC = 0.044715 * _SLOPE
 _DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-# y = 1 / (1 + exp(-x)); dy/dx = y (1 - y)
-@triton.jit
-def _sigmoid(x):
-    return maths.div(maths.ones(x), 1.0 + maths.exp(-x))
-
-
-@triton.jit
-def _sigmoid_16(x):
-    return narrow.reciprocal(1.0 + narrow.exp(-x))
-
-
-@triton.jit
-def _sigmoid_grad(g, y):
-    return g * (y * (1.0 - y))
-
-
 def _sigmoid_block(x: np.ndarray, out: np.ndarray) -> None:
     np.negative(x, out=out)
     np.exp(out, out=out)
     out += 1
     np.divide(1, out, out=out)
-
-
-# y = max(x, 0); the gradient at 0 is 0, a NaN stays
-@triton.jit
-def _relu(x):
-    return maths.where(x <= 0, maths.zeros(x), x)
-
-
-@triton.jit
-def _relu_grad(g, y):
-    return maths.where(y <= 0, maths.zeros(g), g)
 
 
 _ZEROS = {t: np.zeros((), t) for t in "fd"}  # arrays: to make one of a number costs more than the maximum of few elements
@@ -85,7 +56,7 @@ def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
 _relu_reference.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
 
 
-_RELU_GRADIENT = loop_of(_relu_grad)
+_RELU_GRADIENT = loop_of(formulas.relu_grad)
 
 
 def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -118,29 +89,6 @@ def _leaky_relu_reference(x: np.ndarray, *, negative_slope: float = 0.01, out: n
         out = like(x)
     run_blocked(_leaky_relu_block, x, out, negative_slope)
     return out
-
-
-# y = x sigmoid(x); dy/dx = s (1 + x (1 - s))
-@triton.jit
-def _silu(x):
-    return maths.div(x, 1.0 + maths.exp(-x))
-
-
-@triton.jit
-def _silu_16(x):
-    return x * _sigmoid_16(x)
-
-
-@triton.jit
-def _silu_grad(g, x):
-    s = maths.sigmoid(x)
-    return g * (s * (1.0 + x * (1.0 - s)))
-
-
-@triton.jit
-def _silu_grad_16(g, x):
-    s = _sigmoid_16(x)
-    return g * (s * (1.0 + x * (1.0 - s)))
 
 
 def _silu_block(x: np.ndarray, out: np.ndarray) -> None:
@@ -230,74 +178,6 @@ def _elu_reference(x: np.ndarray, *, alpha: float = 1.0, out: np.ndarray | None 
     return out
 
 
-# y = x P(X <= x) for a standard normal X; dy/dx = P + x p(x). Below 0 P comes from erfc: 1 + erf would cancel.
-@triton.jit
-def _gelu(x):
-    return maths.maximum(x, -40.0) * maths.normal_cdf(x)  # at minus infinity 0, not infinity times 0
-
-
-@triton.jit
-def _gelu_grad(g, x):
-    return g * (maths.normal_cdf(x) + x * (0.3989422804014327 * maths.exp(-0.5 * x * x)))
-
-
-# P(X > a) e^(a^2 / 2) = t (c0 t^5 + ... + c5), t = 1 / (1 + 0.31 a), within 2^-17 of itself for a in [0, 13.5]: a fit by iterated least squares
-_TAIL = maths.Coefficients(
-    (-0.07392509397858711, 0.1804377507452505, 0.01575991842201362, 0.13342091367324732, 0.12044376365818565, 0.12386043570951376)
-)
-
-
-@triton.jit
-def _tail_16(a):
-    """P(X > a) and e^(-a^2 / 2) of a normal X, a >= 0."""
-    t = narrow.reciprocal(1.0 + 0.31 * a)
-    bell = narrow.exp2(a * a * -0.7213475204444817)
-    return t * maths.horner(t, _TAIL) * bell, bell
-
-
-@triton.jit
-def _gelu_16(x):
-    a = tl.where(tl.abs(x) > 40.0, 40.0, tl.abs(x))  # from there on the tail is 0, and infinity times it nothing; a NaN stays
-    tail, _ = _tail_16(a)
-    return tl.maximum(x, 0.0) - a * tail
-
-
-@triton.jit
-def _gelu_grad_16(g, x):
-    tail, bell = _tail_16(tl.abs(x))
-    return g * (tl.where(x > 0, 1.0 - tail, tail) + x * (0.3989422804014327 * bell))
-
-
-# y = x (1 + tanh(u)) / 2 = x sigmoid(2u), 2u = x (c + d x^2)
-@triton.jit
-def _gelu_tanh(x):
-    return maths.div(x, 1.0 + maths.exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)))
-
-
-@triton.jit
-def _gelu_tanh_grad(g, x):
-    s = maths.div(maths.ones(x), 1.0 + maths.exp(-x * (1.5957691216057308 + 0.07135481627260025 * x * x)))
-    return g * (s + x * (s * (1.0 - s)) * (1.5957691216057308 + 0.21406444881780074 * x * x))
-
-
-@triton.jit
-def _gelu_tanh_16(x):
-    return x * _sigmoid_16(x * (1.5957691216057308 + 0.07135481627260025 * x * x))
-
-
-@triton.jit
-def _gelu_tanh_grad_16(g, x):
-    s = _sigmoid_16(x * (1.5957691216057308 + 0.07135481627260025 * x * x))
-    return g * (s + x * (s * (1.0 - s)) * (1.5957691216057308 + 0.21406444881780074 * x * x))
-
-
-for _formula, _twin in (
-    (_sigmoid, _sigmoid_16), (_silu, _silu_16), (_silu_grad, _silu_grad_16), (_gelu, _gelu_16), (_gelu_grad, _gelu_grad_16),
-    (_gelu_tanh, _gelu_tanh_16), (_gelu_tanh_grad, _gelu_tanh_grad_16),
-):  # fmt: skip
-    narrow_twin(_formula, _twin)
-
-
 def _gelu_block(x: np.ndarray, out: np.ndarray) -> None:
     if x.dtype == np.float32:
         gelu32(x, out)
@@ -318,7 +198,7 @@ def _gelu_tanh_block(x: np.ndarray, out: np.ndarray) -> None:
     np.divide(x, out, out=out)
 
 
-_GELU = {"none": (_gelu, _gelu_grad, _gelu_block), "tanh": (_gelu_tanh, _gelu_tanh_grad, _gelu_tanh_block)}
+_GELU = {"none": (formulas.gelu, formulas.gelu_grad, _gelu_block), "tanh": (formulas.gelu_tanh, formulas.gelu_tanh_grad, _gelu_tanh_block)}
 _FORWARD = {name: forward_of(formulas[0], "gelu", ("x",), {}, "same") for name, formulas in _GELU.items()}
 _BACKWARD = {name: backward_of(formulas[1:2])[0] for name, formulas in _GELU.items()}
 _NUMPY = {name: numpy_gradient(formulas[1], False) for name, formulas in _GELU.items()}
@@ -368,11 +248,11 @@ def _gelu_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 _REAL = ("float",)
-elementwise("sigmoid", _sigmoid, _sigmoid_grad, blocked(_sigmoid_block), kinds=("float", "complex"), domain=_WIDE)
+elementwise("sigmoid", formulas.sigmoid, formulas.sigmoid_grad, blocked(_sigmoid_block), kinds=("float", "complex"), domain=_WIDE)
 elementwise(
     "relu",
-    _relu,
-    _relu_grad,
+    formulas.relu,
+    formulas.relu_grad,
     _relu_reference,
     promote="same",
     kinds=("uint", "int", "float"),
@@ -384,7 +264,7 @@ elementwise(
     "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT,
     extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), negative_slope=s) for s in (0.25, 2.0)],
 )  # fmt: skip
-elementwise("silu", _silu, _silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)
+elementwise("silu", formulas.silu, formulas.silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)
 elementwise(
     "softplus", _softplus, _softplus_grad, _softplus_reference, kinds=_REAL, attributes=("beta", "threshold"), forward=_softplus_forward, domain=_WIDE,
     extra=lambda rng: [Sample(rng.uniform(-3.0, 0.8, (3, 5)), beta=2.0, threshold=2.0), Sample(rng.uniform(1.2, 3.0, (7,)), beta=2.0, threshold=2.0)],

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import triton
-import triton.language as tl
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import elementary, special
 from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
 from tritensor.kernels.parts.elementwise import elementwise, flat
+from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.narrow import functions as narrow
 from tritensor.kernels.parts.narrow.twins import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -185,25 +185,6 @@ def _cosh(x):
 @triton.jit
 def _cosh_grad(g, x):
     return g * maths.sinh(x)
-
-
-@triton.jit
-def _tanh(x):
-    return maths.tanh(x)
-
-
-# of small x the series, else 1 - 2 / (1 + e^2x), both within 2^-16
-@triton.jit
-def _tanh_16(x):
-    s = x * x
-    return tl.where(
-        s < 0.0625, x * (1.0 + s * (s * 0.13333334 - 0.33333334)), 1.0 - 2.0 * narrow.reciprocal(1.0 + narrow.exp2(x * 2.8853900817779268))
-    )
-
-
-@triton.jit
-def _tanh_grad(g, y):
-    return g * (1.0 - y * y)
 
 
 @triton.jit
@@ -405,7 +386,6 @@ _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
 
 narrow_twin(_exp, narrow.exp)
-narrow_twin(_tanh, _tanh_16)
 elementwise("exp", _exp, _exp_grad, np.exp)
 elementwise("exp2", _exp2, _exp2_grad, np.exp2)
 elementwise("expm1", _expm1, _expm1_grad, np.expm1)
@@ -421,7 +401,7 @@ elementwise("acos", _acos, _acos_grad, np.arccos, domain=_INSIDE)
 elementwise("atan", _atan, _atan_grad, np.arctan, domain=_TURN)
 elementwise("sinh", _sinh, _sinh_grad, np.sinh)
 elementwise("cosh", _cosh, _cosh_grad, np.cosh)
-elementwise("tanh", _tanh, _tanh_grad, np.tanh)
+elementwise("tanh", activations.tanh, activations.tanh_grad, np.tanh)
 elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
 elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)

@@ -17,6 +17,7 @@ from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.described import Batch, by_descriptors, padded, serves
+from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.matmul_precision import dot_precision
@@ -39,13 +40,15 @@ def multiply_add(a, b, acc, INTEGER: tl.constexpr, PRECISION: tl.constexpr):
     return acc
 
 
-# c[i, j] = sum_k a[i, k] b[k, j] + bias[j] and sums[i] = sum_k a[i, k], for each batch; tiles of one group of rows run together, so that b stays in the cache
+# c[i, j] = sum_k a[i, k] b[k, j] + bias[j], with its epilogue, and sums[i] = sum_k a[i, k], for each batch; tiles of one group of rows run
+# together, so that b stays in the cache
 @triton.jit(do_not_specialize=["batches", "sizes", "bias_n"])
 def _matmul_kernel(
-    a, b, c, bias, sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n,
+    a, b, c, bias, sums, residual, kept, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch, a_m, a_k, b_k, b_n, bias_n, scale,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr, EVEN_K: tl.constexpr,
     A_M1: tl.constexpr, A_K1: tl.constexpr, B_K1: tl.constexpr, B_N1: tl.constexpr,
     BIAS: tl.constexpr, SUMS: tl.constexpr, INTEGER: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
 ):  # fmt: skip
     a_row = 1 if A_M1 else a_m  # a stride of 1 must be known at compile time: only then are accesses wide
     a_step = 1 if A_K1 else a_k
@@ -98,6 +101,9 @@ def _matmul_kernel(
         found = tl.sum(tl.where(tl.arange(0, 16)[None, :] == 0, total, 0) if HALF else total, 1)  # of 16 bits the columns are alike
         tl.store(sums + part.to(tl.int64) * c_part + rows, found.to(sums.dtype.element_ty), mask=(rows < m) & (tile_n == 0))
     first = part.to(tl.int64) * c_part if SUMS else outer.to(tl.int64) * m * n
+    if FINISH:
+        inside = (rows < m)[:, None] & (cols < n)[None, :]
+        acc = finished(acc, first, rows.to(tl.int64)[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
     c_at = c + first + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
 
@@ -125,9 +131,16 @@ def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) ->
 
 
 def gemm(
-    a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False, sums: CudaArray | None = None
+    a: CudaArray,
+    b: CudaArray,
+    c: CudaArray,
+    bias: CudaArray | None = None,
+    whole: bool = False,
+    sums: CudaArray | None = None,
+    finish: Epilogue = NOTHING,
 ) -> None:
-    """c = a @ b + bias, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one launch, k unsplit.
+    """c = a @ b + bias with its epilogue, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one
+    launch, k unsplit.
 
     With `sums` (m,), which goes with no batch, the sums of a's rows are made of what the product reads anyway.
     """
@@ -140,10 +153,10 @@ def gemm(
     if k and (bias is None or bias.strides[0] == 1 or n == 1) and serves(a):
         a, b = (a, b) if whole else (padded(a, n), padded(b, m))
         batch = Batch(sizes[0], a_batch[0], b_batch[0]) if len(sizes) == 1 else None
-        if by_descriptors(a, b, c, batch, bias, whole, sums):
+        if by_descriptors(a, b, c, batch, bias, whole, sums, finish):
             return
     if not whole and _across(b, m):
-        gemm(a, copied(b), c, bias, whole, sums)
+        gemm(a, copied(b), c, bias, whole, sums, finish)
         return
     per_access = 16 // a.itemsize  # elements in the widest access
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
@@ -158,17 +171,19 @@ def gemm(
     if split > 1:  # each part: the elements of c, then the row sums
         into = allocate((split, c_part), stored, c)
         row_sums = None if sums is None else into.as_strided((split, m), (c_part, 1), c.size)
+    at_end = finish if split == 1 else NOTHING
     launch(
         _matmul_kernel, (cdiv(m, tiles.block_m) * cdiv(n, tiles.block_n) * batches * split,),
-        a, b, into, bias, row_sums, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
-        a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0],
+        a, b, into, bias, row_sums, at_end.residual, at_end.kept, m, n, k, k_part, c_part, batches, sizes, a_batch, b_batch,
+        a.strides[-2], a.strides[-1], b.strides[-2], b.strides[-1], 0 if bias is None else bias.strides[0], at_end.number,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, GROUP=tiles.group, EVEN_K=k % tiles.block_k == 0,
         A_M1=a.strides[-2] == 1, A_K1=a.strides[-1] == 1, B_K1=b.strides[-2] == 1, B_N1=b.strides[-1] == 1,
         BIAS=bias is not None and split == 1, SUMS=sums is not None, INTEGER=acc.is_int(), PRECISION=dot_precision(), ACC=acc,
+        ACTIVATION=at_end.activation, FINISH=bool(at_end.form),
         num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if split > 1:
-        sum_parts(into, c, bias, sums=sums)
+        sum_parts(into, c, bias, sums=sums, finish=finish)
 
 
 def _across(b: CudaArray, rows: int) -> bool:

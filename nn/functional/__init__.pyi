@@ -205,6 +205,9 @@ def leaky_relu_(input: Tensor, negative_slope: _builtins.float = 0.01) -> Tensor
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
 
+def linear_activation(input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, *, activation: _builtins.str = 'none', scale: _builtins.float = 1.0) -> Tensor:
+    """`activation(input @ weight.T + bias) * scale + residual` in one kernel, rounded once; PyTorch has it as functions one after the other."""
+
 def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: _builtins.str = 'mean', ignore_index: _builtins.int | None = None, label_smoothing: _builtins.float = 0.0, options: Any = None) -> Tensor:
     """cross_entropy of linear(input, linear_weight, linear_bias): input (batch, features), linear_weight (classes, ..., features)."""
 

@@ -1,7 +1,8 @@
-"""linear and bilinear: products with weights."""
+"""linear, linear_activation and bilinear: products with weights."""
 
 from __future__ import annotations
 
+from tritensor.autograd.modes import is_grad_enabled
 from tritensor.errors import ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -17,6 +18,32 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
         raise told(linear, (input, weight, bias), error) from None
+
+
+@checked
+def linear_activation(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, *, activation: str = "none", scale: float = 1.0
+) -> Tensor:
+    """`activation(input @ weight.T + bias) * scale + residual` in one kernel, rounded once; PyTorch has it as functions one after the other.
+
+    input (..., in), weight (out, in), bias (out,), residual (..., out) -> (..., out), all of one floating type.
+
+    activation: "none", "relu", "gelu", "gelu_tanh" (`gelu(approximate="tanh")`), "silu", "sigmoid" or "tanh". For the gradient the
+    activation's input is kept as well, of "relu", "sigmoid" and "tanh" without scale and residual only the result. Under autocast all goes
+    down to its type, the residual too. Raises ShapeError, DTypeError, and ArgumentError for an activation that is none of these.
+
+    >>> x, w = tt.tensor([[1.0, -2.0]]), tt.tensor([[1.0, 1.0], [1.0, 0.0]])
+    >>> F.linear_activation(x, w, activation="relu")
+    tensor([[0., 1.]])
+    """
+    if activation in ("relu", "sigmoid", "tanh") and residual is None and scale == 1:
+        return ops.linear_activation_by_result(input, weight, bias, activation=activation)  # type: ignore[no-any-return]
+    if activation in ("sigmoid", "tanh"):
+        y = ops.linear_activation_by_result(input, weight, bias, activation=activation)
+        y = y if scale == 1 else ops.mul(y, scale)
+        return y if residual is None else ops.add(y, residual)  # type: ignore[no-any-return]
+    keep = is_grad_enabled() and any(t is not None and t.requires_grad for t in (input, weight, bias, residual))
+    return ops.linear_activation(input, weight, bias, residual, activation=activation, scale=float(scale), keep=keep)  # type: ignore[no-any-return]
 
 
 def _unfused(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

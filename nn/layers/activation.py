@@ -15,6 +15,8 @@ from tritensor.tensor.core import Tensor
 class ReLU(Module):
     """max(x, 0)."""
 
+    _after_linear = "relu"
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
@@ -237,6 +239,10 @@ class Softplus(Module):
 class GELU(Module):
     """x * Phi(x), Phi the normal distribution function, or its approximation by tanh."""
 
+    @property
+    def _after_linear(self) -> str:
+        return "gelu_tanh" if self.approximate == "tanh" else "gelu"
+
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
@@ -250,6 +256,8 @@ class GELU(Module):
 
 class SiLU(Module):
     """x * sigmoid(x)."""
+
+    _after_linear = "silu"
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -293,6 +301,8 @@ class GLU(Module):
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
+    _after_linear = "sigmoid"
+
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
@@ -306,6 +316,8 @@ class LogSigmoid(Module):
 
 class Tanh(Module):
     """Hyperbolic tangent."""
+
+    _after_linear = "tanh"
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)

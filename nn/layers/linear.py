@@ -59,6 +59,10 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
+    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+        """forward() and an activation in one kernel, for Sequential."""
+        return F.linear_activation(input, self.weight, self.bias, activation=activation)
+
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 

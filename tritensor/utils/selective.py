@@ -51,7 +51,7 @@ _CONSUMED = object()
 def name_of(op: Op, args: tuple[Any, ...]) -> Overload:
     """PyTorch's name of an op of the table: matrix products have one for each number of dimensions."""
     name = op.name
-    if name == "linear":
+    if name in ("linear", "linear_activation", "linear_activation_by_result"):
         name = "mm" if len(args) < 3 or args[2] is None else "addmm"
     elif name == "matmul":
         a, b = (len(x.array.shape) for x in args[:2])

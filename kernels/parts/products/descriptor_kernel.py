@@ -5,6 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tritensor.kernels.parts.products.epilogue import finished
+
 
 # Tiles in groups of GROUP rows, column by column within a group: those that run together share rows of a and columns of b in the cache
 @triton.jit
@@ -25,44 +27,51 @@ def _operand(x, batch, row, col, ROWS: tl.constexpr, COLS: tl.constexpr, T: tl.c
     return found
 
 
-# c[outer, row:, col:] = tile + bias, rounded once; in PARTS pieces, since the shared memory that a store passes through holds one of them.
-# DESCRIBED: c is a descriptor, else a pointer: rows that are no multiple of 16 bytes long
+# c[outer, row:, col:] = tile + bias with its epilogue, rounded once; in PARTS pieces, since the shared memory that a store passes through holds one of
+# them. DESCRIBED: c is a descriptor, else a pointer: rows that are no multiple of 16 bytes long. FINISH: there is an epilogue
 @triton.jit
 def _put(
-    c, tile, bias, outer, row, col, m, n,
+    c, tile, bias, residual, kept, scale, outer, row, col, m, n,
     ROWS: tl.constexpr, COLS: tl.constexpr, PARTS: tl.constexpr, BIAS: tl.constexpr, DESCRIBED: tl.constexpr, BATCHED: tl.constexpr,
+    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
 ):  # fmt: skip
     if PARTS > 1:
         half: tl.constexpr = COLS // 2
         left, right = tl.split(tile.reshape(ROWS, 2, half).permute(0, 2, 1))
-        _put(c, left, bias, outer, row, col, m, n, ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED)
-        _put(c, right, bias, outer, row, col + half, m, n, ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED)
+        _put(
+            c, left, bias, residual, kept, scale, outer, row, col, m, n,
+            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+        )  # fmt: skip
+        _put(
+            c, right, bias, residual, kept, scale, outer, row, col + half, m, n,
+            ROWS, half, PARTS // 2, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+        )  # fmt: skip
     else:
         cols = tl.arange(0, COLS)
         if BIAS:
             tile += tl.load(bias + col + cols, mask=cols < n - col, other=0).to(tl.float32)[None, :]
+        rows = tl.arange(0, ROWS)
+        first = (outer.to(tl.int64) * m + row) * n + col
+        inside = (rows < m - row)[:, None] & (cols < n - col)[None, :]
+        if FINISH:
+            tile = finished(tile, first, rows[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
         if DESCRIBED:
             if BATCHED:
                 c.store([outer, row, col], tile.to(c.dtype).reshape(1, ROWS, COLS))
             else:
                 c.store([row, col], tile.to(c.dtype))
         else:
-            rows = tl.arange(0, ROWS)
-            first = c + (outer.to(tl.int64) * m + row) * n + col
-            tl.store(
-                first + rows[:, None] * n + cols[None, :],
-                tile.to(c.dtype.element_ty),
-                mask=(rows < m - row)[:, None] & (cols < n - col)[None, :],
-            )
+            tl.store(c + first + rows[:, None] * n + cols[None, :], tile.to(c.dtype.element_ty), mask=inside)
 
 
-# c[i, j] = sum_k a[i, k] b[k, j] + bias[j] for each batch and part of k; sums[i] = sum_k a[i, k]. A program takes every `programs`-th tile.
+# c[i, j] = sum_k a[i, k] b[k, j] + bias[j], with its epilogue, for each batch and part of k; sums[i] = sum_k a[i, k]. A program takes every `programs`-th tile.
 @triton.jit(do_not_specialize=["m", "k", "k_part", "batches", "tiles", "programs", "sums_part"])
 def _described_matmul_kernel(
-    a, b, c, bias, sums, m, n, k, k_part, batches, tiles, programs, sums_part,
+    a, b, c, bias, sums, residual, kept, scale, m, n, k, k_part, batches, tiles, programs, sums_part,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
     A_T: tl.constexpr, B_T: tl.constexpr, A_BATCH: tl.constexpr, B_BATCH: tl.constexpr, BATCHED: tl.constexpr, SPLIT: tl.constexpr,
     BIAS: tl.constexpr, SUMS: tl.constexpr, DESCRIBED: tl.constexpr, PARTS: tl.constexpr, FLATTEN: tl.constexpr,
+    ACTIVATION: tl.constexpr, FINISH: tl.constexpr,
 ):  # fmt: skip
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(n, BLOCK_N)
@@ -83,7 +92,10 @@ def _described_matmul_kernel(
             acc = tl.dot(a_tile, b_tile, acc)
             if SUMS:  # by the tensor cores, which have the tile where they read it; registers would have to fetch it
                 total = tl.dot(a_tile, tl.full((BLOCK_K, 16), 1.0, a_tile.dtype), total)
-        _put(c, acc, bias, outer, row, col, m, n, BLOCK_M, BLOCK_N, PARTS, BIAS, DESCRIBED, BATCHED)
+        _put(
+            c, acc, bias, residual, kept, scale, outer, row, col, m, n,
+            BLOCK_M, BLOCK_N, PARTS, BIAS, DESCRIBED, BATCHED, ACTIVATION, FINISH,
+        )  # fmt: skip
         if SUMS:  # the columns of total are alike
             rows = row + tl.arange(0, BLOCK_M)
             found = tl.sum(tl.where(tl.arange(0, 16)[None, :] == 0, total, 0), 1)

@@ -9,16 +9,18 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.configs.spaces import numbers_space
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
+from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
 from tritensor.tuning.tunables import powers, tunable
 
 tunable("sum_parts", int, numbers_space, powers)
 WIDE = 1 << 18  # results from which a program takes four to a thread: 16 bytes of each part at a time
 
 
-# c[i] = sum_p parts[p, i] + bias[(i / inner) mod n], and what follows the `size` elements of c goes to sums: always added in the same order
+# c[i] = sum_p parts[p, i] + bias[(i / inner) mod n] with its epilogue, and what follows the `size` elements of c goes to sums: always added in the same order
 @triton.jit(do_not_specialize=["n", "bias_n", "more"])
 def _sum_parts_kernel(
-    parts, c, bias, sums, size, more, stride, inner, n, bias_n, SPLIT: tl.constexpr, BIAS: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr
+    parts, c, bias, sums, residual, kept, scale, size, more, stride, inner, n, bias_n,
+    SPLIT: tl.constexpr, BIAS: tl.constexpr, SUMS: tl.constexpr, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < (size + more if SUMS else size)
@@ -30,18 +32,28 @@ def _sum_parts_kernel(
         inside = at < size
     if BIAS:
         total += tl.load(bias + (at // inner % n) * bias_n, mask=inside, other=0).to(total.dtype)
+    total = finished(total, 0, at, 0, inside, residual, kept, scale, ACTIVATION)
     tl.store(c + at, total.to(c.dtype.element_ty), mask=inside)
 
 
-def sum_parts(parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inner: int = 1, sums: CudaArray | None = None) -> None:
-    """c = parts.sum(0) + bias, for parts (split, c.size or more), c without gaps; bias changes every `inner` elements of its memory.
+def sum_parts(
+    parts: CudaArray,
+    c: CudaArray,
+    bias: CudaArray | None = None,
+    inner: int = 1,
+    sums: CudaArray | None = None,
+    finish: Epilogue = NOTHING,
+) -> None:
+    """c = parts.sum(0) + bias with its epilogue, for parts (split, c.size or more), c without gaps; bias changes every `inner` elements of its memory.
 
     With `sums` a part goes on behind the elements of c with as many as sums has, which are summed into it.
     """
     block = config_of("sum_parts", (c.size, c.dtype), 1024 if c.size >= WIDE else 256)
     more = 0 if sums is None else sums.size
     launch(
-        _sum_parts_kernel, (cdiv(c.size + more, block),), parts, c, bias, sums, c.size, more,
-        parts.strides[0], inner, 1 if bias is None else bias.shape[0], 0 if bias is None else bias.strides[0],
-        SPLIT=parts.shape[0], BIAS=bias is not None, SUMS=sums is not None, BLOCK=block,
+        _sum_parts_kernel, (cdiv(c.size + more, block),), parts, c, bias, sums,
+        finish.residual, finish.kept, finish.number, c.size, more, parts.strides[0], inner,
+        1 if bias is None else bias.shape[0], 0 if bias is None else bias.strides[0],
+        SPLIT=parts.shape[0], BIAS=bias is not None, SUMS=sums is not None,
+        ACTIVATION=finish.activation, BLOCK=block,
     )  # fmt: skip

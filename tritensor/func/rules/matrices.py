@@ -55,6 +55,14 @@ def _linear(b: Batch) -> Any:
     return reshaped(out, (b.size, *b.shape(0)[:-1], out.array.shape[-1])) if n != 2 else out
 
 
+@batched("linear_activation linear_activation_by_result")
+def _linear_activation(b: Batch) -> Any:
+    """One weight for all examples: they are rows like any, and so are those of a residual. A weight for each: one product after the other."""
+    if not b.flags[0] or b.flags[1] or b.flags[2]:
+        return looped(b)
+    return b.run(*b.values) if len(b.values) < 4 else b.run(*b.values[:3], b.whole(3))
+
+
 def _count(sizes: tuple[int, ...]) -> int:
     n = 1
     for m in sizes:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tritensor.onnx.element_types import BOOL, INT64
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
+from tritensor.onnx.translations import activations
 from tritensor.onnx.translations.arithmetic import in_single
 
 _MULTIPLIED = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64")
@@ -20,6 +23,36 @@ def linear(g: Graph, x: Value, weight: Value, bias: Value | None = None) -> Any:
         return g.op("Gemm", x, weight, bias, transB=1)
     y = g.op("MatMul", x, g.transpose(weight, (1, 0)))
     return y if bias is None else g.op("Add", y, bias)
+
+
+_ACTIVATIONS: dict[str, Callable[[Graph, Value], Any]] = {
+    "relu": activations.relu,
+    "gelu": activations.gelu,
+    "gelu_tanh": partial(activations.gelu, approximate="tanh"),
+    "silu": activations.silu,
+    "sigmoid": activations.sigmoid,
+    "tanh": lambda g, x: g.op("Tanh", x),
+}
+
+
+@translates("linear_activation")
+def linear_activation(
+    g: Graph, x: Value, weight: Value, bias: Value | None = None, residual: Value | None = None, *,
+    activation: str = "none", scale: float = 1.0, keep: bool = False,
+) -> Any:  # fmt: skip
+    """activation(x @ weight^T + bias) * scale + residual"""
+    y = linear(g, x, weight, bias)
+    if activation != "none":
+        y = _ACTIVATIONS[activation](g, y)
+    if scale != 1:
+        y = g.op("Mul", y, float(scale))
+    return y if residual is None else g.op("Add", y, residual)
+
+
+@translates("linear_activation_by_result")
+def linear_activation_by_result(g: Graph, x: Value, weight: Value, bias: Value | None = None, *, activation: str = "relu") -> Any:
+    """activation(x @ weight^T + bias)"""
+    return linear_activation(g, x, weight, bias, activation=activation)
 
 
 @translates("matmul")

@@ -7,9 +7,10 @@ from typing import Any
 
 from tritensor.profiler.raw import Given
 
-# Ops whose gradient by either factor is a product of the same size. What their bias costs is not among it.
+_LINEAR = ("linear", "linear_activation", "linear_activation_by_result")
+# Ops whose gradient by either factor is a product of the same size. What bias, activation and residual cost is not among it.
 _PRODUCTS = (
-    "matmul", "linear", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
+    *_LINEAR, "matmul", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
 )  # fmt: skip
 _ATTENTION = ("attention", "flash_attention")
 _RECURRENT = {"lstm_sequence": 3, "gru_sequence": 2, "rnn_sequence": 2}  # which input is the weight
@@ -34,7 +35,7 @@ def work_of(op: Any, given: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[int
 def product_flops(op: Any, given: tuple[Any, ...], attrs: dict[str, Any], flops: int) -> int:
     """Of a forward's flops those of matrix products, convolutions and attention: what PyTorch's FlopCounterMode counts. Masked attention counts whole there."""
     if op.name in _PRODUCTS:
-        return flops - _bias(op.name, given)
+        return flops - _beside(op.name, flops, given)
     if op.name in _ATTENTION:
         return work_of(op, given, {**attrs, "causal": False})[0]
     if op.name in _RECURRENT:
@@ -62,11 +63,11 @@ def backward_work(name: str, flops: int, nbytes: int, given: tuple[Any, ...], ne
     """(flops, bytes) of a node's backward, of those of its forward; `needs` of the first two inputs want gradients. (0, 0) where nobody counts them."""
     if name not in _PRODUCTS or not flops:
         return 0, 0
-    return needs * (flops - _bias(name, given)), needs * nbytes
+    return needs * (flops - _beside(name, flops, given)), needs * nbytes
 
 
-def _bias(name: str, given: tuple[Any, ...]) -> int:
-    """The additions of a bias that a forward's flops hold."""
-    if name == "linear" and len(given) > 2 and isinstance(given[2], Given) and isinstance(given[0], Given):
-        return given[0].size // max(given[0].shape[-1], 1) * given[2].size
+def _beside(name: str, flops: int, given: tuple[Any, ...]) -> int:
+    """What a forward's flops hold beside the product: of linear bias, activation, scale and residual."""
+    if name in _LINEAR and isinstance(given[0], Given) and isinstance(given[1], Given):
+        return flops - 2 * given[0].size * given[1].shape[0]
     return 0
