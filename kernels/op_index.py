@@ -5,6 +5,7 @@ MODULES = {
     "attention.op": "attention",
     "complex_numbers.parts": "complex conj imag real view_as_complex view_as_real",
     "convolution.convolution": "conv1d conv1d_input conv1d_weight conv2d conv2d_input conv2d_weight conv3d conv3d_input conv3d_weight",
+    "convolution.with_relu": "conv1d_relu conv2d_relu conv3d_relu",
     "creation.numbers": "arange eye full linspace tril triu",
     "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
     "elementwise.arithmetic": "abs add div lerp mul neg reciprocal rsqrt sqrt square sub",

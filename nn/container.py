@@ -196,7 +196,8 @@ class Sequential(_Row):
 
 
 def _on_gpu(parts: list[Any], input: Any) -> Any:
-    """The modules one after the other; a Linear and the activation behind it are one kernel, unless a hook wants to see what is between them."""
+    """The modules one after the other; a Linear or a convolution and the activation behind it are one kernel, unless somebody wants to see what is
+    between them."""
     at = 0
     while at < len(parts):
         if at + 1 < len(parts) and _are_one(parts[at], parts[at + 1], input):
@@ -209,19 +210,16 @@ def _on_gpu(parts: list[Any], input: Any) -> Any:
 
 
 def _are_one(first: Any, then: Any, input: Any) -> bool:
-    """Whether these are Linear and an activation themselves, not classes derived of them, as they were made, and the input has the weight's type."""
-    if "_forward_then" not in type(first).__dict__ or "_after_linear" not in type(then).__dict__:
+    """Whether these are a layer and an activation that it takes, not classes derived of them, without hooks, and the input has the weight's type."""
+    fuses = type(first).__dict__.get("_fuses", ())
+    if not fuses or "_after_linear" not in type(then).__dict__ or then._after_linear not in fuses:
         return False
     if first._hooks is not None or then._hooks is not None or "forward" in first.__dict__ or "forward" in then.__dict__:
         return False
-    weight = first.weight
-    return (
-        isinstance(input, Tensor)
-        and isinstance(input.array, CudaArray)
-        and weight.array.ndim == 2
-        and weight.array.dtype == input.array.dtype
-        and is_float(weight.array.dtype)
-    )
+    if not isinstance(input, Tensor) or not isinstance(input.array, CudaArray):
+        return False
+    dtype = first.weight.array.dtype
+    return first.weight.array.ndim > 1 and dtype == input.array.dtype and is_float(dtype)
 
 
 class ModuleList(_Row):

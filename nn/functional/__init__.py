@@ -38,6 +38,7 @@ from tritensor.nn.functional.attention import scaled_dot_product_attention as sc
 from tritensor.nn.functional.convolution import conv1d as conv1d
 from tritensor.nn.functional.convolution import conv2d as conv2d
 from tritensor.nn.functional.convolution import conv3d as conv3d
+from tritensor.nn.functional.convolution import conv_relu as conv_relu
 from tritensor.nn.functional.convolution import conv_tbc as conv_tbc
 from tritensor.nn.functional.convolution import conv_transpose1d as conv_transpose1d
 from tritensor.nn.functional.convolution import conv_transpose2d as conv_transpose2d

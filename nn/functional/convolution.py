@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn.functional.other_convolutions import of_complex, of_integers, spread_integers
 from tritensor.nn.functional.padding import pad
 from tritensor.nn.functional.windows import AXES, Sizes, batched, several
@@ -25,7 +25,10 @@ def _settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[in
     return found
 
 
-def _convolved(name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Tensor:
+def _convolved(
+    name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, op: str = ""
+) -> Tensor:
+    """`op`: another than the convolution of that name, which takes the same."""
     x, single = batched(name, input, axes)
     named = isinstance(padding, str)
     s = _settings(name, axes, {"stride": stride, "dilation": dilation, **({} if named else {"padding": padding})})
@@ -37,7 +40,7 @@ def _convolved(name: str, axes: int, input: Any, weight: Any, bias: Any, stride:
     elif kind in ("int", "uint"):
         y = of_integers(name, x, weight, bias, s | {"groups": groups})
     else:
-        y = getattr(ops, name)(x, weight, bias, groups=groups, **s)
+        y = getattr(ops, op or name)(x, weight, bias, groups=groups, **s)
     return no_view(y.squeeze(0)) if single else y
 
 
@@ -94,6 +97,26 @@ def conv3d(
     `padding` is a size, three, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, d, h, w) is a batch of one.
     """
     return _convolved("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@checked
+def conv_relu(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: int | str | Sequence[int] = 0, dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """`relu(conv(input, weight, bias, ...))` in one kernel, over as many axes as weight (out, in / groups, *kernel) has: that of conv1d, conv2d, conv3d.
+
+    PyTorch has it as two functions. Raises what the convolution raises, and DTypeError for numbers that are not floating.
+
+    >>> F.conv_relu(tt.tensor([[[1.0, -2.0, 3.0]]]), tt.ones(1, 1, 1))
+    tensor([[[1., 0., 3.]]])
+    """
+    if not 3 <= weight.ndim <= 5:
+        raise ShapeError(f"conv_relu: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, *kernel) of 1 to 3 axes")
+    if input.dtype.kind != "float":
+        raise DTypeError(f"conv_relu: input is {input.dtype}; give a floating type, or relu(conv(...)) of others")
+    axes = weight.ndim - 2
+    return _convolved("conv_relu", axes, input, weight, bias, stride, padding, dilation, groups, ("conv1d_relu", "conv2d_relu", "conv3d_relu")[axes - 1])
 
 
 def _spread_shape(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s: dict[str, Any], groups: int) -> tuple[int, ...]:

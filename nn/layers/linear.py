@@ -39,6 +39,7 @@ class Linear(Module):
 
     weight: Parameter
     bias: Parameter | None
+    _fuses = ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh")
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()

@@ -43,6 +43,7 @@ OWN: dict[str, dict[str, Any]] = {
     },  # a number at the front door
     "poisson_nll": {"reduction": "mean", "eps": 1e-8},
     "linear_cross_entropy": {"reduction": "mean", "ignore_index": -100, "label_smoothing": 0.0, "chunk": 0},
+    **{f"conv{axes}d_relu": {"groups": 1} for axes in (1, 2, 3)},
     "linear_activation": {"keep": False},
     "linear_activation_by_result": {"activation": "relu"},
     "index_get": {"called": "getitem"},

@@ -38,7 +38,8 @@ class SelectiveCheckpointContext:
 
 
 _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
-_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution", "layer_norm": "native_layer_norm", "softmax": "_softmax",
+_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
+          "conv1d_relu": "convolution", "conv2d_relu": "convolution", "conv3d_relu": "convolution", "layer_norm": "native_layer_norm", "softmax": "_softmax",
           "log_softmax": "_log_softmax", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm", "dropout": "native_dropout"}  # fmt: skip
 _OTHERWISE = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed between forward "

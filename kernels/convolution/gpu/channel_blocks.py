@@ -18,6 +18,7 @@ from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
+from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.matmul_precision import dot_precision
 from tritensor.tuning.tunables import tunable
 
@@ -136,7 +137,8 @@ def _steps(steps, ALIGN: tl.constexpr):
     return steps[0] // ALIGN * ALIGN, steps[1] // ALIGN * ALIGN, steps[2] // ALIGN * ALIGN, steps[3] // ALIGN * ALIGN
 
 
-# y[n, p, o] = sum over taps t and channels c of w[o, t, c] x[n, p + t, c] + bias[o]; a step is BLOCK_K channels of one tap, and the taps go along rows.
+# y[n, p, o] = sum over taps t and channels c of w[o, t, c] x[n, p + t, c] + bias[o], its ACTIVATION; a step is BLOCK_K channels of one tap, and
+# the taps go along rows.
 # TRANSPOSED: w[c, t, o] in place of w[o, t, c]: the gradient to the input. PHASES: that of strided windows: outputs a, a + stride, ... make one dense
 # problem for each a, in which no tap falls between cells.
 @triton.jit(do_not_specialize=["k_part", "groups", "phases", "batch", "size", "axes", "most", "bias_c"])
@@ -144,7 +146,7 @@ def _correlate_blocks_kernel(
     x, w, y, bias, m, channels, k_part, groups, phases, batch, pixels, places, most, size_y, size, axes, x_steps, y_n, y_c, y_w, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TRANSPOSED: tl.constexpr, PHASES: tl.constexpr, PADDED: tl.constexpr,
     DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr, BIAS: tl.constexpr,
-    PRECISION: tl.constexpr, ACC: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     channels, m = channels // ALIGN * ALIGN, m // OUT * OUT
     x_n, x_d, x_h, x_w = _steps(x_steps, ALIGN)
@@ -189,6 +191,8 @@ def _correlate_blocks_kernel(
     channel = group * m + cols
     if BIAS:
         acc += tl.load(bias + channel * bias_c, mask=cols < m, other=0).to(ACC)[None, :]
+    if ACTIVATION is not None:
+        acc = ACTIVATION(acc)
     if PHASES:
         place = a_h + r * axes.stride[1]
         if DEEP:
@@ -216,7 +220,9 @@ def filters(weight: CudaArray) -> CudaArray:
     return dense(weight.transpose((0, *range(2, len(weight.shape)), 1)))
 
 
-def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray) -> CudaArray:
+def correlate(
+    x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray, activation: Any = None
+) -> CudaArray:
     """y, written: gathered.correlate for an x whose channels lie innermost, and a y whose channels do or which lies in C order."""
     axes, phases = _axes(s, transposed)
     m, channels = (s.channels // s.groups, s.out // s.groups) if transposed else (s.out // s.groups, s.channels // s.groups)
@@ -239,8 +245,8 @@ def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geomet
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
         PADDED=phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
         ALIGN=align, OUT=out, LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
-        num_warps=tiles.warps, num_stages=tiles.stages,
+        ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:
-        sum_parts(into, y, bias, 1 if last else places)
+        sum_parts(into, y, bias, 1 if last else places, finish=Epilogue(activation))
     return y

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tritensor.array import CudaArray
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu import channel_blocks, gathered
@@ -28,15 +30,18 @@ def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
     return copy
 
 
-def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool) -> CudaArray:
-    """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
+def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, activation: Any = None) -> CudaArray:
+    """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input.
+
+    activation: a jitted formula that each element goes through, its bias added, before it is rounded.
+    """
     y = image_like(x, weight, s.channels if transposed else s.out, s.size if transposed else s.outs)
     if y.size == 0:
         return y
     inner = channels_last(x, (s.out if transposed else s.channels) // s.groups)
     if inner is not None:
-        return channel_blocks.correlate(inner, weight, bias, s, transposed, y)
-    return gathered.correlate(x, weight, bias, s, transposed, y)
+        return channel_blocks.correlate(inner, weight, bias, s, transposed, y, activation)
+    return gathered.correlate(x, weight, bias, s, transposed, y, activation)
 
 
 def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False) -> Gradients:

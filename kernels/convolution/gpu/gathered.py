@@ -18,6 +18,7 @@ from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
+from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.matmul_precision import dot_precision
 from tritensor.tuning.tunables import tunable
@@ -79,7 +80,7 @@ def _correlate_kernel(
     stride, padding, dilation, x_n, x_c, x_d, x_h, x_w, y_n, y_c, y_p, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, KERNEL: tl.constexpr, TRANSPOSED: tl.constexpr, CHANNELS_LAST: tl.constexpr,
     DEEP: tl.constexpr, LONG_OFFSETS: tl.constexpr, X_C1: tl.constexpr, X_W1: tl.constexpr, Y_C1: tl.constexpr, BIAS: tl.constexpr,
-    PRECISION: tl.constexpr, ACC: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     tiles_m = tl.cdiv(m, BLOCK_M)
     tiles_n = tl.cdiv(pixels, BLOCK_N)
@@ -134,6 +135,8 @@ def _correlate_kernel(
     channel = group * m + rows
     if BIAS:
         acc += tl.load(bias + channel * bias_c, mask=rows < m, other=0).to(ACC)[:, None]
+    if ACTIVATION is not None:
+        acc = ACTIVATION(acc)
     out_step = 1 if Y_C1 else y_c
     y_at = y + part.to(tl.int64) * size_y + channel.to(tl.int64)[:, None] * out_step + (image * y_n + place.to(tl.int64) * y_p)[None, :]
     tl.store(y_at, acc.to(y.dtype.element_ty), mask=(rows < m)[:, None] & inside[None, :])
@@ -220,7 +223,9 @@ def _weight_kernel(
     tl.store(at_out, acc.to(out.dtype.element_ty), mask=(rows < m)[:, None] & (tap < columns)[None, :])
 
 
-def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray) -> CudaArray:
+def correlate(
+    x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray, activation: Any = None
+) -> CudaArray:
     """y, written: the convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
     last = is_channels_last(x)
     per_group, out_group, axes = s.channels // s.groups, s.out // s.groups, tuple(range(3, 3 + len(s.kernel)))
@@ -247,10 +252,11 @@ def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geomet
         0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=volume.kernel, TRANSPOSED=transposed, CHANNELS_LAST=last,
         DEEP=len(outs) == 3, LONG_OFFSETS=long_offsets(x), X_C1=strides_x[1] == 1, X_W1=strides_x[4] == 1, Y_C1=y.strides[1] == 1,
-        BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc, num_warps=tiles.warps, num_stages=tiles.stages,
+        BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc, ACTIVATION=activation if parts == 1 else None,
+        num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:
-        sum_parts(into, y, bias, 1 if y.strides[1] == 1 else math.prod(outs))
+        sum_parts(into, y, bias, 1 if y.strides[1] == 1 else math.prod(outs), finish=Epilogue(activation))
     return y
 
 

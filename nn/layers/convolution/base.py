@@ -71,7 +71,9 @@ class _ConvNd(Module):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution of `input` with any weight and bias, as this layer pads and strides."""
-        convolve = getattr(F, f"conv{self.axes}d")
+        return self._convolved(getattr(F, f"conv{self.axes}d"), input, weight, bias)
+
+    def _convolved(self, convolve: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode == "zeros":
             return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)  # type: ignore[no-any-return]
         x = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)

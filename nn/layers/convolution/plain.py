@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tritensor.nn import functional as F
 from tritensor.nn.functional.windows import Sizes
 from tritensor.nn.layers.convolution.base import _ConvNd
 from tritensor.tensor.core import Tensor
@@ -36,6 +37,10 @@ class _Plain(_ConvNd):
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
+    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+        """forward() and a ReLU in one kernel, for Sequential."""
+        return self._convolved(F.conv_relu, input, self.weight, self.bias)
+
 
 class Conv1d(_Plain):
     """Cross-correlation over rows: (batch, in_channels, w) -> (batch, out_channels, w'). weight (out, in / groups, kw), bias (out).
@@ -44,6 +49,7 @@ class Conv1d(_Plain):
     """
 
     axes = 1
+    _fuses = ("relu",)
 
 
 class Conv2d(_Plain):
@@ -56,6 +62,7 @@ class Conv2d(_Plain):
     """
 
     axes = 2
+    _fuses = ("relu",)
 
 
 class Conv3d(_Plain):
@@ -65,3 +72,4 @@ class Conv3d(_Plain):
     """
 
     axes = 3
+    _fuses = ("relu",)

@@ -126,6 +126,32 @@ def test_linear_and_its_activation_are_one_op_in_sequential(name: str) -> None:
         np.testing.assert_allclose(got.detach().cpu().numpy(), right, rtol=2e-5, atol=2e-6)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("padding_mode", ["zeros", "circular"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_a_convolution_and_its_relu_are_one_op_in_sequential(axes: int, padding_mode: str, bias: bool) -> None:
+    layer = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1](3, 5, 3, padding=1, padding_mode=padding_mode, bias=bias)
+    net, x = nn.Sequential(layer, nn.ReLU()), tt.randn(2, 3, *(5, 4, 6)[:axes])
+    found = []
+    for on in ("cpu", "cuda"):
+        model, at = net.to(on), x.detach().clone().to(on).requires_grad_()
+        y = model(at)
+        model.zero_grad()
+        y.square().sum().backward()
+        found.append([t.detach().cpu().numpy().copy() for t in (y, at.grad, *[p.grad for p in model.parameters()])])
+    assert y.grad_fn.name().startswith(f"Conv{axes}DRelu")
+    for right, got in zip(*found, strict=True):
+        np.testing.assert_allclose(got, right, rtol=2e-5, atol=2e-5)
+
+
+def test_what_a_convolution_with_a_relu_does_not_take() -> None:
+    with pytest.raises(ShapeError, match=r"conv_relu: weight \(2, 3\) has 2 dimensions"):
+        F.conv_relu(tt.ones(1, 3, 4), tt.ones(2, 3))
+    with pytest.raises(DTypeError, match="conv_relu: input is"):
+        F.conv_relu(tt.ones(1, 3, 4, dtype=tt.int64), tt.ones(2, 3, 1, dtype=tt.int64))
+    assert F.conv_relu(tt.full((3, 4), -1.0), tt.ones(2, 3, 1)).tolist() == [[0.0] * 4] * 2
+
+
 def test_what_somebody_wants_to_see_is_computed() -> None:
     """A hook, a forward of one's own, a class derived from Linear: the layers run one by one."""
     net = nn.Sequential(nn.Linear(5, 7), nn.GELU()).to("cuda")

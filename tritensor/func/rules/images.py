@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.registry import Batch, batched
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops
+from tritensor.table import ops, registry
 
 
 def folded(x: Any) -> Any:
@@ -68,6 +68,13 @@ def _convolved(b: Batch) -> Any:
         return _biased(channels_out(b.run(x, folded(weight), None), b.size), b)
     y = b.run(channels_in(b.whole(0)), folded(weight), None, groups=groups * b.size)
     return _biased(channels_out(y, b.size), b)
+
+
+@batched("conv1d_relu conv2d_relu conv3d_relu")
+def _convolved_relu(b: Batch) -> Any:
+    """The convolution's rule, whatever becomes channels or groups, and a ReLU of its result."""
+    plain = registry[b.op.name.removesuffix("_relu")]
+    return ops.relu(_convolved(Batch(plain, b.level, b.values, b.flags, b.attrs)))
 
 
 @batched("conv1d_weight conv2d_weight conv3d_weight")

@@ -25,6 +25,11 @@ def _convolution(name: str) -> None:
         )  # fmt: skip
         return g.cast(y, x.dtype)
 
+    @translates(f"{name}_relu")
+    def with_relu(g: Graph, x: Value, weight: Value, bias: Value | None = None, **attrs: Any) -> Any:
+        y = convolve(g, x, weight, bias, **attrs)
+        return g.op("Relu", y, shape=y.shape)
+
     @translates(f"{name}_input")
     def transposed(
         g: Graph, x: Value, weight: Value, bias: Value | None = None, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1
