@@ -139,7 +139,7 @@ def _reference(
     """
     z = linear.reference(_wide(x), _wide(weight), _wide(bias))
     inner = z.astype(x.dtype) if keep and activation != "none" else np.empty(0, x.dtype)
-    y = z if activation == "none" else registry[_ALL[activation].op].reference(z, **_ALL[activation].attrs)
+    y: Any = z if activation == "none" else registry[_ALL[activation].op].reference(z, **_ALL[activation].attrs)
     if scale != 1:
         y = y * y.dtype.type(scale)
     return (y if residual is None else y + _wide(residual)).astype(x.dtype, copy=False), inner
@@ -194,7 +194,7 @@ def _work(
     x: Any, weight: Any, bias: Any = None, residual: Any = None, *, activation: str = "none", scale: float = 1.0, keep: bool = False
 ) -> Work:
     """linear's, an operation an element for each of activation, scale and residual; the residual and what is kept move once."""
-    product = registry["linear"].work(x, weight, bias)
+    product = linear.work(x, weight, bias)
     size = math.prod(x.shape[:-1]) * weight.shape[0]
     kept = keep and activation != "none"
     more = size * ((activation != "none") + (scale != 1) + (residual is not None))

@@ -76,6 +76,9 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _b
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
     """Cross-correlation: input (batch, in, d, h, w), weight (out, in / groups, kd, kh, kw), bias (out) -> (batch, out, d', h', w')."""
 
+def conv_relu(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: _builtins.int | Sequence[_builtins.int] = 1, padding: _builtins.int | _builtins.str | Sequence[_builtins.int] = 0, dilation: _builtins.int | Sequence[_builtins.int] = 1, groups: _builtins.int = 1) -> Tensor:
+    """`relu(conv(input, weight, bias, ...))` in one kernel, over as many axes as weight (out, in / groups, *kernel) has: that of conv1d, conv2d, conv3d."""
+
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: _builtins.int = 0) -> Tensor:
     """conv1d of sequences with the time first: input (time, batch, in), weight (kw, in, out), bias (out) -> (time', batch, out)."""
 

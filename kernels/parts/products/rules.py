@@ -120,7 +120,7 @@ def product_tiles(
 ) -> Tiles:
     """Tiles of a product by pointers on a GPU of so many multiprocessors: the largest that the operands allow, or halves of its sides, k split or not.
 
-    `sums`: the sums of a's rows are made beside it, for which the largest tile of 16-bit elements leaves no registers on sm_80.
+    `sums`: the sums of a's rows are made beside it, or an epilogue behind it, for which the largest tile of 16-bit elements leaves no registers on sm_80.
     """
     if whole or dtypes.of(dtype).kind != "float":
         return gemm_tiles(m, n, k, batch, dtype, aligned, whole=whole)
