@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tritensor.array import CudaArray
-from tritensor.dtypes import is_float
+from tritensor.nn.fusing import fused_activation
 from tritensor.nn.module import Module, indented
 from tritensor.tensor.core import Tensor
 
@@ -200,26 +200,10 @@ def _on_gpu(parts: list[Any], input: Any) -> Any:
     between them."""
     at = 0
     while at < len(parts):
-        if at + 1 < len(parts) and _are_one(parts[at], parts[at + 1], input):
-            input = parts[at]._forward_then(input, parts[at + 1]._after_linear)
-            at += 2
-        else:
-            input = parts[at](input)
-            at += 1
+        name = fused_activation(parts[at], parts[at + 1], input) if at + 1 < len(parts) else ""
+        input = parts[at]._forward_then(input, name) if name else parts[at](input)
+        at += 2 if name else 1
     return input
-
-
-def _are_one(first: Any, then: Any, input: Any) -> bool:
-    """Whether these are a layer and an activation that it takes, not classes derived of them, without hooks, and the input has the weight's type."""
-    fuses = type(first).__dict__.get("_fuses", ())
-    if not fuses or "_after_linear" not in type(then).__dict__ or then._after_linear not in fuses:
-        return False
-    if first._hooks is not None or then._hooks is not None or "forward" in first.__dict__ or "forward" in then.__dict__:
-        return False
-    if not isinstance(input, Tensor) or not isinstance(input.array, CudaArray):
-        return False
-    dtype = first.weight.array.dtype
-    return first.weight.array.ndim > 1 and dtype == input.array.dtype and is_float(dtype)
 
 
 class ModuleList(_Row):

@@ -111,6 +111,12 @@ def _launches(device: Device) -> Iterator[Figure]:
 
     x, weight, bias = tensor(16384, 768, grad=True), tensor(768, grad=True), tensor(768, grad=True)
     yield Figure("launches: layer norm backward", count(backward(F.layer_norm(x, (768,), weight, bias), x, weight, bias)), 2)
+
+    def of_sum() -> tt.Tensor:
+        return F.add_layer_norm(x, tensor(16384, 768, grad=True), (768,), weight, bias)[0]
+
+    yield Figure("launches: add + layer norm, forward", count(of_sum), 1)
+    yield Figure("launches: add + layer norm, backward", count(backward(of_sum(), x, weight, bias)), 2)
     matrix = tensor(3072, 768, grad=True)
     slope = tensor(3072, grad=True)
     with_bias = count(backward(F.linear(x, matrix, slope), x, matrix, slope))

@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.normalization.row_kernels import backward_rows, down, means_of, normal_tile, part_of, split, store_tile, tile
+from tritensor.kernels.normalization.row_kernels import backward_rows, down, means_of, normal_tile, part_of, put_down, split, tile
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
@@ -82,10 +82,10 @@ def _add_pairs(a, b, a_, b_):
     return a + a_, b + b_
 
 
-# dx = rstd (u - mean(u) - h mean(u h)), h = (x - mean) rstd, u = g w; of the rows of this program dw = sum g h, db = sum g
+# dx = rstd (u - mean(u) - h mean(u h)) + more, h = (x - mean) rstd, u = g w; of the rows of this program dw = sum g h, db = sum g
 @triton.jit(do_not_specialize=["rows", "n", "parts"])
 def _gradients_kernel(
-    x, weight, means, rstds, g, dx, dw, db, rows, n, parts,
+    x, weight, means, rstds, g, more, dx, dw, db, rows, n, parts,
     BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
@@ -127,9 +127,9 @@ def _gradients_kernel(
             if means is not None:
                 level += tl.sum(edge_up, axis=1)
         along, level = part_of(along, n, NARROW), part_of(level, n, NARROW)
-        store_tile(dx, down(h, up, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+        put_down(dx, down(h, up, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
         if PEEL > 1:
-            store_tile(dx, down(edge, edge_up, along, level, rstd), row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+            put_down(dx, down(edge, edge_up, along, level, rstd), more, row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
     at = part.to(tl.int64) * n - shift
     tl.store(dw + at + col, tl.sum(w_sums, axis=0), mask=within)
     if db is not None:
@@ -211,27 +211,28 @@ def _partial_sums(g: CudaArray, x: CudaArray, mean: CudaArray | None, rstd: Cuda
 
 def gradients(
     g: CudaArray, x: CudaArray, weight: CudaArray | None, mean: CudaArray | None, rstd: CudaArray, axes: int, needs: tuple[bool, bool, bool],
-    like: tuple[Any, Any],
+    like: tuple[Any, Any], more: CudaArray | None = None,
 ) -> tuple[CudaArray | None, CudaArray | None, CudaArray | None]:  # fmt: skip
     """dx, dw and db of layer normalisation (no `mean`: of the root mean square's), those that `needs` asks for; dw and db in the types of `like`.
+    `more`, where given, is added to dx.
 
     All of them in one pass over x and g, of rows that a program holds; partial sums by a fixed number of programs, added in a fixed order.
     """
     rows, n = split(x.shape, axes)
     if not (needs[1] or needs[2]):
-        return backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes)) if needs[0] else None, None, None
+        return backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes), more) if needs[0] else None, None, None
     tail, acc_type, rule = x.shape[len(x.shape) - axes :], dtypes.accumulator(x.dtype), row_walk(rows, n, x.dtype)
     if rule is None or not needs[0]:
-        dx = backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes)) if needs[0] else None
+        dx = backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes), more) if needs[0] else None
         dw, db = _partial_sums(g, x, mean, rstd, axes, needs[2])
     else:
         on = config_of("layer_norm_gradients", (rows, n, x.dtype), rule)
-        dx, given, up = allocate(x.shape, x.dtype, x), dense(x), dense(g)
-        peeled = peel(n, lying(given, n), lying(up, n), lying(dx, n))
+        dx, given, up, beside = allocate(x.shape, x.dtype, x), dense(x), dense(g), None if more is None else dense(more)
+        peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
         parts = max(on.parts // peeled, 1) * peeled  # so that all rows of a program begin at one phase
         dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if needs[2] else None
         launch(
-            _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, dx, dw, db,
+            _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx, dw, db,
             rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, STAGES=on.stages, num_warps=on.warps,
         )  # fmt: skip
     w, b = _joined(dw, db, like, tail)

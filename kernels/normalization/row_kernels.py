@@ -40,6 +40,15 @@ def store_tile(y, value, row, col, n, shift, inside, PEEL: tl.constexpr):
     tl.store(y + _at(row, col, n, shift, PEEL), value.to(y.dtype.element_ty), mask=inside)
 
 
+# of x + added as it is rounded to their type
+@triton.jit
+def _sum_tile(x, added, row, col, n, shift, inside, PEEL: tl.constexpr):
+    value = row_tile(x, row, col, n, shift, inside, PEEL)
+    if added is not None:
+        value = upcast((value + row_tile(added, row, col, n, shift, inside, PEEL)).to(x.dtype.element_ty))
+    return value
+
+
 @triton.jit
 def _vector(w, col, shift, within):
     return upcast(tl.load(w + (col - shift), mask=within, other=0.0))[None, :]
@@ -62,10 +71,11 @@ def _affine(value, rstd, weight, bias, col, shift, within):
     return out
 
 
-# y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b; without `means` the mean is taken to be 0
+# y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b; without `means` the mean is taken to be 0; with `added` of x + added, which goes to `summed`
 @triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
-    x, weight, bias, y, means, rstds, rows, n, eps, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    x, added, weight, bias, y, summed, means, rstds, rows, n, eps,
+    WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
     _, row, here = place(rows, BM, True, PEEL)
     n = n // ALIGN * ALIGN
@@ -77,12 +87,16 @@ def _forward_kernel(
     if PEEL > 1:
         rim_col, on_rim = rim(shift, n, PEEL)
         rim_inside = here[:, None] & on_rim[None, :]
-        edge = row_tile(x, row, rim_col, n, shift, rim_inside, PEEL)  # (BM, 2 PEEL)
+        edge = _sum_tile(x, added, row, rim_col, n, shift, rim_inside, PEEL)  # (BM, 2 PEEL)
+        if summed is not None:
+            store_tile(summed, edge, row, rim_col, n, shift, rim_inside, PEEL)
         total = tl.sum(edge, axis=1)
     if WHOLE:
         col, within = body(0, shift, n, BN, PEEL)
         inside = here[:, None] & within[None, :]
-        value = row_tile(x, row, col, n, shift, inside, PEEL)  # (BM, BN)
+        value = _sum_tile(x, added, row, col, n, shift, inside, PEEL)  # (BM, BN)
+        if summed is not None:
+            store_tile(summed, value, row, col, n, shift, inside, PEEL)
         if means is not None:
             mean = part_of(total + tl.sum(value, axis=1), n, NARROW)
             value = tl.where(inside, value - mean[:, None], 0.0)
@@ -92,13 +106,13 @@ def _forward_kernel(
             sums = tl.zeros((BM, BN), kind)
             for start in range(0, last(shift, n, PEEL), BN):
                 col, within = body(start, shift, n, BN, PEEL)
-                sums += row_tile(x, row, col, n, shift, here[:, None] & within[None, :], PEEL)
+                sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], PEEL)
             mean = part_of(total + tl.sum(sums, axis=1), n, NARROW)
         squares = tl.zeros((BM, BN), kind)
         for start in range(0, last(shift, n, PEEL), BN):
             col, within = body(start, shift, n, BN, PEEL)
             inside = here[:, None] & within[None, :]
-            value = tl.where(inside, row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None], 0.0)
+            value = tl.where(inside, _sum_tile(x, added, row, col, n, shift, inside, PEEL) - mean[:, None], 0.0)
             squares += value * value
         total = tl.sum(squares, axis=1)
     if PEEL > 1:
@@ -111,7 +125,10 @@ def _forward_kernel(
         for start in range(0, last(shift, n, PEEL), BN):
             col, within = body(start, shift, n, BN, PEEL)
             inside = here[:, None] & within[None, :]
-            value = row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None]
+            value = _sum_tile(x, added, row, col, n, shift, inside, PEEL)
+            if summed is not None:
+                store_tile(summed, value, row, col, n, shift, inside, PEEL)
+            value -= mean[:, None]
             store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)
     if PEEL > 1:
         store_tile(y, _affine(edge, rstd, weight, bias, rim_col, shift, on_rim), row, rim_col, n, shift, rim_inside, PEEL)
@@ -140,10 +157,10 @@ def means_of(means, row, here, KIND: tl.constexpr):
     return mean
 
 
-# dx = rstd (u - mean(u) - h mean(u h)), h = (x - mean) rstd, u = g w; without `means` dx = rstd (u - h mean(u h))
+# dx = rstd (u - mean(u) - h mean(u h)) + more, h = (x - mean) rstd, u = g w; without `means` dx = rstd (u - h mean(u h)) + more
 @triton.jit(do_not_specialize=["n"])
 def _backward_kernel(
-    x, weight, means, rstds, g, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    x, weight, means, rstds, g, more, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
 ):  # fmt: skip
     _, row, here = place(rows, BM, True, PEEL)
     n = n // ALIGN * ALIGN
@@ -178,14 +195,22 @@ def _backward_kernel(
     along = part_of(products, n, NARROW)
     level = part_of(sums, n, NARROW) if means is not None else sums * 0.0
     if WHOLE:
-        store_tile(dx, down(h, u, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+        put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
     else:
         for start in range(0, last(shift, n, PEEL), BN):
             col, within = body(start, shift, n, BN, PEEL)
             h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
-            store_tile(dx, down(h, u, along, level, rstd), row, col, n, shift, here[:, None] & within[None, :], PEEL)
+            put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
     if PEEL > 1:
-        store_tile(dx, down(edge, edge_up, along, level, rstd), row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+        put_down(dx, down(edge, edge_up, along, level, rstd), more, row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+
+
+# a tile of dx, and what else arrives at x, before it is rounded
+@triton.jit
+def put_down(dx, value, more, row, col, n, shift, inside, PEEL: tl.constexpr):
+    if more is not None:
+        value += row_tile(more, row, col, n, shift, inside, PEEL)
+    store_tile(dx, value, row, col, n, shift, inside, PEEL)
 
 
 @triton.jit
@@ -200,20 +225,24 @@ def split(shape: tuple[int, ...], axes: int) -> tuple[int, int]:
 
 
 def forward_rows(
-    x: CudaArray, weight: CudaArray | None, bias: CudaArray | None, eps: float, axes: int, on: RowTiles, centred: bool = True
-) -> tuple[CudaArray, CudaArray | None, CudaArray]:
-    """Launch the forward kernel with a given tile: the result, means and 1 / sqrt(var + eps); not `centred`, there are no means, and all counts from 0."""
+    x: CudaArray, weight: CudaArray | None, bias: CudaArray | None, eps: float, axes: int, on: RowTiles, centred: bool = True,
+    added: CudaArray | None = None, summed: CudaArray | None = None,
+) -> tuple[CudaArray, CudaArray | None, CudaArray]:  # fmt: skip
+    """Launch the forward kernel with a given tile: the result, means and 1 / sqrt(var + eps); not `centred`, there are no means, and all counts from 0.
+
+    With `added`, of x's shape, it is x + added that is normalised; the sum goes to `summed`, in C order.
+    """
     y = allocate(x.shape, x.dtype, x)
     rows, n = split(x.shape, axes)
     acc_type = dtypes.accumulator(x.dtype)
     lead = x.shape[: len(x.shape) - axes]
     means, rstds = allocate(lead, acc_type, x) if centred else None, allocate(lead, acc_type, x)
     w, b = (None if v is None else dense(v) for v in (weight, bias))
-    given = dense(x)
-    peeled = peel(n, lying(given, n), lying(y, n))
+    given, other = dense(x), None if added is None else dense(added)
+    peeled = peel(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
     launch(
-        _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, w, b, y, means, rstds, rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM,
-        BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
+        _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, other, w, b, y, summed, means, rstds,
+        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
     return y, means, rstds
 
@@ -224,15 +253,16 @@ def tile(x: CudaArray, axes: int) -> RowTiles:
 
 
 def backward_rows(
-    g: CudaArray, x: CudaArray, weight: CudaArray | None, mean: CudaArray | None, rstd: CudaArray, axes: int, on: RowTiles
-) -> CudaArray:
-    """Launch the kernel of dx with a given tile."""
+    g: CudaArray, x: CudaArray, weight: CudaArray | None, mean: CudaArray | None, rstd: CudaArray, axes: int, on: RowTiles,
+    more: CudaArray | None = None,
+) -> CudaArray:  # fmt: skip
+    """Launch the kernel of dx with a given tile; `more`, where given, is added to it."""
     rows, n = split(x.shape, axes)
     dx = allocate(x.shape, x.dtype, x)
-    given, up = dense(x), dense(g)
-    peeled = peel(n, lying(given, n), lying(up, n), lying(dx, n))
+    given, up, beside = dense(x), dense(g), None if more is None else dense(more)
+    peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
     launch(
-        _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, dx,
+        _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
         rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
     )  # fmt: skip
     return dx

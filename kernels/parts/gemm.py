@@ -162,7 +162,9 @@ def gemm(
     aligned = all(s % per_access == 0 or s == 1 for s in (*a.strides[-2:], *b.strides[-2:])) and k % per_access == 0 and n % per_access == 0
     key = (m, n, k, batches, a.dtype, aligned)
     processors = runtime().properties(c.device.index or 0).multi_processor_count
-    tiles = config_of("matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole, sums is not None or bool(finish.form)))
+    tiles = config_of(
+        "matmul", (*key, "whole") if whole else key, product_tiles(*key, processors, whole, sums is not None or bool(finish.form))
+    )
     stored, acc = dot_accumulator(a.dtype)
     k_part = cdiv(cdiv(k, tiles.block_k), 1 if whole else tiles.split) * tiles.block_k
     split = max(cdiv(k, k_part), 1) if k else 1

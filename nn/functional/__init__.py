@@ -79,6 +79,8 @@ from tritensor.nn.functional.losses.pointwise import mse_loss as mse_loss
 from tritensor.nn.functional.losses.pointwise import poisson_nll_loss as poisson_nll_loss
 from tritensor.nn.functional.losses.pointwise import smooth_l1_loss as smooth_l1_loss
 from tritensor.nn.functional.losses.pointwise import soft_margin_loss as soft_margin_loss
+from tritensor.nn.functional.normalization import add_layer_norm as add_layer_norm
+from tritensor.nn.functional.normalization import add_rms_norm as add_rms_norm
 from tritensor.nn.functional.normalization import batch_norm as batch_norm
 from tritensor.nn.functional.normalization import group_norm as group_norm
 from tritensor.nn.functional.normalization import instance_norm as instance_norm

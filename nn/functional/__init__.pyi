@@ -34,6 +34,12 @@ def adaptive_max_pool3d(input: Tensor, output_size: _builtins.int | Sequence[_bu
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: _builtins.int | Sequence[_builtins.int | None] | None, return_indices: _builtins.bool = False) -> Any:
     """adaptive_max_pool3d with return_indices=True."""
 
+def add_layer_norm(input: Tensor, residual: Tensor, normalized_shape: _builtins.int | Sequence[_builtins.int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _builtins.float = 1e-05) -> tuple[Tensor, Tensor]:
+    """`(layer_norm(total, normalized_shape, weight, bias, eps), total)` with `total = input + residual`, in one pass; so is its gradient."""
+
+def add_rms_norm(input: Tensor, residual: Tensor, normalized_shape: _builtins.int | Sequence[_builtins.int], weight: Tensor | None = None, eps: _builtins.float | None = None) -> tuple[Tensor, Tensor]:
+    """`(rms_norm(total, normalized_shape, weight, eps), total)` with `total = input + residual`, in one pass: see add_layer_norm. eps None: the type's own."""
+
 def affine_grid(theta: Tensor, size: Sequence[_builtins.int], align_corners: _builtins.bool | None = None) -> Tensor:
     """Where an affine map takes the positions of an image of `size`, for grid_sample: theta (batch, 2, 3) or (batch, 3, 4), size (batch, c, h, w)"""
 

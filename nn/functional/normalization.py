@@ -248,6 +248,35 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
     return ops.rms_norm(input, weight, eps=small, axes=axes)
 
 
+@checked
+def add_layer_norm(
+    input: Tensor, residual: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> tuple[Tensor, Tensor]:
+    """`(layer_norm(total, normalized_shape, weight, bias, eps), total)` with `total = input + residual`, in one pass; so is its gradient.
+
+    input and residual of one shape and floating type; weight and bias of normalized_shape. PyTorch has it as two functions. What a transformer's
+    layer does with its residual stream x: `h, x = F.add_layer_norm(attended, x, (width,), weight, bias)`. Raises ShapeError, DTypeError.
+
+    >>> h, x = F.add_layer_norm(tt.tensor([1.0, 2.0]), tt.tensor([0.0, 1.0]), 2)
+    >>> x
+    tensor([1., 3.])
+    """
+    _refuse_types("add_layer_norm", input, weight=weight, bias=bias)
+    axes = len(over("add_layer_norm", input, normalized_shape))
+    return ops.add_layer_norm(input, residual, weight, bias, eps=float(eps), axes=axes)  # type: ignore[no-any-return]
+
+
+@checked
+def add_rms_norm(
+    input: Tensor, residual: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> tuple[Tensor, Tensor]:
+    """`(rms_norm(total, normalized_shape, weight, eps), total)` with `total = input + residual`, in one pass: see add_layer_norm. eps None: the type's own."""
+    _refuse_types("add_rms_norm", input, weight=weight)
+    axes = len(over("add_rms_norm", input, normalized_shape))
+    small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
+    return ops.add_rms_norm(input, residual, weight, eps=small, axes=axes)  # type: ignore[no-any-return]
+
+
 def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:
     """The same formula on complex numbers, whose squares it takes and not their sizes'."""
     small = float(np.finfo(input.array.real.dtype).eps) if eps is None else eps

@@ -12,7 +12,7 @@ from tritensor.tensor.publishing.publish import namespaces, public
 # Of ops without a public function of their name, and of attributes that such a function does not have or computes.
 OWN: dict[str, dict[str, Any]] = {
     "copy": {"memory_format": tt.contiguous_format},
-    "layer_norm": {"axes": 1},
+    **{name: {"axes": 1, "eps": 1e-5} for name in ("layer_norm", "add_layer_norm", "add_rms_norm")},
     "rms_norm": {"axes": 1, "eps": 1e-5},
     "batch_norm": {"eps": 1e-5},
     "batch_norm_by": {"eps": 1e-5},

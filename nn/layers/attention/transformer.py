@@ -15,6 +15,7 @@ from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.container import ModuleList
 from tritensor.nn.functional.attention import canonical_mask
+from tritensor.nn.fusing import activated, added_and_normed
 from tritensor.nn.layers.activation import GELU, ReLU
 from tritensor.nn.layers.attention.multihead import MultiheadAttention
 from tritensor.nn.layers.dropout import Dropout
@@ -84,7 +85,7 @@ class _Layer(Module):
         return self.dropout1(y)  # type: ignore[no-any-return]
 
     def _fed(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))  # type: ignore[no-any-return]
+        return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))  # type: ignore[no-any-return]
 
 
 class TransformerEncoderLayer(_Layer):
@@ -115,10 +116,10 @@ class TransformerEncoderLayer(_Layer):
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
         if self.norm_first:
-            x = x + self._self_attended(self.norm1(x), mask, padding, is_causal)
-            return x + self.dropout2(self._fed(self.norm2(x)))
-        x = self.norm1(x + self._self_attended(x, mask, padding, is_causal))
-        return self.norm2(x + self.dropout2(self._fed(x)))  # type: ignore[no-any-return]
+            h, x = added_and_normed(self.norm2, self._self_attended(self.norm1(x), mask, padding, is_causal), x)
+            return x + self.dropout2(self._fed(h))
+        x = added_and_normed(self.norm1, self._self_attended(x, mask, padding, is_causal), x)[0]
+        return added_and_normed(self.norm2, self.dropout2(self._fed(x)), x)[0]  # type: ignore[no-any-return]
 
 
 class TransformerDecoderLayer(_Layer):
@@ -145,14 +146,16 @@ class TransformerDecoderLayer(_Layer):
         """tgt as the encoder layer's src; memory, the encoder's outputs, alike."""
         x, first = tgt, self.norm_first
         y = self._self_attended(self.norm1(x) if first else x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        x = x + y if first else self.norm1(x + y)
+        h, total = added_and_normed(self.norm2 if first else self.norm1, y, x)
+        x = total if first else h
         y = self.multihead_attn(
-            self.norm2(x) if first else x, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
+            h, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
             is_causal=memory_is_causal, need_weights=False,
         )[0]  # fmt: skip
-        x = x + self.dropout2(y) if first else self.norm2(x + self.dropout2(y))
-        y = self.dropout3(self._fed(self.norm3(x) if first else x))
-        return x + y if first else self.norm3(x + y)
+        h, total = added_and_normed(self.norm3 if first else self.norm2, self.dropout2(y), x)
+        x = total if first else h
+        y = self.dropout3(self._fed(h))
+        return x + y if first else added_and_normed(self.norm3, y, x)[0]
 
 
 def _clones(layer: Module, count: int) -> ModuleList:

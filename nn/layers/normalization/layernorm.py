@@ -53,6 +53,10 @@ class LayerNorm(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
+    def _forward_of_sum(self, input: Tensor, residual: Tensor) -> tuple[Tensor, Tensor]:
+        """forward() of a sum, and the sum, in one kernel."""
+        return F.add_layer_norm(input, residual, self.normalized_shape, self.weight, self.bias, self.eps)
+
     def extra_repr(self) -> str:
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
 

@@ -7,7 +7,7 @@ from typing import Any
 from tritensor.func.rules.images import channels_in, channels_out, folded, unfolded
 from tritensor.func.rules.registry import Batch, batched, looped
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops
+from tritensor.table import ops, registry
 
 
 @batched("layer_norm rms_norm")
@@ -18,6 +18,14 @@ def _of_rows(b: Batch) -> Any:
         return b.run(*b.values)
     y = b.run(b.whole(0), *[None] * (len(b.values) - 1))
     return _affine(y, b, (1,) * (b.ndim(0) - axes), ())
+
+
+@batched("add_layer_norm add_rms_norm")
+def _of_sums(b: Batch) -> Any:
+    """The sum, and the rule of its normalisation."""
+    total = ops.add(b.whole(0), b.whole(1))
+    plain = registry[b.op.name.removeprefix("add_")]
+    return _of_rows(Batch(plain, b.level, (total, *b.values[2:]), (True, *b.flags[2:]), b.attrs)), total
 
 
 def _affine(y: Any, b: Batch, before: tuple[int, ...], behind: tuple[int, ...]) -> Any:

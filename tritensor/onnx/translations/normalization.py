@@ -90,6 +90,18 @@ def layer_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | No
     return g.cast(_scaled(g, _divided(g, apart, variance, eps), weight, bias), x.dtype)
 
 
+@translates("add_layer_norm")
+def add_layer_norm(g: Graph, x: Value, residual: Value, weight: Value | None = None, bias: Value | None = None, **attrs: Any) -> Any:
+    total = g.op("Add", x, residual)
+    return layer_norm(g, total, weight, bias, **attrs), total
+
+
+@translates("add_rms_norm")
+def add_rms_norm(g: Graph, x: Value, residual: Value, weight: Value | None = None, **attrs: Any) -> Any:
+    total = g.op("Add", x, residual)
+    return rms_norm(g, total, weight, **attrs), total
+
+
 @translates("rms_norm")
 def rms_norm(g: Graph, x: Value, weight: Value | None = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
     """x / sqrt(mean(x^2) + eps) weight"""

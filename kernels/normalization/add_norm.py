@@ -1,0 +1,234 @@
+"""A sum and its normalisation over the last dims in one pass: what the residual stream of a transformer does at each of its layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor import dtypes
+from tritensor.array import CudaArray
+from tritensor.errors import ShapeError
+from tritensor.kernels.normalization import layer_norm, rms_norm, rows_cpu
+from tritensor.kernels.normalization.row_gradients import gradients
+from tritensor.kernels.normalization.row_kernels import forward_rows, tile
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
+
+Arrays = tuple[Any, ...]
+
+
+def _checked(name: str, x: Any, residual: Any) -> None:
+    """Raise for a residual of another type or shape."""
+    refuse_mixed(name, ("x", x), ("residual", residual))
+    if tuple(residual.shape) != tuple(x.shape):
+        raise ShapeError(f"{name}: x {tuple(x.shape)}, residual {tuple(residual.shape)}: give both in one shape; expand the smaller")
+
+
+# What layer and root mean square normalisation share.
+def _forward_of(
+    x: CudaArray, residual: CudaArray, weight: CudaArray | None, bias: CudaArray | None, eps: float, axes: int, centred: bool
+) -> Arrays:
+    total = allocate(x.shape, x.dtype, x)
+    y, mean, rstd = forward_rows(x, weight, bias, eps, axes, tile(x, axes), centred, residual, total)
+    return (y, total, mean, rstd) if centred else (y, total, rstd)
+
+
+def _backward_of(
+    g: Arrays, total: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray | None, rstd: CudaArray, axes: int,
+    needs: tuple[bool, ...],
+) -> Arrays:  # fmt: skip
+    """One gradient for both terms: what comes through the normalisation and what arrives at the sum itself, added in its kernel."""
+    (up, more), both = g, needs[0] or needs[1]
+    if up is None:
+        return (more if needs[0] else None, more if needs[1] else None, *[None] * (len(needs) - 2))
+    like = tuple([total.dtype if v is None else v.dtype for v in (weight, bias)])
+    wanted = (both, needs[2], len(needs) > 3 and needs[3])
+    dx, dw, db = gradients(up, total, weight, mean, rstd, axes, wanted, like, more if both else None)  # type: ignore[arg-type]
+    return (dx if needs[0] else None, dx if needs[1] else None, dw, db)[: len(needs)]
+
+
+def _host_backward_of(
+    g: Arrays, total: np.ndarray, weight: Any, bias: Any, mean: Any, rstd: Any, axes: int, needs: tuple[bool, ...]
+) -> Arrays:
+    (up, more), both = g, needs[0] or needs[1]
+    if up is None:
+        return (more if needs[0] else None, more if needs[1] else None, *[None] * (len(needs) - 2))
+    kept, wanted = dtypes.accumulator(total.dtype), (both, needs[2], len(needs) > 3 and needs[3])
+    wide = total.astype(kept, copy=False), up.astype(kept, copy=False)
+    dx, dw, db = rows_cpu.backward(wide[1], wide[0], weight, bias, mean, rstd, axes, wanted)
+    if both:
+        dx = (dx if more is None else dx + more.astype(kept, copy=False)).astype(total.dtype, copy=False)
+    return (dx if needs[0] else None, dx if needs[1] else None, dw, db)[: len(needs)]
+
+
+def _rule_of(g: Arrays, found: Arrays, needs: tuple[bool, ...]) -> Arrays:
+    """The gradients of the sum through its normalisation, and of weight and bias, as those of both terms."""
+    dx, more = found[0], g[1]
+    if more is not None:
+        dx = more if dx is None else ops.add(dx, more)
+    return (dx if needs[0] else None, dx if needs[1] else None, *found[1:])
+
+
+def _scales_of(scales: Any, g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    """The normalisation's own, and beside it what arrives at the sum."""
+    x, residual, *vectors = inputs
+    up, more = g
+    dx, *others = scales(up, (x + residual, *vectors), attrs)
+    dx = dx + np.abs(more)
+    return dx, dx, *others
+
+
+# ---------------------------------------------------------------- layer normalisation
+
+
+def _shape(x: Any, residual: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, ...]:
+    _checked("add_layer_norm", x, residual)
+    y, mean, rstd = registry["layer_norm"].shape(x, weight, bias, eps=eps, axes=axes)
+    return y, Spec(x.shape, x.dtype), mean, rstd
+
+
+def _forward(
+    x: CudaArray, residual: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1
+) -> Arrays:
+    return _forward_of(x, residual, weight, bias, eps, axes, True)
+
+
+def _backward(
+    g: Arrays, total: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray, rstd: CudaArray, axes: int,
+    needs: tuple[bool, ...],
+) -> Arrays:  # fmt: skip
+    return _backward_of(g, total, weight, bias, mean, rstd, axes, needs)
+
+
+def _reference(
+    x: np.ndarray,
+    residual: np.ndarray,
+    weight: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    *,
+    eps: float = 1e-5,
+    axes: int = 1,
+) -> Arrays:
+    """(y, total): total = x + residual, y = (total - mean) / sqrt(var + eps) * weight + bias over the last `axes` dims; also mean and rstd."""
+    total = x + residual
+    y, mean, rstd = rows_cpu.forward(total, weight, bias, eps, axes, True)
+    return y, total, mean, rstd
+
+
+def _reference_backward(
+    g: Arrays, total: np.ndarray, weight: Any, bias: Any, mean: np.ndarray, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]
+) -> Arrays:
+    return _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs)
+
+
+def _rule(g: Arrays, total: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    wanted = (needs[0] or needs[1], *needs[2:])
+    found: Arrays = (None, None, None) if g[0] is None else layer_norm._rule(g[0], total, weight, bias, eps, axes, wanted)
+    return _rule_of(g, found, needs)
+
+
+def _gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    return _scales_of(layer_norm._gradient_scales, g, inputs, attrs)
+
+
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """With and without weight and bias, one and several dims, many rows, long rows and odd ones."""
+
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [
+        Sample(x(5, 7), x(5, 7) + 1, 1 + 0.3 * x(7), x(7), eps=1e-5, axes=1),
+        Sample(x(4, 6), x(4, 6), None, None, eps=1e-3, axes=1),
+        Sample(x(3, 2, 4, 5), x(3, 2, 4, 5), x(4, 5), None, eps=1e-5, axes=2),
+        Sample(x(3, 5), x(3, 5), None, x(5), eps=1e-5, axes=1),
+        Sample(x(2, 8200), x(2, 8200), x(8200), None, eps=1e-5, axes=1, smooth=False),
+        Sample(x(11, 67), x(11, 67), x(67), x(67), eps=1e-5, axes=1, smooth=False),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    return [Sample(x((8192, n)), x((8192, n)), x(n), x(n), eps=1e-5, axes=1) for n in (768, 4096)]
+
+
+def _work(x: Any, residual: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
+    """The normalisation's and a sum; two arrays are read, two written."""
+    return Work(9 * x.size, 4 * x.size * x.dtype.itemsize)
+
+
+op(
+    "add_layer_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes, work=_work,
+    condition=("measured", _gradient_scales, "stored"), autocast="float32",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- root mean square normalisation
+
+
+def _rms_shape(x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, ...]:
+    _checked("add_rms_norm", x, residual)
+    y, rstd = registry["rms_norm"].shape(x, weight, eps=eps, axes=axes)
+    return y, Spec(x.shape, x.dtype), rstd
+
+
+def _rms_forward(x: CudaArray, residual: CudaArray, weight: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
+    return _forward_of(x, residual, weight, None, eps, axes, False)
+
+
+def _rms_backward(g: Arrays, total: CudaArray, weight: CudaArray | None, rstd: CudaArray, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    return _backward_of(g, total, weight, None, None, rstd, axes, needs)
+
+
+def _rms_reference(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
+    """(y, total): total = x + residual, y = total / sqrt(mean(total^2) + eps) * weight over the last `axes` dims; also rstd."""
+    total = x + residual
+    y, _, rstd = rows_cpu.forward(total, weight, None, eps, axes, False)
+    return y, total, rstd
+
+
+def _rms_reference_backward(g: Arrays, total: np.ndarray, weight: Any, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    return _host_backward_of(g, total, weight, None, None, rstd, axes, needs)
+
+
+def _rms_rule(g: Arrays, total: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    wanted = (needs[0] or needs[1], *needs[2:])
+    found: Arrays = (None, None) if g[0] is None else rms_norm._rule(g[0], total, weight, eps, axes, wanted)
+    return _rule_of(g, found, needs)
+
+
+def _rms_gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    return _scales_of(rms_norm._gradient_scales, g, inputs, attrs)
+
+
+def _rms_samples(rng: np.random.Generator) -> list[Sample]:
+    """With and without weight, one and several dims."""
+
+    def x(*size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    return [
+        Sample(x(5, 7), x(5, 7) + 1, 1 + 0.3 * x(7), eps=1e-5, axes=1),
+        Sample(x(4, 6), x(4, 6), None, eps=1e-3, axes=1),
+        Sample(x(3, 2, 4, 5), x(3, 2, 4, 5), x(4, 5), eps=1e-5, axes=2),
+        Sample(x(11, 67), x(11, 67), x(67), eps=1e-5, axes=1, smooth=False),
+    ]
+
+
+def _rms_sizes(rng: np.random.Generator) -> list[Sample]:
+    x = rng.standard_normal
+    return [Sample(x((8192, n)), x((8192, n)), x(n), eps=1e-5, axes=1) for n in (4096,)]
+
+
+def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
+    """The normalisation's and a sum; two arrays are read, two written."""
+    return Work(6 * x.size, 4 * x.size * x.dtype.itemsize)
+
+
+op(
+    "add_rms_norm", _rms_reference, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
+    reference_backward=_rms_reference_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
+    work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32",
+)  # fmt: skip

@@ -1,0 +1,59 @@
+"""What containers and layers run as one op on a GPU in place of modules one after the other: a layer with its activation, a sum with its normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.array import CudaArray
+from tritensor.dtypes import is_float
+from tritensor.nn import functional as F
+from tritensor.tensor.core import Tensor
+
+_FUNCTIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", F.sigmoid: "sigmoid", F.tanh: "tanh"}
+
+
+def _untouched(module: Any) -> bool:
+    """Whether nobody wants to see what the module gets or gives, or has it compute something else."""
+    return module._hooks is None and "forward" not in module.__dict__
+
+
+def _on_gpu(x: Any, like: Any) -> bool:
+    """Whether x is a tensor of floats on a GPU, of a parameter's type."""
+    return isinstance(x, Tensor) and isinstance(x.array, CudaArray) and is_float(x.array.dtype) and like.array.dtype == x.array.dtype
+
+
+def fused_activation(layer: Any, activation: Any, x: Any) -> str:
+    """The name of an activation, a module or a function, which `layer` computes beside its own result of x by `_forward_then`; "" where it does not.
+
+    A class says so itself: `_fuses`, the names that a layer takes, and `_after_linear`, an activation's. Classes derived of it do not.
+    """
+    takes = type(layer).__dict__.get("_fuses", ())
+    if not takes:
+        return ""
+    if "_after_linear" in type(activation).__dict__:
+        name = activation._after_linear if _untouched(activation) else ""
+    else:
+        name = _FUNCTIONS.get(activation, "") if callable(activation) and hasattr(activation, "__name__") else ""
+    return name if name in takes and _untouched(layer) and layer.weight.array.ndim > 1 and _on_gpu(x, layer.weight) else ""
+
+
+def activated(layer: Any, activation: Any, x: Any) -> Any:
+    """activation(layer(x)), by one op where there is one."""
+    name = fused_activation(layer, activation, x)
+    return layer._forward_then(x, name) if name else activation(layer(x))
+
+
+def added_and_normed(norm: Any, x: Any, residual: Any) -> tuple[Any, Any]:
+    """(norm(total), total) of total = residual + x, by one op where norm is a LayerNorm itself."""
+    if (
+        "_forward_of_sum" in type(norm).__dict__
+        and _untouched(norm)
+        and norm.weight is not None
+        and _on_gpu(x, norm.weight)
+        and _on_gpu(residual, norm.weight)
+        and x.array.shape == residual.array.shape
+    ):
+        found: tuple[Any, Any] = norm._forward_of_sum(x, residual)
+        return found
+    total = residual + x
+    return norm(total), total
