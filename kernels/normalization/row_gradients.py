@@ -87,9 +87,10 @@ def _add_pairs(a, b, a_, b_):
 def _gradients_kernel(
     x, weight, means, rstds, g, more, dx, dw, db, rows, n, parts,
     BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr, STAGES: tl.constexpr,
+    FULL: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
-    n = n // ALIGN * ALIGN
+    n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(part, n, PEEL)  # of all its rows, which lie `parts` apart
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
@@ -233,7 +234,8 @@ def gradients(
         dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if needs[2] else None
         launch(
             _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx, dw, db,
-            rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, STAGES=on.stages, num_warps=on.warps,
+            rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, STAGES=on.stages, FULL=n == on.BN,
+            num_warps=on.warps,
         )  # fmt: skip
     w, b = _joined(dw, db, like, tail)
     return dx, w if needs[1] else None, b

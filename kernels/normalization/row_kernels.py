@@ -76,9 +76,10 @@ def _affine(value, rstd, weight, bias, col, shift, within):
 def _forward_kernel(
     x, added, weight, bias, y, summed, means, rstds, rows, n, eps,
     WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    FULL: tl.constexpr,
 ):  # fmt: skip
     _, row, here = place(rows, BM, True, PEEL)
-    n = n // ALIGN * ALIGN
+    n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, PEEL)
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
@@ -161,9 +162,10 @@ def means_of(means, row, here, KIND: tl.constexpr):
 @triton.jit(do_not_specialize=["n"])
 def _backward_kernel(
     x, weight, means, rstds, g, more, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    FULL: tl.constexpr,
 ):  # fmt: skip
     _, row, here = place(rows, BM, True, PEEL)
-    n = n // ALIGN * ALIGN
+    n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, PEEL)
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
@@ -242,7 +244,7 @@ def forward_rows(
     peeled = peel(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
     launch(
         _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, other, w, b, y, summed, means, rstds,
-        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
+        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.whole and n == on.BN, num_warps=on.warps,
     )  # fmt: skip
     return y, means, rstds
 
@@ -263,6 +265,6 @@ def backward_rows(
     peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
     launch(
         _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
-        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, num_warps=on.warps,
+        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.whole and n == on.BN, num_warps=on.warps,
     )  # fmt: skip
     return dx

@@ -41,7 +41,7 @@ _ACTIVATIONS = {
 _BY_RESULT = {
     "relu": _ACTIVATIONS["relu"],  # the result is positive where z is
     "sigmoid": _Activation("sigmoid", {}, formulas.sigmoid, formulas.sigmoid_grad),
-    "tanh": _Activation("tanh", {}, formulas.tanh, formulas.tanh_grad),
+    "tanh": _Activation("tanh", {}, formulas.hyperbolic_tangent, formulas.tanh_grad),
 }
 _ALL = {**_ACTIVATIONS, **_BY_RESULT}
 _NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in _ALL.items()}

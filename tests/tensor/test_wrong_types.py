@@ -51,7 +51,7 @@ NORMS: dict[str, Callable[[], Any]] = {
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "bilinear": {"weight": lambda: tt.ones(2, 3, 3)},
     "bmm": {"self": lambda: tt.ones(3, 3, 3), "input": lambda: tt.ones(3, 3, 3)},
-    "conv2d": {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)},
+    **{name: {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)} for name in ("conv2d", "conv_relu")},
     **{k: {"input": lambda: tt.ones(1, 1, 3, 3)} for k in ("grid_sampler", "grid_sampler_2d")},
     "grid_sampler_3d": {"input": lambda: tt.ones(1, 1, 3, 3, 3)},
     "nll_loss": {"target": lambda: tt.tensor([0, 1, 2])},

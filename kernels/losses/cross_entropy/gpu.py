@@ -67,10 +67,10 @@ def _spread_loss(value, probability, w, m, excess, lanes, s, even):
 def _forward_kernel(
     x, target, weight, losses, peaks, shares, rows, columns, x_strides, t_strides, smoothing, even, ignore_index, errors, site,
     PROBS: tl.constexpr, SMOOTH: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-    ONE: tl.constexpr, PEEL: tl.constexpr,
+    ONE: tl.constexpr, PEEL: tl.constexpr, WHOLE: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     b, row, inside = place(rows, BM, ONE, PEEL)
-    columns, x_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN)
+    columns, x_strides = tl.full((), BN, tl.int32) if FULL else columns // ALIGN * ALIGN, known(x_strides, ALIGN)
     shift = phase(x_strides, PEEL)
     NARROW: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
@@ -82,7 +82,13 @@ def _forward_kernel(
         rim_lanes = inside[:, None] & on_rim[None, :]
         edge = load(x, b, row, rim_col, x_strides, shift, rim_lanes, float("-inf"), X_UNIT, PEEL)  # (BM, 2 PEEL)
         m = tl.max(edge, axis=1)
-    for start in range(0, last(shift, columns, PEEL), BN):
+    if WHOLE:
+        col, within = body(0, shift, columns, BN, PEEL)
+        lanes = inside[:, None] & within[None, :]
+        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
+        m = tl.maximum(m, tl.max(value, axis=1))
+        totals = power(rest(value, m[:, None]), NARROW)
+    for start in range(0, 0 if WHOLE else last(shift, columns, PEEL), BN):
         col, within = body(start, shift, columns, BN, PEEL)
         lanes = inside[:, None] & within[None, :]
         m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL), NARROW)
@@ -262,7 +268,7 @@ def loss_rows(
         None if weight is None else dense(weight), losses, peaks, shares, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
         np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), errors, site, PROBS=not labels, SMOOTH=smoothing > 0,
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a), ONE=on.batch == 1,
-        PEEL=peeled, num_warps=on.warps,
+        PEEL=peeled, WHOLE=on.whole, FULL=on.whole and on.columns == on.BN, num_warps=on.warps,
     )  # fmt: skip
 
 

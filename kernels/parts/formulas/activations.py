@@ -125,7 +125,7 @@ def gelu_tanh_grad_16(g, x):
 
 
 @triton.jit
-def tanh(x):
+def hyperbolic_tangent(x):
     return maths.tanh(x)
 
 
@@ -145,6 +145,6 @@ def tanh_grad(g, y):
 
 for _formula, _twin in (
     (sigmoid, sigmoid_16), (silu, silu_16), (silu_grad, silu_grad_16), (gelu, gelu_16), (gelu_grad, gelu_grad_16),
-    (gelu_tanh, gelu_tanh_16), (gelu_tanh_grad, gelu_tanh_grad_16), (tanh, tanh_16),
+    (gelu_tanh, gelu_tanh_16), (gelu_tanh_grad, gelu_tanh_grad_16), (hyperbolic_tangent, tanh_16),
 ):  # fmt: skip
     narrow_twin(_formula, _twin)
