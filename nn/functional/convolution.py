@@ -112,11 +112,15 @@ def conv_relu(
     tensor([[[1., 0., 3.]]])
     """
     if not 3 <= weight.ndim <= 5:
-        raise ShapeError(f"conv_relu: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, *kernel) of 1 to 3 axes")
+        raise ShapeError(
+            f"conv_relu: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups, *kernel) of 1 to 3 axes"
+        )
     if input.dtype.kind != "float":
         raise DTypeError(f"conv_relu: input is {input.dtype}; give a floating type, or relu(conv(...)) of others")
     axes = weight.ndim - 2
-    return _convolved("conv_relu", axes, input, weight, bias, stride, padding, dilation, groups, ("conv1d_relu", "conv2d_relu", "conv3d_relu")[axes - 1])
+    return _convolved(
+        "conv_relu", axes, input, weight, bias, stride, padding, dilation, groups, ("conv1d_relu", "conv2d_relu", "conv3d_relu")[axes - 1]
+    )
 
 
 def _spread_shape(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s: dict[str, Any], groups: int) -> tuple[int, ...]:

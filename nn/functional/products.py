@@ -22,7 +22,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @checked
 def linear_activation(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, *, activation: str = "none", scale: float = 1.0
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    residual: Tensor | None = None,
+    *,
+    activation: str = "none",
+    scale: float = 1.0,
 ) -> Tensor:
     """`activation(input @ weight.T + bias) * scale + residual` in one kernel, rounded once; PyTorch has it as functions one after the other.
 
