@@ -11,23 +11,16 @@ from tritensor.array import CudaArray
 from tritensor.kernels.convolution import convolution, samples
 from tritensor.kernels.convolution.geometry import Sizes, geometry
 from tritensor.kernels.convolution.gpu import front
-from tritensor.kernels.parts import elementwise, spellings
-from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts.elementwise import backward_of
 from tritensor.kernels.parts.formulas.activations import relu, relu_grad
 from tritensor.kernels.parts.machine_code import numpy_gradient
-from tritensor.table import Sample, Spec, Work, op, registry
+from tritensor.table import Sample, op, registry
 
 _on_tensors = spellings.twin(relu_grad, spellings.on_tensors)
+_on_gpu = backward_of((relu_grad,))[0]
 _on_numpy = numpy_gradient(relu_grad, False)
 FEW = 3  # of the convolution's samples, which reach its own paths: an image without features, strides, dilations
-
-
-def _shape(axes: int) -> Callable[..., Spec]:
-    def shape(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Spec:
-        found: Spec = registry[f"conv{axes}d"].shape(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-        return found
-
-    return shape
 
 
 def _reference(
@@ -58,9 +51,7 @@ def _backward(
     needs: tuple[bool, ...],
 ) -> tuple[CudaArray | None, ...]:  # fmt: skip
     """The gradient of ReLU by the result, then the convolution's."""
-    down = allocate_result((g, y), g.shape, g.dtype)
-    elementwise.run((relu_grad,), ((0, 1),), (g, y), (down,), g.dtype)
-    return convolution.backward(down, x, weight, x.shape, weight.shape, stride, padding, dilation, groups, needs)
+    return convolution.backward(_on_gpu(g, y), x, weight, x.shape, weight.shape, stride, padding, dilation, groups, needs)
 
 
 def _reference_backward(
@@ -83,7 +74,6 @@ def _samples(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
             turned = np.where(np.arange(len(w)) % 2, 1.0, -1.0)
             sides = turned.reshape(-1, *(1,) * (w.ndim - 1))
             found.append(Sample(1 + np.abs(x), (0.5 + np.abs(w)) * sides, *[np.abs(b) * turned for b in bias], **s.attrs))
-        x, w, *bias = found[0].inputs
         plain: dict[str, Any] = {"stride": (1,) * axes, "padding": (1,) * axes, "dilation": (1,) * axes, "groups": 1}
         last = np.moveaxis(rng.standard_normal((2, *(5, 4, 6)[:axes], 18)), -1, 1)
         wide = rng.standard_normal((17, 18, *(2,) * axes))
@@ -96,14 +86,9 @@ def _sizes(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
     return lambda rng: samples.sizes(axes)(rng)[-2:]
 
 
-def _work(x: Any, weight: Any, bias: Any = None, **attrs: Any) -> Work:
-    """The convolution's."""
-    return convolution.work(x, weight, bias, **attrs)
-
-
 for _axes in (1, 2, 3):
     op(
-        f"conv{_axes}d_relu", _reference, shape=_shape(_axes), forward=_forward, rule=_rule, backward=_backward,
-        reference_backward=_reference_backward, outputs=("y",), samples=_samples(_axes), sizes=_sizes(_axes), work=_work,
+        f"conv{_axes}d_relu", _reference, shape=registry[f"conv{_axes}d"].shape, forward=_forward, rule=_rule, backward=_backward,
+        reference_backward=_reference_backward, outputs=("y",), samples=_samples(_axes), sizes=_sizes(_axes), work=convolution.work,
         condition=("absolute", "measured"), autocast="lower", layout="images",
     )  # fmt: skip

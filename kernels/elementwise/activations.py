@@ -199,11 +199,11 @@ def _gelu_tanh_block(x: np.ndarray, out: np.ndarray) -> None:
 
 
 _GELU = {"none": (formulas.gelu, formulas.gelu_grad, _gelu_block), "tanh": (formulas.gelu_tanh, formulas.gelu_tanh_grad, _gelu_tanh_block)}
-_FORWARD = {name: forward_of(formulas[0], "gelu", ("x",), {}, "same") for name, formulas in _GELU.items()}
-_BACKWARD = {name: backward_of(formulas[1:2])[0] for name, formulas in _GELU.items()}
-_NUMPY = {name: numpy_gradient(formulas[1], False) for name, formulas in _GELU.items()}
-_MACHINE = {name: loop_of(formulas[0]) for name, formulas in _GELU.items()}
-_RULE = {name: spellings.twin(formulas[1], spellings.on_tensors) for name, formulas in _GELU.items()}
+_FORWARD = {name: forward_of(one[0], "gelu", ("x",), {}, "same") for name, one in _GELU.items()}
+_BACKWARD = {name: backward_of(one[1:2])[0] for name, one in _GELU.items()}
+_NUMPY = {name: numpy_gradient(one[1], False) for name, one in _GELU.items()}
+_MACHINE = {name: loop_of(one[0]) for name, one in _GELU.items()}
+_RULE = {name: spellings.twin(one[1], spellings.on_tensors) for name, one in _GELU.items()}
 
 
 def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:

@@ -34,40 +34,49 @@ def _forward_of(
     return (y, total, mean, rstd) if centred else (y, total, rstd)
 
 
+def _to_both(dx: Any, needs: tuple[bool, ...], *vectors: Any) -> Arrays:
+    """The gradient of the sum as that of both terms, then those of weight and bias, as many as there are inputs."""
+    return (dx if needs[0] else None, dx if needs[1] else None, *vectors)[: len(needs)]
+
+
+def _wanted(needs: tuple[bool, ...]) -> tuple[bool, bool, bool]:
+    """Whether the normalisation's gradients to its input, the sum, and to weight and bias are asked for."""
+    return needs[0] or needs[1], len(needs) > 2 and needs[2], len(needs) > 3 and needs[3]
+
+
 def _backward_of(
     g: Arrays, total: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray | None, rstd: CudaArray, axes: int,
     needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     """One gradient for both terms: what comes through the normalisation and what arrives at the sum itself, added in its kernel."""
-    (up, more), both = g, needs[0] or needs[1]
+    (up, more), wanted = g, _wanted(needs)
     if up is None:
-        return (more if needs[0] else None, more if needs[1] else None, *[None] * (len(needs) - 2))
+        return _to_both(more, needs, None, None)
     like = tuple([total.dtype if v is None else v.dtype for v in (weight, bias)])
-    wanted = (both, needs[2], len(needs) > 3 and needs[3])
-    dx, dw, db = gradients(up, total, weight, mean, rstd, axes, wanted, like, more if both else None)  # type: ignore[arg-type]
-    return (dx if needs[0] else None, dx if needs[1] else None, dw, db)[: len(needs)]
+    dx, dw, db = gradients(up, total, weight, mean, rstd, axes, wanted, like, more if wanted[0] else None)  # type: ignore[arg-type]
+    return _to_both(dx, needs, dw, db)
 
 
 def _host_backward_of(
     g: Arrays, total: np.ndarray, weight: Any, bias: Any, mean: Any, rstd: Any, axes: int, needs: tuple[bool, ...]
 ) -> Arrays:
-    (up, more), both = g, needs[0] or needs[1]
+    (up, more), wanted = g, _wanted(needs)
     if up is None:
-        return (more if needs[0] else None, more if needs[1] else None, *[None] * (len(needs) - 2))
-    kept, wanted = dtypes.accumulator(total.dtype), (both, needs[2], len(needs) > 3 and needs[3])
-    wide = total.astype(kept, copy=False), up.astype(kept, copy=False)
-    dx, dw, db = rows_cpu.backward(wide[1], wide[0], weight, bias, mean, rstd, axes, wanted)
-    if both:
+        return _to_both(more, needs, None, None)
+    kept = dtypes.accumulator(total.dtype)
+    dx, dw, db = rows_cpu.backward(up.astype(kept, copy=False), total.astype(kept, copy=False), weight, bias, mean, rstd, axes, wanted)
+    if dx is not None:
         dx = (dx if more is None else dx + more.astype(kept, copy=False)).astype(total.dtype, copy=False)
-    return (dx if needs[0] else None, dx if needs[1] else None, dw, db)[: len(needs)]
+    return _to_both(dx, needs, dw, db)
 
 
-def _rule_of(g: Arrays, found: Arrays, needs: tuple[bool, ...]) -> Arrays:
-    """The gradients of the sum through its normalisation, and of weight and bias, as those of both terms."""
-    dx, more = found[0], g[1]
-    if more is not None:
-        dx = more if dx is None else ops.add(dx, more)
-    return (dx if needs[0] else None, dx if needs[1] else None, *found[1:])
+def _rule_of(normalised: Any, g: Arrays, total: Any, vectors: Arrays, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    """The same in our own ops, of the rule `normalised`."""
+    up, more = g
+    if up is None:
+        return _to_both(more, needs, None, None)
+    dx, *others = normalised(up, total, *vectors, eps, axes, _wanted(needs))
+    return _to_both(dx if more is None or dx is None else ops.add(dx, more), needs, *others)
 
 
 def _scales_of(scales: Any, g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
@@ -123,9 +132,7 @@ def _reference_backward(
 
 
 def _rule(g: Arrays, total: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    wanted = (needs[0] or needs[1], *needs[2:])
-    found: Arrays = (None, None, None) if g[0] is None else layer_norm._rule(g[0], total, weight, bias, eps, axes, wanted)
-    return _rule_of(g, found, needs)
+    return _rule_of(layer_norm._rule, g, total, (weight, bias), eps, axes, needs)
 
 
 def _gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
@@ -194,9 +201,7 @@ def _rms_reference_backward(g: Arrays, total: np.ndarray, weight: Any, rstd: np.
 
 
 def _rms_rule(g: Arrays, total: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    wanted = (needs[0] or needs[1], *needs[2:])
-    found: Arrays = (None, None) if g[0] is None else rms_norm._rule(g[0], total, weight, eps, axes, wanted)
-    return _rule_of(g, found, needs)
+    return _rule_of(rms_norm._rule, g, total, (weight,), eps, axes, needs)
 
 
 def _rms_gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:

@@ -244,7 +244,7 @@ def forward_rows(
     peeled = peel(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
     launch(
         _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, other, w, b, y, summed, means, rstds,
-        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.whole and n == on.BN, num_warps=on.warps,
+        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
     return y, means, rstds
 
@@ -265,6 +265,6 @@ def backward_rows(
     peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
     launch(
         _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
-        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.whole and n == on.BN, num_warps=on.warps,
+        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
     return dx

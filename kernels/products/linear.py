@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,15 @@ def rule_bias(g: Any) -> Any:
     return ops.sum(g, dim=tuple(range(g.ndim - 1)), keepdim=False) if g.ndim > 1 else g
 
 
+def rules(g: Any, x: Any, weight: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The three rules at once, those that `needs` asks for."""
+    return _asked(needs, lambda: rule_x(g, weight), lambda: rule_weight(g, x), lambda: rule_bias(g))
+
+
+def _asked(needs: tuple[bool, ...], *gradients: Callable[[], Any]) -> tuple[Any, ...]:
+    return tuple([gradient() if need else None for gradient, need in zip(gradients, needs, strict=False)])
+
+
 def backward(g: CudaArray, x: CudaArray, weight: CudaArray, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """Two launches: the bias's gradient, the sums of g's columns, comes with the weight's, which reads g anyway."""
     rows, wanted = _rows(g), len(needs) > 2 and needs[2]
@@ -116,6 +126,13 @@ def reference_backward_bias(g: np.ndarray) -> np.ndarray:
     return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(
         g.dtype
     )  # BLAS sums in blocks: faster and closer than numpy's column sum
+
+
+def reference_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The three at once, those that `needs` asks for."""
+    return _asked(
+        needs, lambda: reference_backward_x(g, weight), lambda: reference_backward_weight(g, x), lambda: reference_backward_bias(g)
+    )
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

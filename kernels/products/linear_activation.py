@@ -6,14 +6,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import triton
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, ShapeError
-from tritensor.kernels.parts import elementwise, spellings
+from tritensor.kernels.parts import spellings
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.elementwise import backward_of
 from tritensor.kernels.parts.formulas import activations as formulas
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.machine_code import numpy_gradient
@@ -44,6 +44,7 @@ _BY_RESULT = {
     "tanh": _Activation("tanh", {}, formulas.hyperbolic_tangent, formulas.tanh_grad),
 }
 _ALL = {**_ACTIVATIONS, **_BY_RESULT}
+_BACKWARD = {name: backward_of((a.gradient,))[0] for name, a in _ALL.items()}
 _NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in _ALL.items()}
 _ON_TENSORS = {name: spellings.twin(a.gradient, spellings.on_tensors) for name, a in _ALL.items()}
 NAMES, NAMES_BY_RESULT = ("none", *_ACTIVATIONS), tuple(_BY_RESULT)
@@ -90,14 +91,12 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, residual: Any, activation: str
     down = g if scale == 1 else ops.mul(g, scale)
     if activation != "none" and any(needs[:3]):
         down = _ON_TENSORS[activation](down, ops.linear(x, weight, bias))
-    dx = linear.rule_x(down, weight) if needs[0] else None
-    dw = linear.rule_weight(down, x) if needs[1] else None
-    return dx, dw, linear.rule_bias(down) if needs[2] else None, g if needs[3] else None
+    return (*linear.rules(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
-@triton.jit
-def _scaled(g, scale):
-    return g * scale
+def _passed(g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The residual's gradient, where one was given: g itself."""
+    return tuple([g if need else None for need in needs[3:]])
 
 
 def _backward(
@@ -107,20 +106,10 @@ def _backward(
     """The activation's gradient, then the two launches of linear's; z is computed again where it was not kept."""
     if not any(needs[:3]):
         return None, None, None, g
-    down = g
-    if scale != 1:
-        down = allocate(g.shape, g.dtype, g)
-        elementwise.run((_scaled,), ((0, 1),), (g, scale), (down,), g.dtype)
+    down = g if scale == 1 else registry["mul"].forward(g, scale)  # type: ignore[misc]
     if activation != "none":
-        down = _before(down, inner if inner.shape == g.shape else linear.forward(x, weight, bias), activation)
-    return (*linear.backward(down, x, weight, needs[:3]), g if needs[3] else None)
-
-
-def _before(g: CudaArray, known: CudaArray, activation: str) -> CudaArray:
-    """The gradient of what the activation is of, by that or by the result."""
-    down = allocate(g.shape, g.dtype, g)
-    elementwise.run((_ALL[activation].gradient,), ((0, 1),), (g, known), (down,), g.dtype)
-    return down
+        down = _BACKWARD[activation](down, inner if inner.shape == g.shape else linear.forward(x, weight, bias))
+    return (*linear.backward(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
 # On the CPU.
@@ -152,9 +141,7 @@ def _reference_backward(
     down = g if scale == 1 else (_wide(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
         down = _NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
-    dx = linear.reference_backward_x(down, weight) if needs[0] else None
-    dw = linear.reference_backward_weight(down, x) if needs[1] else None
-    return dx, dw, linear.reference_backward_bias(down) if needs[2] else None, g if needs[3] else None
+    return (*linear.reference_backward(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -224,17 +211,14 @@ def _result_forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = No
 
 
 def _result_rule(g: Any, x: Any, weight: Any, y: Any, activation: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    down = _ON_TENSORS[activation](g, y)
-    dx = linear.rule_x(down, weight) if needs[0] else None
-    dw = linear.rule_weight(down, x) if needs[1] else None
-    return dx, dw, linear.rule_bias(down) if needs[2] else None
+    return linear.rules(_ON_TENSORS[activation](g, y), x, weight, needs)
 
 
 def _result_backward(
     g: CudaArray, x: CudaArray, weight: CudaArray, y: CudaArray, activation: str, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     """The activation's gradient, then the two launches of linear's."""
-    return linear.backward(_before(g, y, activation), x, weight, needs)
+    return linear.backward(_BACKWARD[activation](g, y), x, weight, needs)
 
 
 def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
@@ -245,10 +229,7 @@ def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
 def _result_reference_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, y: np.ndarray, activation: str, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    down = _NUMPY[activation](g, y)
-    dx = linear.reference_backward_x(down, weight) if needs[0] else None
-    dw = linear.reference_backward_weight(down, x) if needs[1] else None
-    return dx, dw, linear.reference_backward_bias(down) if needs[2] else None
+    return linear.reference_backward(_NUMPY[activation](g, y), x, weight, needs)
 
 
 def _result_samples(rng: np.random.Generator) -> list[Sample]:

@@ -88,10 +88,11 @@ def _forward_kernel(
         value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
         m = tl.maximum(m, tl.max(value, axis=1))
         totals = power(rest(value, m[:, None]), NARROW)
-    for start in range(0, 0 if WHOLE else last(shift, columns, PEEL), BN):
-        col, within = body(start, shift, columns, BN, PEEL)
-        lanes = inside[:, None] & within[None, :]
-        m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL), NARROW)
+    else:
+        for start in range(0, last(shift, columns, PEEL), BN):
+            col, within = body(start, shift, columns, BN, PEEL)
+            lanes = inside[:, None] & within[None, :]
+            m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL), NARROW)
     total = tl.sum(totals, axis=1)
     if PEEL > 1:
         total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
@@ -268,7 +269,7 @@ def loss_rows(
         None if weight is None else dense(weight), losses, peaks, shares, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
         np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), errors, site, PROBS=not labels, SMOOTH=smoothing > 0,
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a), ONE=on.batch == 1,
-        PEEL=peeled, WHOLE=on.whole, FULL=on.whole and on.columns == on.BN, num_warps=on.warps,
+        PEEL=peeled, WHOLE=on.whole, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
 
 

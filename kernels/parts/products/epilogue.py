@@ -30,6 +30,8 @@ class Epilogue(NamedTuple):
     @property
     def form(self) -> str:
         """What of it there is, for the key of a config."""
+        if self is NOTHING:  # most products
+            return ""
         parts = (("act", self.activation), ("res", self.residual), ("kept", self.kept), ("scale", self.scale != 1))
         return "".join([f" {name}" for name, there in parts if there])
 

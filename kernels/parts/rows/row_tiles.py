@@ -47,6 +47,11 @@ class RowTiles(NamedTuple):
     whole: bool
     warps: int
 
+    @property
+    def full(self) -> bool:
+        """Whether a row is as long as the tile, which then needs no mask along it."""
+        return self.whole and self.columns == self.BN
+
 
 def row_tunable(name: str) -> None:
     """Declare a kernel that `tiles_for` gives a tile to."""
