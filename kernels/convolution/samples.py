@@ -22,6 +22,7 @@ def _of_rows(x: Any) -> list[Case]:
     return [
         (x(2, 4, 9), x(4, 2, 2), plain | {"stride": (2,), "dilation": (3,), "padding": (2,), "groups": 2}),
         (x(2, 5, 3).transpose(0, 2, 1), x(2, 3, 2), plain),  # channels innermost
+        (x(2, 3, 9), x(3, 1, 4), plain | {"padding": (2,), "groups": 3}),  # depthwise
     ]
 
 
@@ -41,6 +42,11 @@ def _of_images(x: Any) -> list[Case]:
         (x(5, 1, 3, 27), x(2, 1, 2, 2), plain),  # a split weight gradient on a GPU
         (x(1, 18, 5, 5), x(17, 18, 2, 2), plain | {"stride": (3, 3)}),  # several tiles and steps; a row and a column unused
         (x(0, 2, 4, 4), x(3, 2, 2, 2), plain),
+        (
+            x(2, 5, 4, 3).transpose(0, 3, 1, 2),
+            x(6, 1, 2, 4),
+            plain | {"groups": 3, "padding": (1, 2), "dilation": (2, 1)},
+        ),  # two kernels a channel
     ]
 
 
@@ -50,6 +56,7 @@ def _of_volumes(x: Any) -> list[Case]:
     return [
         (x(2, 4, 4, 3, 5), x(4, 2, 2, 2, 3), plain | {"stride": (2, 1, 2), "dilation": (1, 2, 1), "padding": (0, 1, 1), "groups": 2}),
         (last, x(2, 2, 2, 2, 1), plain),
+        (x(2, 2, 4, 3, 5), x(4, 1, 2, 2, 3), plain | {"stride": (2, 1, 2), "padding": (1, 0, 1), "groups": 2}),  # depthwise
     ]
 
 

@@ -47,9 +47,9 @@ def fitting(tiles_: dict[str, tuple[tuple[int, int], ...]], sums: Callable[[int,
 
 
 @functools.cache
-def _function(dtype: np.dtype, rows: int, vectors: int) -> Any:
+def _function(k: Kind, rows: int, vectors: int) -> Any:
     """y[o, v] = bias[o] + sum over k of w[o, k] x[cell[k] + v], group by group; output channels behind the last are the last again."""
-    k, nest = kind_of(dtype), Nest()
+    nest = Nest()
     sums = [(r, v) for r in range(rows) for v in range(vectors)]
     with nest.loop("g", "%groups"), nest.loop("b", "%blocks"):
         nest.lines += [
@@ -170,7 +170,7 @@ def products(
     n, channels = x.shape[:2]
     rows, several = tile(out)
     k = kind_of(x.dtype)
-    function, layout, blocks = _function(x.dtype, rows, several), layout_of(plan, k.width, k.item), -(-out // rows)
+    function, layout, blocks = _function(k, rows, several), layout_of(plan, k.width, k.item), -(-out // rows)
     bias = np.zeros((groups, out), x.dtype) if bias is None else np.ascontiguousarray(bias)
     x_n, planes = channels * layout.plane * k.item, groups * blocks * rows
     y_c, cells = layout.results * k.item, math.prod(plan.size) * k.item

@@ -12,6 +12,7 @@ from tritensor.kernels.convolution import padded, tiles
 from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.padded import Copying, layout_of
 from tritensor.kernels.convolution.plans import Plan
+from tritensor.kernels.convolution.vectors import Kind
 from tritensor.native import threads
 from tritensor.native.nests import Nest
 
@@ -38,10 +39,10 @@ def tile(out: int, taps: int) -> tuple[int, int]:
 
 
 @functools.cache
-def _function(dtype: np.dtype, rows: int, cells: int) -> Any:
+def _function(k: Kind, rows: int, cells: int) -> Any:
     """dw[o, k] += the sum over v of g[o, v] x[cell[k] + v], run by run of vectors and group by group; output channels behind the last are the last
     again."""
-    k, nest = tiles.kind_of(dtype), Nest()
+    nest = Nest()
     sums = [(r, c) for r in range(rows) for c in range(cells)]
     with nest.loop("u", "%runs"), nest.loop("j", "%groups"):
         nest.lines += [
@@ -111,7 +112,7 @@ class _Gradient:
         self.layout = layout_of(plan, self.kind.width, self.kind.item)
         self.x_c, self.g_c = self.layout.plane * self.kind.item, self.layout.results * self.kind.item
         self.x_n, self.g_n = x.shape[1] * self.x_c, g.shape[1] * self.g_c
-        self.function = _function(x.dtype, self.rows, self.several)
+        self.function = _function(self.kind, self.rows, self.several)
 
     def make_room(self, slots: int, images: int, scratch: tiles.Scratch) -> None:
         """Room for copies of so many images, and sums, for each slot; `clearing` is what is left to do of it."""

@@ -13,7 +13,7 @@ import tritensor.kernels  # fills the table
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.device import device
-from tritensor.kernels.convolution.gpu import gathered
+from tritensor.kernels.convolution.gpu import depthwise, gathered
 from tritensor.kernels.images import adaptive_max, axis_kernel, patches
 from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
 from tritensor.kernels.losses.ctc import op as ctc
@@ -34,6 +34,7 @@ PLACES: dict[str, tuple[Any, str, tuple[str, ...]]] = {  # where it is decided, 
     "grid sampling": (grid_sampling, "long_offsets", ("grid_sample",)),
     "patches": (patches, "long_offsets", ("im2col", "col2im")),
     "convolution": (gathered, "long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
+    "depthwise convolution": (depthwise, "long_offsets", ("conv2d", "conv2d_input", "conv2d_weight")),
     "elementwise": (elementwise, "_plan", ("add", "where", "clamp")),
     "reduction": (reduction, "layout", ("sum", "max_dim", "prod")),
 }

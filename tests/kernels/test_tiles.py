@@ -15,7 +15,7 @@ from tests.kernels.planting import planted
 from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
-from tritensor.kernels.convolution.gpu import gathered
+from tritensor.kernels.convolution.gpu import front, gathered
 from tritensor.kernels.normalization import row_gradients
 from tritensor.kernels.normalization.row_gradients import RowWalk, row_walk
 from tritensor.kernels.parts import axes, gemm
@@ -70,7 +70,8 @@ def test_a_forced_config_is_what_a_launch_takes_and_goes_again() -> None:
     assert config_of("matmul", (), rule) is rule
 
 
-def test_every_tiled_launch_asks_the_hook() -> None:
+def test_every_tiled_launch_asks_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "PAYS", 0)  # small images, too, have their channels copied innermost
     asked: set[str] = set()
 
     def noting(name: str) -> Callable[[Any, Any], Any]:
@@ -391,13 +392,16 @@ def test_radix_sort_of_few_keys(shape: tuple[int, ...], bits: int, block: int) -
 
 
 CONFIGS = (
-    "matmul", "sum_parts", "conv2d", "conv2d_weight", "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
+    "matmul", "sum_parts", "conv2d", "conv2d_weight", "conv2d_depthwise", "conv2d_blocks", "conv2d_weight_blocks",
+    "softmax", "layer_norm", "layer_norm_gradients", "layer_norm_weight",
     "layer_norm_join", "cross_entropy", "cumsum", "cumprod", "logcumsumexp", "cummax", "linear_scan", "scan_parts", "reduction", "reduction_join", "spread",
     "radix_sort", "radix_scan", "radix_sort_few", "flash_forward", "flash_dq", "flash_dkv", "side_by_side",
 )  # fmt: skip
 CALLS = [
     ("matmul", Sample(rows_of(3, 600), rows_of(600, 4))),
     ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(3, 2, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
+    ("conv2d", Sample(rows_of(1, 2, 4, 5), rows_of(2, 1, 2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=2)),
+    ("conv2d", Sample(rows_of(1, 16, 4, 5), rows_of(16, 16, 2, 1), stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)),
     ROW_CALLS[0], ROW_CALLS[4], ROW_CALLS[10], ROW_CALLS[14],
     ("layer_norm", Sample(rows_of(2, 8200), rows_of(8200), None, eps=1e-5, axes=1)),
     ("mean", Sample(rows_of(1, 9000), dim=(1,), keepdim=False)),

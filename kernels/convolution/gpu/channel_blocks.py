@@ -145,8 +145,8 @@ def _steps(steps, ALIGN: tl.constexpr):
 def _correlate_blocks_kernel(
     x, w, y, bias, m, channels, k_part, groups, phases, batch, pixels, places, most, size_y, size, axes, x_steps, y_n, y_c, y_w, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TRANSPOSED: tl.constexpr, PHASES: tl.constexpr, PADDED: tl.constexpr,
-    DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr, BIAS: tl.constexpr,
-    PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
+    DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr,
+    BIAS: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     channels, m = channels // ALIGN * ALIGN, m // OUT * OUT
     x_n, x_d, x_h, x_w = _steps(x_steps, ALIGN)
@@ -160,6 +160,8 @@ def _correlate_blocks_kernel(
     if PHASES:
         places = many_d * many_h * many_w
         pixels = places * batch
+    else:
+        places, pixels = places // RUN * RUN, pixels // RUN * RUN
     inside, image, place, f, r, q = _outputs(tile // tiles_n, pixels, places, many_h, many_w, BLOCK_M, PHASES, DEEP, LONG)
     d, h, v = f * axes.step[0] + lead_d, r * axes.step[1] + lead_h, q * axes.step[2] + lead_w
     x_at = x + group * channels + image * x_n + d.to(tl.int64) * x_d + h.to(tl.int64) * x_h + v.to(tl.int64) * x_w  # (BLOCK_M,)
@@ -198,8 +200,13 @@ def _correlate_blocks_kernel(
         if DEEP:
             place += (a_d + f * axes.stride[0]) * axes.outs[1]
         place = place * axes.outs[2] + a_w + q * axes.stride[2]
-    row = image * (y_n // OUT * OUT) + place.to(tl.int64) * (y_w // OUT * OUT if Y_C1 else 1)
-    y_at = y + part.to(tl.int64) * size_y + channel[None, :] * (1 if Y_C1 else y_c) + row[:, None]
+    if Y_C1:
+        row = image * (y_n // OUT * OUT) + place.to(tl.int64) * (y_w // OUT * OUT)
+    else:
+        row = image * (y_n // RUN * RUN) + place
+    if RUN > 1:  # as many pixels from a multiple of it on lie in one image, side by side
+        row = tl.max_contiguous(tl.multiple_of(row, RUN), RUN)
+    y_at = y + part.to(tl.int64) * size_y + channel[None, :] * (1 if Y_C1 else y_c // RUN * RUN) + row[:, None]
     tl.store(y_at, acc.to(y.dtype.element_ty), mask=inside[:, None] & (cols < m)[None, :])
 
 
@@ -244,7 +251,7 @@ def correlate(
         (steps_x[0], *steps_x[2:]), y.strides[0], y.strides[1], y.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
         PADDED=phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
-        ALIGN=align, OUT=out, LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
+        ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]), LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
         ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:

@@ -35,3 +35,23 @@ def block_tiles(pixels: int, m: int, k: int, problems: int, dtype: np.dtype, ali
     split = max(min(PROGRAMS // max(tiles(), 1), steps // 4), 1) if tiles() <= PROGRAMS // 2 else 1
     warps = 8 if block_m * block_n >= 128 * 128 else 4
     return Tiles(block_m, block_n, block_k, split, warps, 4 if size == 2 else 3 if size == 4 else 2)
+
+
+def together(t: Tiles, columns: int, size: int) -> int:
+    """Taps of a kernel's row of `columns` whose gradients a program sums, for which it reads g once: as many as its registers hold, up to three."""
+    return min(columns, 3) if size == 2 and t.block_m * t.block_n <= 64 * 64 else 1
+
+
+def weight_tiles(m: int, columns: int, pixels: int, groups: int, dtype: np.dtype, aligned: bool, channels: int, kernel: int) -> Tiles:
+    """Tiles of (m, pixels) @ (pixels, channels), done for each tap: `columns` are channels times taps, `kernel` the taps of a row."""
+    size = dtypes.of(dtype).itemsize
+    widest = 128 if size == 2 else 64 if size == 4 else 32
+    block_m, block_n = _between(m, 16, widest), _between(channels, 16, widest)
+    if size == 2:
+        block_m = max(block_m, 64)
+    block_k = 64 if size == 2 else 32 if size == 4 else 16
+    warps = 8 if block_m * block_n >= 128 * 128 else 4
+    found = Tiles(block_m, block_n, block_k, 1, warps, 4 if size == 2 else 3 if size == 4 else 2)
+    rows = columns // max(channels, 1) // kernel * cdiv(kernel, together(found, kernel, size))
+    tiles = cdiv(m, block_m) * cdiv(channels, block_n) * rows * groups
+    return found._replace(split=max(min(PROGRAMS // tiles, cdiv(pixels, block_k) // 4), 1))
