@@ -198,6 +198,18 @@ def _ratio(calls: list[Call], forecasts: list[Forecast]) -> float:
     return main.issue / main.tensor if main.tensor else math.inf
 
 
+def _loop_ratio(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """The same of one pass of the main loop, the longest that multiplies, of the launch that takes longest: what stands before and behind it is left out."""
+    call, main = max(zip(calls, forecasts, strict=True), key=lambda both: both[1].microseconds)
+    assert main.prediction is not None
+    assert main.report is not None
+    loop = max((loop.instructions for loop in main.report.loops if loop.tensor), default=0)
+    if not loop or not main.prediction.tensor:
+        return math.inf
+    rounds = -(-math.prod(call.grid) // RATES[main.report.arch].multiprocessors)
+    return loop * -(-rounds * main.report.warps // ISSUE) * main.prediction.passes / main.prediction.tensor
+
+
 def _main(read: Callable[[Forecast], float]) -> Callable[[list[Call], list[Forecast]], float]:
     return lambda calls, forecasts: read(max(forecasts, key=lambda f: f.microseconds))
 
@@ -211,11 +223,18 @@ def _tensor_cores() -> Iterator[Asked]:
         yield Asked("registers: matmul 4096", 90, product, _main(lambda f: f.report.registers), 168)  # type: ignore[union-attr]
         yield Asked("stages: matmul 4096", 90, product, lambda calls, _: max(c.spec.num_stages for c in calls), 4, least=True)
         images, kernel = tensor(32, 64, 56, 56, grad=True), tensor(64, 64, 3, 3, grad=True)
+        for channels, side in ((64, 56), (256, 14)):
+            images, kernel = tensor(32, channels, side, side, grad=True), tensor(channels, channels, 3, 3, grad=True)
+            forward = device.launches(lambda x=images, w=kernel: F.conv2d(x.detach(), w.detach(), padding=1))  # type: ignore[misc]
+            weight = device.launches(backward(F.conv2d(images, kernel, padding=1), kernel))
+            for read, what in ((_ratio, "issue / tensor clocks"), (_loop_ratio, "the same of the main loop")):
+                yield Asked(f"{what}: conv2d of {channels} channels", 90, forward, read, 0.4)
+                yield Asked(f"{what}: conv2d weight gradient of {channels} channels", 90, weight, read, 0.6)
+        x, w = tensor(32, 56, 56, 256).permute(0, 3, 1, 2), tensor(256, 1, 3, 3)
+        depthwise = device.launches(lambda: F.conv2d(x, w, padding=1, groups=256))
         yield Asked(
-            "issue / tensor clocks: conv2d", 90, device.launches(lambda: F.conv2d(images.detach(), kernel.detach(), padding=1)), _ratio, 0.4
+            "us: depthwise conv2d, channels last, 103 MB", 90, depthwise, lambda _, forecasts: sum(f.microseconds for f in forecasts), None
         )
-        run = backward(F.conv2d(images, kernel, padding=1), kernel)
-        yield Asked("issue / tensor clocks: conv2d weight gradient", 90, device.launches(run), _ratio, 0.6)
 
 
 def _tail(calls: list[Call], forecasts: list[Forecast]) -> float:

@@ -98,17 +98,19 @@ def backward(
     g: CudaArray, x: CudaArray | None, weight: CudaArray | None, x_shape: Sizes, weight_shape: Sizes, stride: Sizes, padding: Sizes,
     dilation: Sizes, groups: int, needs: tuple[bool, ...],
 ) -> tuple[CudaArray | None, ...]:  # fmt: skip
-    """The gradients that are asked for, one for each input that was given; the bias's is summed on the way of the weight's.
+    """The gradients that are asked for, one for each input that was given; the bias's is summed on the way of the weight's
+    where that reads g pixel by pixel.
 
     x and weight are None where no gradient needs them.
     """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
-    dx = None if weight is None or not needs[0] else front.correlate(g, weight, None, s, transposed=True)
+    to_x, to_weight = weight is not None and needs[0], x is not None and needs[1]
+    last = front.inner(g, s) if to_x and to_weight else None
+    dx = front.correlate(g, weight, None, s, transposed=True, last=last) if to_x and weight is not None else None
     biased = needs[-1] and len(needs) == 3
-    if x is None or not needs[1]:
-        dw, db = None, backward_bias(g) if biased else None
-    else:
-        dw, db = front.weight_gradient(x, g, s, biased)
+    dw, db = front.weight_gradient(x, g, s, biased, last) if to_weight and x is not None else (None, None)
+    if biased and db is None:
+        db = backward_bias(g)
     return (dx, dw, db)[: len(needs)]
 
 

@@ -194,9 +194,9 @@ def fits(s: Geometry) -> bool:
 
 
 def _rule(channels: int, itemsize: int, last: bool) -> Blocks:
-    """Two accesses of 16 bytes to a thread where channels lie innermost, else eight pixels."""
+    """Two accesses of 16 bytes to a thread where channels lie innermost, else four pixels: eight do not fit its registers."""
     if not last:
-        return Blocks(1024 if itemsize <= 4 else 512, 1, 0)
+        return Blocks(512 if itemsize <= 4 else 256, 1, 0)
     columns = min(next_power_of_2(channels), 64)
     return Blocks(max((2048 if itemsize == 2 else 1024 if itemsize == 4 else 512) // columns, 1), columns, 0)
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, gathered, weight_blocks
 from tritensor.kernels.convolution.gpu.folding import Gradients, image_like
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.strides import ordered_strides
 
@@ -32,34 +30,45 @@ def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
     return copy
 
 
-def correlate(x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, activation: Any = None) -> CudaArray:
+def inner(g: CudaArray, s: Geometry) -> CudaArray | None:
+    """What both gradients read of g (N, O, *outs): it with its channels innermost, itself or one copy for the two; None where they take it as it is."""
+    return None if depthwise.fits(s) else channels_last(g, s.out // s.groups)
+
+
+def correlate(
+    x: CudaArray,
+    weight: CudaArray,
+    bias: CudaArray | None,
+    s: Geometry,
+    transposed: bool,
+    activation: Any = None,
+    last: CudaArray | None = None,
+) -> CudaArray:
     """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input.
 
-    activation: a jitted formula that each element goes through, its bias added, before it is rounded.
+    activation: a jitted formula that each element goes through, its bias added, before it is rounded. last: x with its channels innermost, where
+    there is one already.
     """
     y = image_like(x, weight, s.channels if transposed else s.out, s.size if transposed else s.outs)
     if y.size == 0:
         return y
     if depthwise.fits(s):
         return depthwise.correlate(x, weight, bias, s, transposed, y, activation)
-    inner = channels_last(x, (s.out if transposed else s.channels) // s.groups)
-    if inner is not None:
-        return channel_blocks.correlate(inner, weight, bias, s, transposed, y, activation)
+    if last is None:
+        last = channels_last(x, (s.out if transposed else s.channels) // s.groups)
+    if last is not None:
+        return channel_blocks.correlate(last, weight, bias, s, transposed, y, activation)
     return gathered.correlate(x, weight, bias, s, transposed, y, activation)
 
 
-def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False) -> Gradients:
-    """The gradients to the weight and, where asked, to the bias."""
+def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False, last: CudaArray | None = None) -> Gradients:
+    """The gradients to the weight and, where asked, to the bias; None for that where it is not summed on the way. last: g with its channels innermost,
+    where there is one already."""
     if depthwise.fits(s) and g.size:
         return depthwise.weight_gradient(x, g, s, bias)
-    cells, given = channels_last(x, s.channels // s.groups), channels_last(g, s.out // s.groups)
-    if cells is not None and given is not None and g.size:
-        return weight_blocks.weight_gradient(cells, given, s), _sum_of_channels(g) if bias else None
+    cells = channels_last(x, s.channels // s.groups)
+    if cells is not None and last is None:
+        last = channels_last(g, s.out // s.groups)
+    if cells is not None and last is not None and g.size:
+        return weight_blocks.weight_gradient(cells, last, s), None
     return gathered.weight_gradient(x, g, s, bias)
-
-
-def _sum_of_channels(g: CudaArray) -> CudaArray:
-    """The gradient to the bias: the sum over all dims but the channels'."""
-    db = allocate((g.shape[1],), g.dtype, g)
-    fold(ReductionFunctions(value, add, None, zero), (g,), (0, *range(2, len(g.shape))), (db,), (dtypes.accumulator(g.dtype),))
-    return db

@@ -26,15 +26,19 @@ def block_tiles(pixels: int, m: int, k: int, problems: int, dtype: np.dtype, ali
             _between(channels, 16, 32 if size == 4 and aligned else 16),
         )
 
-    def tiles() -> int:
-        return cdiv(pixels, block_m) * cdiv(m, block_n) * problems
-
-    while tiles() < PROGRAMS and block_m > 64:
-        block_m //= 2
     steps = k // max(channels, 1) * cdiv(channels, block_k)
-    split = max(min(PROGRAMS // max(tiles(), 1), steps // 4), 1) if tiles() <= PROGRAMS // 2 else 1
-    warps = 8 if block_m * block_n >= 128 * 128 else 4
-    return Tiles(block_m, block_n, block_k, split, warps, 4 if size == 2 else 3 if size == 4 else 2)
+
+    def cut(high: int) -> tuple[float, int]:
+        """What tiles of so many rows cost, rounds times what a step reads, and the parts of k that fill the multiprocessors."""
+        tiles = cdiv(pixels, high) * cdiv(m, block_n) * problems
+        split = max(min(PROGRAMS // max(tiles, 1), steps // 4), 1) if tiles <= PROGRAMS // 2 else 1
+        return cdiv(tiles * split, PROGRAMS) * (high + block_n) / split, split
+
+    heights = [h for h in (block_m, block_m // 2) if h >= min(block_m, 64)]
+    block_m = min(heights, key=lambda h: cut(h)[0])
+    large = block_m * block_n >= 128 * 128
+    stages = 3 if large else 4  # so that two programs fit a multiprocessor
+    return Tiles(block_m, block_n, block_k, cut(block_m)[1], 8 if large else 4, stages if size == 2 else 3 if size == 4 else 2)
 
 
 def together(t: Tiles, columns: int, size: int) -> int:

@@ -84,7 +84,7 @@ def _forward(
         reduction,
         ignore_index,
         label_smoothing,
-        tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype),
+        tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype, few_warps=is_labels(target)),
         watching,
     )
 

@@ -77,12 +77,14 @@ def as_rows(x: CudaArray, dim: int) -> Rows:
 
 
 def tiles_for(
-    kernel: str, shape: tuple[int, ...], dim: int, dtype: np.dtype, limit: int = WHOLE, tile: int = TILE, size: int = 0
+    kernel: str, shape: tuple[int, ...], dim: int, dtype: np.dtype, limit: int = WHOLE, tile: int = TILE, size: int = 0, few_warps: bool = False
 ) -> RowTiles:
     """The tile that a kernel gets for rows of `dtype`, which it keeps in `size` bytes an element (0: those of the type): the rule's, a tuned or a
-    forced one."""
+    forced one. few_warps: twice as many elements to a thread in 16 bits, of a kernel in which what each thread does once a row weighs more."""
     size = size or dtype.itemsize
     rule = row_tiles(shape, dim, size, limit, tile)
+    if few_warps and rule.whole and size == 2:
+        rule = rule._replace(warps=max(rule.warps // 2, 1))
     chosen = config_of(kernel, (*split_shape(shape, dim), size, dtype), RowTile(*rule[3:]))
     return RowTiles(rule.batch, rule.rows, rule.columns, chosen.BM, chosen.BN, chosen.whole, chosen.warps)
 

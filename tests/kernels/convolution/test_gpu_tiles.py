@@ -117,6 +117,18 @@ def test_bias_gradient_of_a_weight_gradient_by_blocks(monkeypatch: pytest.Monkey
         np.testing.assert_allclose(mine, wanted, rtol=1e-11, atol=1e-11)
 
 
+def test_both_gradients_read_one_copy_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "PAYS", 0)
+    copied: list[tuple[int, ...]] = []
+    convert = front.convert
+    monkeypatch.setattr(front, "convert", lambda x, y: (copied.append(x.shape), convert(x, y)))
+    x, w = (tt.ones(s, device="cuda", requires_grad=True) for s in ((1, 16, 5, 4), (18, 16, 3, 3)))
+    y = tt.nn.functional.conv2d(x, w)
+    assert copied == [(1, 16, 5, 4)]
+    tt.autograd.grad(y, (x, w), tt.ones_like(y))
+    assert sorted(copied[1:]) == [(1, 16, 5, 4), (1, 18, 3, 2)]  # the image is copied anew: a copy kept for the gradient would cost memory
+
+
 @pytest.mark.parametrize("size", [(64, 64, 9, 3), (256, 256, 9, 3), (512, 2048, 1, 1), (16, 24, 25, 5), (1000, 33, 3, 3)])
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_the_rule_of_weight_gradients_gives_tiles_that_kernels_take(size: tuple[int, ...], dtype: Any) -> None:
