@@ -128,7 +128,13 @@ def _launches(device: Device) -> Iterator[Figure]:
     yield Figure("launches: linear + gelu, forward", count(hidden), 1)
     yield Figure("launches: linear + gelu, backward", count(backward(hidden(), x, matrix, slope)), 4)
     images, kernel = tensor(32, 64, 56, 56), tensor(64, 64, 3, 3, grad=True)
-    yield Figure("launches: conv2d weight gradient", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 2)
+    last = tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
+    given = tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
+    y = F.conv2d(last, kernel, padding=1)
+    yield Figure("launches: conv2d weight gradient, channels last", count(lambda: tt.autograd.grad(y, kernel, given, retain_graph=True)), 2)
+    yield Figure(
+        "launches: conv2d weight gradient, two copies of C-ordered images", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 4
+    )
     words, table = whole(16, 1024), tensor(50257, 768, grad=True)
     yield Figure("launches: embedding backward", count(backward(F.embedding(words, table), table)), 7)
     group = [tensor(768, 768, grad=True) for _ in range(100)]

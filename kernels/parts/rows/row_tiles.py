@@ -77,8 +77,9 @@ def as_rows(x: CudaArray, dim: int) -> Rows:
 
 
 def tiles_for(
-    kernel: str, shape: tuple[int, ...], dim: int, dtype: np.dtype, limit: int = WHOLE, tile: int = TILE, size: int = 0, few_warps: bool = False
-) -> RowTiles:
+    kernel: str, shape: tuple[int, ...], dim: int, dtype: np.dtype, limit: int = WHOLE, tile: int = TILE, size: int = 0,
+    few_warps: bool = False,
+) -> RowTiles:  # fmt: skip
     """The tile that a kernel gets for rows of `dtype`, which it keeps in `size` bytes an element (0: those of the type): the rule's, a tuned or a
     forced one. few_warps: twice as many elements to a thread in 16 bits, of a kernel in which what each thread does once a row weighs more."""
     size = size or dtype.itemsize
