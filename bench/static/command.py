@@ -32,7 +32,6 @@ _OLDER = "the assembler of Triton 3.6 parks at most 12 bytes and stops one step 
 _PRODUCT = "the largest float32 tile of the matrix product, of which Triton 3.6 parks at most 20 bytes; that of 3.9 does not"
 _SUMS = "the largest float32 tile beside the sums of its rows: of 2,343 instructions of the loop seven fetch and put away what is parked"
 _BESIDE = "the assembler parks a few bytes before and after the loops, none in them"
-_LOGGED = "the assembler of Triton 3.9 logs 16 bytes, and its code neither stores nor loads any"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,
@@ -48,13 +47,8 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     **{(v, "linear_activation", "backward", "float32", 90): _SUMS for v in ("3.6", "3.9")},
     **{("3.6", f"conv{name}", "forward", "bfloat16", 80): _BESIDE for name in ("1d", "1d_relu", "2d", "2d_relu")},
     **{("3.9", f"conv1d{relu}", "backward", "bfloat16", 80): _BESIDE for relu in ("", "_relu")},
-    ("3.9", "conv3d", "backward", "bfloat16", 100): _LOGGED,
-    **{("3.9", "conv3d_relu", c, "bfloat16", 100): _LOGGED for c in ("forward", "backward")},
     **{(v, "flash_attention", "backward", "bfloat16", a): _BESIDE for v, a in (("3.6", 80), ("3.6", 90), ("3.6", 100), ("3.9", 80))},
     **{("3.6", "flash_attention", c, "float32", 90): _BESIDE for c in ("forward", "backward")},
-    ("3.6", "conv3d", "backward", "float64", 90): _BESIDE,
-    ("3.6", "conv3d_relu", "backward", "float64", 90): _BESIDE,
-    ("3.6", "conv3d", "forward", "bfloat16", 80): _BESIDE,
     ("3.6", "cross_entropy", "backward", "bfloat16", 100): _BESIDE,
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
