@@ -251,7 +251,8 @@ def correlate(
         (steps_x[0], *steps_x[2:]), y.strides[0], y.strides[1], y.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
         PADDED=phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
-        ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]), LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
+        ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]),
+        LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
         ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:

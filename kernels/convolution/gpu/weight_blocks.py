@@ -22,6 +22,18 @@ tunable("conv2d_weight_blocks", Tiles, tiles_space, tiles_problem)
 
 
 @triton.jit
+def _lies(pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
+    """Where pixels lie. FLAT: one after the other, so that their numbers say it."""
+    if FLAT:
+        at = pixel.to(tl.int64) * step_w
+    else:
+        at = image.to(tl.int64) * step_n + r.to(tl.int64) * step_h + q.to(tl.int64) * step_w
+        if DEEP:
+            at += f.to(tl.int64) * step_d
+    return at
+
+
+@triton.jit
 def _cells(x_at, x_pixel, at, shift, dilation, good, v, size, some, PADDED: tl.constexpr):
     """The cells (BLOCK_K, BLOCK_N) that a tap `at` columns behind the first of its program's reads."""
     if PADDED:
@@ -30,7 +42,6 @@ def _cells(x_at, x_pixel, at, shift, dilation, good, v, size, some, PADDED: tl.c
 
 
 # dw[o, t, c] = sum over n and p of g[n, p, o] x[n, p + t, c], channels innermost; a program has TAPS taps of one row, for which it reads g once.
-# FLAT: outputs lie as cells do, so that a pixel's own number says where both are.
 @triton.jit(do_not_specialize=["k_part", "groups", "volume", "rows_of", "columns_of", "size", "stride", "padding", "dilation"])
 def _weight_blocks_kernel(
     x, g, out, m, channels, k_part, pixels, groups, size_out, volume, rows_of, columns_of, size, stride, padding, dilation,
@@ -67,16 +78,8 @@ def _weight_blocks_kernel(
         inside = pixel < stop
         good, v = inside, pixel
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
-        if FLAT_G:
-            g_pixel = pixel.to(tl.int64) * g_w
-        else:
-            g_pixel = image.to(tl.int64) * g_n + f.to(tl.int64) * g_d + r.to(tl.int64) * g_h + q.to(tl.int64) * g_w
-        if FLAT_X:
-            x_pixel = pixel.to(tl.int64) * x_w
-        else:
-            x_pixel = image.to(tl.int64) * x_n + (r * stride[1]).to(tl.int64) * x_h + (q * stride[2]).to(tl.int64) * x_w
-            if DEEP:
-                x_pixel += (f * stride[0]).to(tl.int64) * x_d
+        g_pixel = _lies(pixel, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)
+        x_pixel = _lies(pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)
         if PADDED:
             v = q * stride[2] + left
             good = good & ((r * stride[1] + top).to(tl.uint32) < size[1].to(tl.uint32))
