@@ -73,8 +73,8 @@ def whole(*shape: int) -> tt.Tensor:
 
 
 def backward(output: tt.Tensor, *inputs: tt.Tensor) -> Run:
-    """The gradients of `inputs`, and no others, from one of the output's shape."""
-    given = tensor(*output.shape, dtype=output.dtype)
+    """The gradients of `inputs`, and no others, from one of the output's shape and layout."""
+    given = tt.empty_like(output)
     return lambda: tt.autograd.grad(output, inputs, given, retain_graph=True)
 
 
@@ -129,9 +129,7 @@ def _launches(device: Device) -> Iterator[Figure]:
     yield Figure("launches: linear + gelu, backward", count(backward(hidden(), x, matrix, slope)), 4)
     images, kernel = tensor(32, 64, 56, 56), tensor(64, 64, 3, 3, grad=True)
     last = tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
-    given = tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
-    y = F.conv2d(last, kernel, padding=1)
-    yield Figure("launches: conv2d weight gradient, channels last", count(lambda: tt.autograd.grad(y, kernel, given, retain_graph=True)), 2)
+    yield Figure("launches: conv2d weight gradient, channels last", count(backward(F.conv2d(last, kernel, padding=1), kernel)), 2)
     yield Figure(
         "launches: conv2d weight gradient, two copies of C-ordered images", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 4
     )

@@ -104,11 +104,11 @@ def backward(
     x and weight are None where no gradient needs them.
     """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
-    to_x, to_weight = weight is not None and needs[0], x is not None and needs[1]
-    last = front.inner(g, s) if to_x and to_weight else None
-    dx = front.correlate(g, weight, None, s, transposed=True, last=last) if to_x and weight is not None else None
+    weight, x = weight if needs[0] else None, x if needs[1] else None
+    last = None if weight is None or x is None else front.inner(g, s)
+    dx = None if weight is None else front.correlate(g, weight, None, s, transposed=True, last=last)
     biased = needs[-1] and len(needs) == 3
-    dw, db = front.weight_gradient(x, g, s, biased, last) if to_weight and x is not None else (None, None)
+    dw, db = (None, None) if x is None else front.weight_gradient(x, g, s, biased, last)
     if biased and db is None:
         db = backward_bias(g)
     return (dx, dw, db)[: len(needs)]

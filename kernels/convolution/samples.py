@@ -42,11 +42,8 @@ def _of_images(x: Any) -> list[Case]:
         (x(5, 1, 3, 27), x(2, 1, 2, 2), plain),  # a split weight gradient on a GPU
         (x(1, 18, 5, 5), x(17, 18, 2, 2), plain | {"stride": (3, 3)}),  # several tiles and steps; a row and a column unused
         (x(0, 2, 4, 4), x(3, 2, 2, 2), plain),
-        (
-            x(2, 5, 4, 3).transpose(0, 3, 1, 2),
-            x(6, 1, 2, 4),
-            plain | {"groups": 3, "padding": (1, 2), "dilation": (2, 1)},
-        ),  # two kernels a channel
+        # two kernels a channel, channels innermost
+        (x(2, 5, 4, 3).transpose(0, 3, 1, 2), x(6, 1, 2, 4), plain | {"groups": 3, "padding": (1, 2), "dilation": (2, 1)}),
     ]
 
 

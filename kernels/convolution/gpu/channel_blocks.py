@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.places import alignment, volume_strides
+from tritensor.kernels.convolution.gpu.places import alignment, volume_strides, within
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -88,12 +88,6 @@ def _next(c, j, i, e, channels, count_w, count_h, BLOCK_K: tl.constexpr):
     i += over.to(tl.int32)
     over = i >= count_h
     return c, j, tl.where(over, 0, i), e + over.to(tl.int32)
-
-
-@triton.jit
-def _within(u, size):
-    """0 <= u < size, in one comparison."""
-    return u.to(tl.uint32) < size.to(tl.uint32)
 
 
 @triton.jit
@@ -180,9 +174,9 @@ def _correlate_blocks_kernel(
         dd, hh, vv = e * axes.hop[0], i * axes.hop[1], j * axes.hop[2]
         good = inside
         if PADDED:
-            good = good & _within(h + hh, size[1]) & _within(v + vv, size[2])
+            good = good & within(h + hh, size[1]) & within(v + vv, size[2])
             if DEEP:
-                good = good & _within(d + dd, size[0])
+                good = good & within(d + dd, size[0])
         cell = dd.to(tl.int64) * x_d + hh.to(tl.int64) * x_h + vv.to(tl.int64) * x_w + c
         x_tile = _tile(x_at[:, None] + (cell + k)[None, :], good[:, None], (c + k < channels)[None, :], PADDED, not EVEN)
         tap = ((first_d + e * axes.apart[0]) * axes.kernel[1] + first_h + i * axes.apart[1]) * axes.kernel[2] + first_w + j * axes.apart[2]

@@ -12,13 +12,12 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.folding import Gradients, Sums
-from tritensor.kernels.convolution.gpu.places import divisors, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.places import channels_innermost, divisors, long_offsets, place_of, volume_strides, within
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.tuning.tunables import tunable
 
 MOST = 4  # kernels of a channel: of more, a product of matrices reads an image less often
@@ -42,7 +41,7 @@ def _cell(at, tap, dilation, stride, size, TRANSPOSED: tl.constexpr, STRIDED: tl
             cell = at - tap * dilation
         else:
             cell = at + tap * dilation
-        good = cell.to(tl.uint32) < size.to(tl.uint32)
+        good = within(cell, size)
     return cell, good
 
 
@@ -128,7 +127,7 @@ def _depthwise_kernel(
 def _products(given, x_at, row, left, k, dilation, size, step, c_at, good, some):
     """g times the cells that tap k of a row of the kernel reads."""
     v = left + k * dilation
-    good = good & (v.to(tl.uint32) < size.to(tl.uint32))
+    good = good & within(v, size)
     cells = tl.load((x_at + row + v * step)[:, None] + c_at[None, :], mask=good[:, None] & some[None, :], other=0)
     return given * cells.to(given.dtype)
 
@@ -162,11 +161,11 @@ def _depthwise_weight_kernel(
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
         lies = image.to(tl.int64) * g_n + (_offset(r, g_h, LONG) + _offset(q, g_step, LONG))
         h = r * stride[1] - padding[1] + i * dilation[1]
-        good, row = inside & (h.to(tl.uint32) < size[1].to(tl.uint32)), _offset(h, x_h, LONG)
+        good, row = inside & within(h, size[1]), _offset(h, x_h, LONG)
         if DEEP:
             lies += _offset(f, g_d, LONG)
             d = f * stride[0] - padding[0] + e * dilation[0]
-            good, row = good & (d.to(tl.uint32) < size[0].to(tl.uint32)), row + _offset(d, x_d, LONG)
+            good, row = good & within(d, size[0]), row + _offset(d, x_d, LONG)
         given = tl.load(g + lies[:, None] + c_given[None, :], mask=inside[:, None] & some[None, :], other=0).to(ACC)
         x_at, left = x + image.to(tl.int64) * x_n, q * stride[2] - padding[2]
         first += _products(given, x_at, row, left, k, dilation[2], size[2], x_step, c_at, good, some)
@@ -205,7 +204,7 @@ def correlate(
     x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, y: CudaArray, activation: Any = None
 ) -> CudaArray:
     """y, written: the convolution of x with weight (O, 1, *kernel), or, transposed, the gradient that a g (given as x) sends to its input."""
-    v, last = s.three(), x.strides[1] == 1 and is_last(x)
+    v, last = s.three(), channels_innermost(x)
     size, outs, channels = (v.outs, v.size, s.channels) if transposed else (v.size, v.outs, s.out)
     pixels, strides_x = s.batch * math.prod(outs), volume_strides(x)
     axes = range(2, len(weight.shape))
@@ -223,14 +222,9 @@ def correlate(
     return y
 
 
-def is_last(x: CudaArray) -> bool:
-    """Whether channels lie innermost."""
-    return is_channels_last(x) or (len(x.shape) == 3 and x.strides[1] == 1)
-
-
 def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Gradients:
     """dw (O, 1, *kernel), and db (O,) where it is asked for; the sum over pixels is split over programs and the parts added in order."""
-    v, last = s.three(), is_last(g)
+    v, last = s.three(), channels_innermost(g)
     pixels, strides_x, strides_g = s.batch * math.prod(s.outs), volume_strides(x), volume_strides(g)
     key = (pixels, s.out, s.taps, x.itemsize, last)
     on = config_of("conv2d_depthwise", key, _rule(s.out, x.itemsize, last))

@@ -8,26 +8,32 @@ from tritensor.array import CudaArray
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, gathered, weight_blocks
 from tritensor.kernels.convolution.gpu.folding import Gradients, image_like
+from tritensor.kernels.convolution.gpu.places import channels_innermost
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.strides import ordered_strides
 
 BLOCK_OF_CHANNELS = 16  # channels of a group from which a tap's make a block that tensor cores multiply
 PAYS = 1 << 18  # elements of an image from which a transposing copy costs less than gathering cells one by one
 
 
-def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
-    """x with its channels innermost where blocks of `channels` are multiplied: itself, or a transposing copy where that pays, else None."""
-    if channels < BLOCK_OF_CHANNELS:
-        return None
-    if is_channels_last(x) or (len(x.shape) == 3 and x.strides[1] == 1):
+def _blocks_pay(x: CudaArray, channels: int) -> bool:
+    """Whether blocks of `channels` of x are multiplied."""
+    return channels >= BLOCK_OF_CHANNELS and (channels_innermost(x) or x.size >= PAYS)
+
+
+def _innermost(x: CudaArray) -> CudaArray:
+    """x with its channels innermost: itself, or a transposing copy."""
+    if channels_innermost(x):
         return x
-    if x.size < PAYS:
-        return None
     copy = allocate(x.shape, x.dtype, x, ordered_strides(x.shape, (0, *range(2, len(x.shape)), 1)))
     convert(x, copy)
     return copy
+
+
+def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
+    """x with its channels innermost where blocks of `channels` are multiplied: itself, or a transposing copy where that pays, else None."""
+    return _innermost(x) if _blocks_pay(x, channels) else None
 
 
 def inner(g: CudaArray, s: Geometry) -> CudaArray | None:
@@ -36,14 +42,8 @@ def inner(g: CudaArray, s: Geometry) -> CudaArray | None:
 
 
 def correlate(
-    x: CudaArray,
-    weight: CudaArray,
-    bias: CudaArray | None,
-    s: Geometry,
-    transposed: bool,
-    activation: Any = None,
-    last: CudaArray | None = None,
-) -> CudaArray:
+    x: CudaArray, weight: CudaArray, bias: CudaArray | None, s: Geometry, transposed: bool, activation: Any = None, last: CudaArray | None = None
+) -> CudaArray:  # fmt: skip
     """The convolution of x with weight (O, C / G, *kernel), or, transposed, the gradient that a g (given as x) sends to its input.
 
     activation: a jitted formula that each element goes through, its bias added, before it is rounded. last: x with its channels innermost, where
@@ -66,9 +66,6 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False,
     where there is one already."""
     if depthwise.fits(s) and g.size:
         return depthwise.weight_gradient(x, g, s, bias)
-    cells = channels_last(x, s.channels // s.groups)
-    if cells is not None and last is None:
-        last = channels_last(g, s.out // s.groups)
-    if cells is not None and last is not None and g.size:
-        return weight_blocks.weight_gradient(cells, last, s), None
+    if _blocks_pay(x, s.channels // s.groups) and _blocks_pay(g, s.out // s.groups) and g.size:
+        return weight_blocks.weight_gradient(_innermost(x), _innermost(g) if last is None else last, s), None
     return gathered.weight_gradient(x, g, s, bias)

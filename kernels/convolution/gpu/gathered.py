@@ -10,9 +10,9 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.convolution.geometry import Geometry, Sizes
+from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.folding import Gradients, Sums, pieces
-from tritensor.kernels.convolution.gpu.places import divisors, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.places import divisors, in_order, long_offsets, place_of, volume_strides
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
@@ -278,13 +278,8 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Grad
         volume.stride, volume.padding, volume.dilation, *strides_x, *volume_strides(g),
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=volume.kernel, CHANNELS_LAST=last, DEEP=axes == 3,
         LONG_OFFSETS=long_offsets(x) or pixels >= 1 << 31, PADDED=max(s.padding) > 0, BIAS=bias, X_C1=x.strides[1] == 1, X_W1=strides_x[4] == 1,
-        G_C1=g.strides[1] == 1, G_PLANE=_rows_follow(g, s.outs), RUNS=places % 16 == 0 and g.strides[0] % 16 == 0,
+        G_C1=g.strides[1] == 1, G_PLANE=in_order(g.strides[2:], s.outs, 1), RUNS=places % 16 == 0 and g.strides[0] % 16 == 0,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     dw, db = sums.folded()
     return dw.transpose((0, axes + 1, *range(1, axes + 1))) if last else dw, db
-
-
-def _rows_follow(g: CudaArray, outs: Sizes) -> bool:
-    """Whether the places of g's images lie one after the other, the axes in order."""
-    return all(step == math.prod(outs[d + 1 :]) for d, step in enumerate(g.strides[2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.kernels.convolution.geometry import Sizes
+from tritensor.kernels.parts.view_arithmetic import is_channels_last
 
 
 class Divisor(NamedTuple):
@@ -56,6 +58,22 @@ def place_of(pixel, volume, rows, columns, DEEP: tl.constexpr, LONG: tl.constexp
         f = divided(r, rows, LONG)
         r = r - f * rows[0]
     return image, place, f, r, q
+
+
+@triton.jit
+def within(u, size):
+    """0 <= u < size, in one comparison."""
+    return u.to(tl.uint32) < size.to(tl.uint32)
+
+
+def channels_innermost(x: CudaArray) -> bool:
+    """Whether the channels of rows, images or volumes lie innermost."""
+    return is_channels_last(x) or (len(x.shape) == 3 and x.strides[1] == 1)
+
+
+def in_order(steps: Sizes, sizes: Sizes, step: int) -> bool:
+    """Whether what lies along axes of these steps and sizes follows one another, the axes in order, `step` apart."""
+    return all(s == step * math.prod(sizes[d + 1 :]) for d, s in enumerate(steps))
 
 
 def volume_strides(x: CudaArray) -> Sizes:

@@ -11,7 +11,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.folding import Sums, pieces
-from tritensor.kernels.convolution.gpu.places import alignment, divisors, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.places import alignment, divisors, in_order, long_offsets, place_of, volume_strides, within
 from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
@@ -37,7 +37,7 @@ def _lies(pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.conste
 def _cells(x_at, x_pixel, at, shift, dilation, good, v, size, some, PADDED: tl.constexpr):
     """The cells (BLOCK_K, BLOCK_N) that a tap `at` columns behind the first of its program's reads."""
     if PADDED:
-        good = good & ((v + at * dilation).to(tl.uint32) < size.to(tl.uint32))
+        good = good & within(v + at * dilation, size)
     return tl.load(x_at[None, :] + (x_pixel + at * shift)[:, None], mask=good[:, None] & some[None, :], other=0)
 
 
@@ -53,10 +53,8 @@ def _weight_blocks_kernel(
     chunks: tl.constexpr = (KERNEL[2] + TAPS - 1) // TAPS
     tiles_m, tiles_n = tl.cdiv(m, BLOCK_M), tl.cdiv(channels, BLOCK_N)
     tiles = tiles_m * tiles_n * (KERNEL[0] * KERNEL[1] * chunks) * groups
-    tile, part = (
-        tl.program_id(0) % tiles,
-        tl.program_id(0) // tiles,
-    )  # all tiles of one set of pixels run together: x and g stay in the cache
+    # all tiles of one set of pixels run together: x and g stay in the cache
+    tile, part = tl.program_id(0) % tiles, tl.program_id(0) // tiles
     row, column = tile % tiles_m, tile // tiles_m % tiles_n
     tap = tile // (tiles_m * tiles_n)
     k, i, e = tap % chunks * TAPS, tap // chunks % KERNEL[1], tap // (chunks * KERNEL[1]) % KERNEL[0]
@@ -82,9 +80,9 @@ def _weight_blocks_kernel(
         x_pixel = _lies(pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)
         if PADDED:
             v = q * stride[2] + left
-            good = good & ((r * stride[1] + top).to(tl.uint32) < size[1].to(tl.uint32))
+            good = good & within(r * stride[1] + top, size[1])
             if DEEP:
-                good = good & ((f * stride[0] + front).to(tl.uint32) < size[0].to(tl.uint32))
+                good = good & within(f * stride[0] + front, size[0])
         g_tile = tl.load(g_at[:, None] + g_pixel[None, :], mask=given[:, None] & inside[None, :], other=0)
         cells = _cells(x_at, x_pixel, 0, shift, dilation[2], good, v, size[2], some, PADDED)
         acc = tl.dot(g_tile, cells, acc, input_precision=PRECISION, out_dtype=ACC)
@@ -108,8 +106,7 @@ def _weight_blocks_kernel(
 
 def _flat(x: CudaArray) -> bool:
     """Whether the cells of all images follow one another."""
-    steps, n = (x.strides[0], *x.strides[2:]), (x.shape[0], *x.shape[2:])
-    return all(step == x.strides[-1] * math.prod(n[d + 1 :]) for d, step in enumerate(steps))
+    return in_order((x.strides[0], *x.strides[2:]), (x.shape[0], *x.shape[2:]), x.strides[-1])
 
 
 def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
