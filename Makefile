@@ -10,7 +10,7 @@ WORKERS := -n auto --maxprocesses 8
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint docs notebooks wheel bench interop other-kernels array-api clean
+.PHONY: help demo test lint docs pages notebooks wheel bench interop other-kernels array-api clean
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test    set up $(VENV), run the tests"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
+	@echo "make pages   write anew what tools write: the index of ops, stubs, pages, mistakes"
 	@echo "make notebooks store what the notebooks say and draw now"
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
@@ -39,6 +40,17 @@ lint: $(VENV)/.dev
 
 docs: $(VENV)/.docs
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m docs.site $(ARGS)
+
+# In this order: stubs, pages and what mistakes print read the index.
+pages: $(VENV)/.test
+	$(BIN)/python -m tritensor.tools.op_index
+	$(BIN)/python -m tritensor.tools.stubs
+	$(BIN)/python -m tests.pages.api_page
+	$(BIN)/python -m tests.pages.ops_page
+	$(BIN)/python -m tests.pages.onnx_page
+	$(BIN)/python -m tests.kernels.parts.parts_page
+	$(BIN)/python -m tests.mistakes.record
+	$(BIN)/python -m tests.pages.performance_page
 
 notebooks: $(VENV)/.docs
 	$(BIN)/python -m docs.site.notebooks $(ARGS)
