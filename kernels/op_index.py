@@ -52,6 +52,8 @@ MODULES = {
     "losses.likelihoods": "bce_with_logits binary_cross_entropy kl_div kl_div_of_logs poisson_nll poisson_nll_of_log soft_margin_loss",
     "losses.linear_cross_entropy": "linear_cross_entropy",
     "losses.nll": "nll_loss",
+    "normalization.activated.batch_norm": "batch_norm_activation batch_norm_by_activation",
+    "normalization.activated.group_norm": "group_norm_activation",
     "normalization.add_norm": "add_layer_norm add_rms_norm",
     "normalization.batch_norm": "batch_norm batch_norm_by follow_statistics",
     "normalization.group_norm": "group_norm",

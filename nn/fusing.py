@@ -10,6 +10,7 @@ from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 
 _FUNCTIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", F.sigmoid: "sigmoid", F.tanh: "tanh"}
+NORMALISED = ("relu", "gelu", "gelu_tanh", "silu")  # what normalisations of channels take
 
 
 def _untouched(module: Any) -> bool:
@@ -17,30 +18,53 @@ def _untouched(module: Any) -> bool:
     return module._hooks is None and "forward" not in module.__dict__
 
 
+def _floats_on_gpu(x: Any) -> bool:
+    return isinstance(x, Tensor) and isinstance(x.array, CudaArray) and is_float(x.array.dtype)
+
+
 def _on_gpu(x: Any, like: Any) -> bool:
     """Whether x is a tensor of floats on a GPU, of a parameter's type."""
-    return isinstance(x, Tensor) and isinstance(x.array, CudaArray) and is_float(x.array.dtype) and like.array.dtype == x.array.dtype
+    return _floats_on_gpu(x) and like.array.dtype == x.array.dtype
+
+
+def multiplies_fused(layer: Any, x: Any) -> bool:
+    """What a Linear and a convolution say of x: it is of their type, and they have more than one output."""
+    return layer.weight.array.ndim > 1 and _on_gpu(x, layer.weight)
+
+
+def normalises_fused(layer: Any, x: Any) -> bool:
+    """What a normalisation of channels says of x: it scales and shifts, and there is something to normalise."""
+    return layer.weight is not None and layer.bias is not None and _floats_on_gpu(x) and x.array.ndim > 1 and x.array.size > 0
 
 
 def fused_activation(layer: Any, activation: Any, x: Any) -> str:
     """The name of an activation, a module or a function, which `layer` computes beside its own result of x by `_forward_then`; "" where it does not.
 
-    A class says so itself: `_fuses`, the names that a layer takes, and `_after_linear`, an activation's. Classes derived of it do not.
+    A class says so itself: `_fuses`, the names that a layer takes, `_fuses_of`, whether it does of x, and `_named`, an activation's own. Classes
+    derived of it do not.
     """
     takes = type(layer).__dict__.get("_fuses", ())
     if not takes:
         return ""
-    if "_after_linear" in type(activation).__dict__:
-        name = activation._after_linear if _untouched(activation) else ""
+    if "_named" in type(activation).__dict__:
+        name = activation._named if _untouched(activation) else ""
     else:
         name = _FUNCTIONS.get(activation, "") if callable(activation) and hasattr(activation, "__name__") else ""
-    return name if name in takes and _untouched(layer) and layer.weight.array.ndim > 1 and _on_gpu(x, layer.weight) else ""
+    return name if name in takes and _untouched(layer) and layer._fuses_of(x) else ""
 
 
 def activated(layer: Any, activation: Any, x: Any) -> Any:
     """activation(layer(x)), by one op where there is one."""
     name = fused_activation(layer, activation, x)
     return layer._forward_then(x, name) if name else activation(layer(x))
+
+
+def added_and_activated(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
+    """activation(norm(x) + residual), by one op where norm is a batch normalisation that takes the activation."""
+    name = fused_activation(norm, activation, x)
+    if name and _floats_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
+        return norm._forward_then(x, name, residual)
+    return activation(norm(x) + residual)
 
 
 def added_and_normed(norm: Any, x: Any, residual: Any) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ FORWARD = {(False, False): _plain, (True, False): _weighed, (False, True): _shif
 
 # dx = r (u - su / n - (x - mean) r^2 suc / n), r = 1 / sqrt(var + eps), u = g w, su = sum u, suc = sum u (x - mean)
 @triton.jit
-def _away(x, u, mean, var, su, suc, n, eps):
+def away(x, u, mean, var, su, suc, n, eps):
     r = maths.rsqrt(var + eps.to(var.dtype))
     n = n.to(var.dtype)
     return r * (u - maths.div(su, n) - (x - mean) * (r * r * maths.div(suc, n)))
@@ -42,17 +42,17 @@ def _away(x, u, mean, var, su, suc, n, eps):
 
 @triton.jit
 def _back(x, g, mean, var, su, suc, index, n, eps):
-    return _away(x, g, mean, var, su, suc, n, eps)
+    return away(x, g, mean, var, su, suc, n, eps)
 
 
 @triton.jit
 def _back_weighed(x, g, mean, var, su, suc, w, index, n, eps):
-    return _away(x, g * w, mean, var, su, suc, n, eps)
+    return away(x, g * w, mean, var, su, suc, n, eps)
 
 
 @triton.jit
 def _back_scaled(x, g, mean, var, sg, sgc, w, index, n, eps):
-    return _away(x, g, mean, var, sg, sgc, n, eps) * w
+    return away(x, g, mean, var, sg, sgc, n, eps) * w
 
 
 BACKWARD = {False: _back, True: _back_weighed}  # by: is there a weight

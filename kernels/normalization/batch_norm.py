@@ -25,17 +25,18 @@ Arrays = tuple[Any, ...]
 
 
 # Shapes.
-def _others(shape: tuple[int, ...]) -> tuple[int, ...]:
+def others(shape: tuple[int, ...]) -> tuple[int, ...]:
     """All dims but that of the channels."""
     return (0, *range(2, len(shape)))
 
 
-def _count(shape: tuple[int, ...]) -> int:
+def count(shape: tuple[int, ...]) -> int:
     """How many elements a channel has."""
     return shape[0] * math.prod(shape[2:])
 
 
-def _refuse(name: str, x: Any, **vectors: Any) -> None:
+def refuse(name: str, x: Any, **vectors: Any) -> None:
+    """Raise for an x that is not of floats or has no channels, and for vectors that have not one number for each."""
     refuse_kind(name, x.dtype, ("float",))
     if len(x.shape) < 2:
         raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
@@ -47,13 +48,13 @@ def _refuse(name: str, x: Any, **vectors: Any) -> None:
 
 
 def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
-    _refuse("batch_norm", x, weight=weight, bias=bias)
+    refuse("batch_norm", x, weight=weight, bias=bias)
     kept = Spec((x.shape[1],), dtypes.accumulator(x.dtype))
     return Spec(x.shape, x.dtype), kept, kept
 
 
 def _given_shape(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Spec:
-    _refuse("batch_norm_by", x, mean=mean, var=var, weight=weight, bias=bias)
+    refuse("batch_norm_by", x, mean=mean, var=var, weight=weight, bias=bias)
     return Spec(x.shape, x.dtype)
 
 
@@ -63,28 +64,35 @@ def _mean_and_variance(n, mean, m2, count):
     return mean, maths.div(m2, count.to(m2.dtype))
 
 
-def _along(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+def along(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     """One number for each channel as a view of all elements."""
     return v.as_strided(shape, (0, v.strides[0], *(0,) * (len(shape) - 2)), 0)
 
 
-def _like(x: CudaArray) -> CudaArray:
+def like(x: CudaArray) -> CudaArray:
+    """A new array of x's shape and type, channels last where x's are."""
     return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
 
 
 def _normalised(x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float) -> CudaArray:
-    y = _like(x)
+    y = like(x)
     vectors = [v for v in (mean, var, weight, bias) if v is not None]
     formula = FORWARD[weight is not None, bias is not None]
-    spread(formula, (x, *[_along(v, x.shape) for v in vectors]), _others(x.shape), (y,), (np.float64(eps),))
+    spread(formula, (x, *[along(v, x.shape) for v in vectors]), others(x.shape), (y,), (np.float64(eps),))
     return y
 
 
-def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5) -> Arrays:
+def mean_and_variance(x: CudaArray) -> tuple[CudaArray, CudaArray]:
+    """Those of each channel, in the accumulator's type."""
     kept = dtypes.accumulator(x.dtype)
     mean, var = allocate((x.shape[1],), kept, x), allocate((x.shape[1],), kept, x)
-    scalars = (np.float64(_count(x.shape)),)
-    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (x,), _others(x.shape), (mean, var), (kept,) * 3, scalars)
+    scalars = (np.float64(count(x.shape)),)
+    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (x,), others(x.shape), (mean, var), (kept,) * 3, scalars)
+    return mean, var
+
+
+def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5) -> Arrays:
+    mean, var = mean_and_variance(x)
     return _normalised(x, mean, var, weight, bias, eps), mean, var
 
 
@@ -92,7 +100,7 @@ def _products(g: CudaArray, x: CudaArray, mean: CudaArray) -> tuple[CudaArray, C
     """The sums of g and of g (x - mean) of each channel."""
     kept = dtypes.accumulator(x.dtype)
     sums = allocate(mean.shape, kept, x), allocate(mean.shape, kept, x)
-    fold(PRODUCTS, (x, g, _along(mean, x.shape)), _others(x.shape), sums, (kept, kept))
+    fold(PRODUCTS, (x, g, along(mean, x.shape)), others(x.shape), sums, (kept, kept))
     return sums
 
 
@@ -107,7 +115,7 @@ def _same(x):
     return x
 
 
-def _vector_gradients(sums: Any, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, bool]) -> tuple[Any, Any]:
+def vector_gradients(sums: Any, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     dw = allocate(weight.shape, weight.dtype, weight) if needs[0] else None
     db = allocate(bias.shape, bias.dtype, bias) if needs[1] else None
     if dw is not None and db is not None:
@@ -124,27 +132,37 @@ def _added(a, b):
     return a + b
 
 
+def with_moments(x: CudaArray, mean: CudaArray, dm: Any, dv: Any, write: Any) -> CudaArray:
+    """The gradient of x that `write` puts into an array, and what mean and variance pass on of theirs, where they have any."""
+    dx = like(x)
+    if dm is None and dv is None:
+        write(dx)
+        return dx
+    kept = dtypes.accumulator(x.dtype)
+    main, more = (allocate(x.shape, kept, x, dx.strides) for _ in range(2))
+    write(main)
+    dm, dv = (filled(mean.shape, mean.dtype, x.device, 0.0) if v is None else v for v in (dm, dv))
+    spread(of_moments, (x, *[along(v, x.shape) for v in (mean, dm, dv)]), others(x.shape), (more,), (np.float64(count(x.shape)),))
+    elementwise.run((_added,), ((0, 1),), (main, more), (dx,), kept)
+    return dx
+
+
 def _backward(
     g: Any, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, eps: float, needs: tuple[bool, ...]
 ) -> tuple[Any, Any, Any]:
     up, dm, dv = g
     if up is None:
         up = filled(x.shape, x.dtype, x.device, 0.0)
-    sums, dims, n = _products(up, x, mean), _others(x.shape), np.float64(_count(x.shape))
-    dx = None
-    if needs[0]:
-        dx = _like(x)
-        kept = dtypes.accumulator(x.dtype)
-        alone = dm is None and dv is None
-        main = dx if alone else allocate(x.shape, kept, x, dx.strides)
-        vectors = [_along(v, x.shape) for v in (mean, var, *sums, weight) if v is not None]
-        spread(BACKWARD_OF_ONE[weight is not None], (x, up, *vectors), dims, (main,), (n, np.float64(eps)))
-        if not alone:
-            more = allocate(x.shape, kept, x, dx.strides)
-            dm, dv = (filled(mean.shape, mean.dtype, x.device, 0.0) if v is None else v for v in (dm, dv))
-            spread(of_moments, (x, *[_along(v, x.shape) for v in (mean, dm, dv)]), dims, (more,), (n,))
-            elementwise.run((_added,), ((0, 1),), (main, more), (dx,), kept)
-    return dx, *_vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]
+    sums = _products(up, x, mean)
+
+    def write(out: CudaArray) -> None:
+        vectors = [along(v, x.shape) for v in (mean, var, *sums, weight) if v is not None]
+        spread(
+            BACKWARD_OF_ONE[weight is not None], (x, up, *vectors), others(x.shape), (out,), (np.float64(count(x.shape)), np.float64(eps))
+        )
+
+    dx = with_moments(x, mean, dm, dv, write) if needs[0] else None
+    return dx, *vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]
 
 
 def _given_forward(
@@ -179,22 +197,26 @@ def _var_gradient(products, var, w, eps):
 def _given_backward(
     g: CudaArray, x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]
 ) -> Arrays:
-    dx = dmean = dvar = None
+    dx = None
     if needs[0]:
-        dx = _like(x)
-        vectors = [_along(v, x.shape) for v in (var, weight) if v is not None]
-        spread(_scaled if weight is None else _scaled_weighed, (g, *vectors), _others(x.shape), (dx,), (np.float64(eps),))
+        dx = like(x)
+        vectors = [along(v, x.shape) for v in (var, weight) if v is not None]
+        spread(_scaled if weight is None else _scaled_weighed, (g, *vectors), others(x.shape), (dx,), (np.float64(eps),))
     if not any(needs[1:]):
         return dx, None, None, None, None
-    sums = _products(g, x, mean)
-    w = 1.0 if weight is None else weight
-    if needs[1]:
-        dmean = allocate(mean.shape, mean.dtype, x)
+    return dx, *given_gradients(_products(g, x, mean), mean, var, weight, bias, eps, needs[1:])
+
+
+def given_gradients(sums: Any, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> Arrays:
+    """Those of given means and variances, of weight and bias, from the sums of g and of g (x - mean)."""
+    w, dmean, dvar = 1.0 if weight is None else weight, None, None
+    if needs[0]:
+        dmean = allocate(mean.shape, mean.dtype, mean)
         elementwise.run((_mean_gradient,), ((0, 1, 2, 3),), (sums[0], var, w, eps), (dmean,), var.dtype)
-    if needs[2]:
-        dvar = allocate(var.shape, var.dtype, x)
+    if needs[1]:
+        dvar = allocate(var.shape, var.dtype, mean)
         elementwise.run((_var_gradient,), ((0, 1, 2, 3),), (sums[1], var, w, eps), (dvar,), var.dtype)
-    return dx, dmean, dvar, *_vector_gradients(sums, var, weight, bias, eps, needs[3:])  # type: ignore[arg-type]
+    return dmean, dvar, *vector_gradients(sums, var, weight, bias, eps, needs[2:])  # type: ignore[arg-type]
 
 
 # running = kept running + share statistic
@@ -234,7 +256,7 @@ def _wide(v: Any, kept: np.dtype, ndim: int) -> Any:
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
-    given, dims, n = x.array.dtype, _others(tuple(x.shape)), _count(tuple(x.shape))
+    given, dims, n = x.array.dtype, others(tuple(x.shape)), count(tuple(x.shape))
     kept = dtypes.accumulator(given)
     up, dm, dv = g
     x = ops.cast(x, dtype=kept)
@@ -262,7 +284,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool,
 
 
 def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool, ...]) -> Arrays:
-    given, dims, ndim = x.array.dtype, _others(tuple(x.shape)), len(x.shape)
+    given, dims, ndim = x.array.dtype, others(tuple(x.shape)), len(x.shape)
     kept = dtypes.accumulator(given)
     g = ops.cast(g, dtype=kept)
     rstd = ops.rsqrt(ops.add(_wide(var, kept, ndim), eps))
@@ -285,7 +307,7 @@ def _gradient_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
     """As layer_norm's: dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
     x, weight = inputs[:2]
     up = np.zeros_like(x) if g[0] is None else np.abs(g[0])
-    dims, n = _others(x.shape), _count(x.shape)
+    dims, n = others(x.shape), count(x.shape)
     beside = (-1, *(1,) * (x.ndim - 2))
     rstd = 1 / np.sqrt(x.var(dims, keepdims=True) + attrs["eps"])
     size = np.abs(x) + np.abs(x.mean(dims, keepdims=True))
@@ -300,7 +322,7 @@ def _gradient_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
 
 def _given_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
     x, mean, var, weight, _ = inputs
-    dims, beside = _others(x.shape), (-1, *(1,) * (x.ndim - 2))
+    dims, beside = others(x.shape), (-1, *(1,) * (x.ndim - 2))
     rstd = 1 / np.sqrt(var + attrs["eps"])
     w = np.ones_like(rstd) if weight is None else np.abs(weight)
     up, size = np.abs(g), np.abs(x) + np.abs(mean).reshape(beside)

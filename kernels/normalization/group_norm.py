@@ -31,17 +31,20 @@ def _split(shape: tuple[int, ...], groups: int) -> tuple[int, int, int, int]:
 
 
 def _shape(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
-    refuse_kind("group_norm", x.dtype, ("float",))
+    return specs("group_norm", x, weight, bias, groups)
+
+
+def specs(name: str, x: Any, weight: Any, bias: Any, groups: int) -> tuple[Spec, Spec, Spec]:
+    """Those of y, mean and variance; raises for what does not fit."""
+    refuse_kind(name, x.dtype, ("float",))
     if len(x.shape) < 2:
-        raise ShapeError(f"group_norm: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
     if x.shape[1] % groups:
-        raise ShapeError(
-            f"group_norm: x {tuple(x.shape)} has {x.shape[1]} channels, which {groups} groups do not share evenly; give a divisor"
-        )
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, which {groups} groups do not share evenly; give a divisor")
     for label, v in (("weight", weight), ("bias", bias)):
         if v is not None and tuple(v.shape) != (x.shape[1],):
             raise ShapeError(
-                f"group_norm: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
+                f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
             )
     kept = Spec((x.shape[0], groups), dtypes.accumulator(x.dtype))
     return Spec(x.shape, x.dtype), kept, kept
@@ -80,6 +83,11 @@ def _mean_and_variance(n, mean, m2, count):
 
 
 def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
+    return normalised(x, weight, bias, groups, eps, FORWARD[weight is not None, bias is not None])
+
+
+def normalised(x: CudaArray, weight: Any, bias: Any, groups: int, eps: float, formula: Any) -> Arrays:
+    """(y, mean, var): y as the formula has it of x, mean, variance, and weight and bias where they are given."""
     kept = dtypes.accumulator(x.dtype)
     shape = _split(x.shape, groups)
     mean, var = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
@@ -88,7 +96,7 @@ def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | No
     scalars = (np.float64(shape[2] * shape[3]),)
     fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
     vectors = [_of_group(mean, shape), _of_group(var, shape), *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
-    spread(FORWARD[weight is not None, bias is not None], (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
+    spread(formula, (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
     return y, mean, var
 
 
@@ -116,10 +124,21 @@ def _reciprocal_root(var, eps):
 def _backward(
     g: CudaArray, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, groups: int, eps: float, needs: tuple[bool, ...]
 ) -> Arrays:
+    return gradients(g, x, weight, bias, mean, var, groups, eps, needs, None)
+
+
+def gradients(
+    g: CudaArray, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, groups: int, eps: float, needs: tuple[bool, ...], formulas: Any
+) -> Arrays:  # fmt: skip
+    """Those of x, weight and bias; `formulas` (see activated/formulas.py) where an activation comes behind."""
     kept, shape = dtypes.accumulator(x.dtype), _split(x.shape, groups)
     dx, xs, gs = _like(x), _grouped(_whole(x), groups), _grouped(_whole(g), groups)
     s, sc = allocate(shape[:3], kept, x), allocate(shape[:3], kept, x)  # of each instance's channel
-    fold(PRODUCTS, (xs, gs, _of_group(mean, shape)), (3,), (s, sc), (kept, kept))
+    whole = [*[_of_group(v, shape) for v in (mean, var)], *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
+    if formulas is None:
+        fold(PRODUCTS, (xs, gs, whole[0]), (3,), (s, sc), (kept, kept))
+    else:
+        fold(formulas.products, (xs, gs, *whole), (3,), (s, sc), (kept, kept), numbers=(np.float64(eps),))
     channels = shape[:3]
     w = None if weight is None else weight.as_strided(channels, (0, weight.strides[0] * shape[2], weight.strides[0]), 0)
     if needs[0]:
@@ -131,9 +150,10 @@ def _backward(
             (su, suc),
             (kept, kept),
         )
-        vectors = [*[_of_group(v, shape) for v in (mean, var, su, suc)], *([] if weight is None else [_of_channel(weight, shape)])]
-        n = np.float64(shape[2] * shape[3])
-        spread(BACKWARD[weight is not None], (xs, gs, *vectors), (3,), (_grouped(dx, groups),), (n, np.float64(eps)))
+        sums, n = [_of_group(v, shape) for v in (su, suc)], np.float64(shape[2] * shape[3])
+        vectors = [*whole[:2], *sums, *([] if weight is None else [_of_channel(weight, shape)])] if formulas is None else [*whole, *sums]
+        formula = BACKWARD[weight is not None] if formulas is None else formulas.backward
+        spread(formula, (xs, gs, *vectors), (3,), (_grouped(dx, groups),), (n, np.float64(eps)))
     if not (needs[1] or needs[2]):
         return dx, None, None
     rstd = allocate(var.shape, kept, x)

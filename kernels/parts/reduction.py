@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from tritensor.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
+from tritensor.kernels.parts.formulas.bound import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.table import Op, Sample, Spec, normal_dims, op, refuse_kind
 from tritensor.tuning.tunables import tunable
@@ -171,7 +171,7 @@ def _mapped(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.cons
 @triton.jit(do_not_specialize=["kept", "outer", "tiles", "tiles_per_program", "splits"])
 def _reduce_kernel(
     xs, ys, kept, kept_strides, outer, outer_strides, inner, inner_strides, rows, tiles, tiles_per_program, splits, scalars, numbers,
-    MAP: tl.constexpr, COMBINE: tl.constexpr, FOLD: tl.constexpr, FINISH: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr,
+    MAP: tl.constexpr, COMBINE: tl.constexpr, WALK: tl.constexpr, FOLD: tl.constexpr, FINISH: tl.constexpr, IDENTITY: tl.constexpr, STATES: tl.constexpr,
     KEPT: tl.constexpr, INNER: tl.constexpr, ALIGN: tl.constexpr, BRANCH: tl.constexpr, LONG_OFFSETS: tl.constexpr, CHAIN: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
@@ -203,7 +203,7 @@ def _reduce_kernel(
             )  # (BM, BN)
             index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
             new = _mapped(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
-            part = _as_tuple(COMBINE(*part, *new), len(STATES))
+            part = _as_tuple(WALK(*part, *new), len(STATES))
         state = _as_tuple(COMBINE(*state, *part), len(STATES))
     state = FOLD(state)  # (BM,)
     if FINISH is not None:
@@ -244,17 +244,14 @@ def _spread_kernel(
         tl.store(tl.broadcast_to(pointers, (BM, BN)), value, mask=rows_in & cols_in)
 
 
-def _fold_template(state):  # type: ignore[no-untyped-def]
+def _fold(state):  # type: ignore[no-untyped-def]
     return tl.reduce(state, 1, combine)  # type: ignore[name-defined]  # noqa: F821
 
 
 @cache
 def _fold_of(combine: Any) -> Any:
-    """`tl.reduce` bound to one combine function: Triton takes that function from a global only, never from a constexpr."""
-    scope = {"tl": tl, "combine": combine, "__name__": __name__}
-    function = types.FunctionType(_fold_template.__code__, scope, _fold_template.__name__)
-    function.__module__, function.__qualname__ = __name__, f"fold_{combine.__name__}"
-    return triton.jit(function)
+    """`tl.reduce` bound to one combine function."""
+    return bound(_fold, combine.__name__, combine=combine)
 
 
 # The functions of a plain sum.
@@ -279,12 +276,14 @@ class ReductionFunctions(NamedTuple):
     combine: `(*state, *state) -> state`, associative.
     finish: `(*state, *scalars) -> output(s)`, None where the state is the output.
     identity: `(numpy dtypes of the state) -> numbers`, the state of nothing.
+    walk: as combine, where the second state is of one element that comes after all of the first; None: combine.
     """
 
     map: Any
     combine: Any
     finish: Any
     identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]]
+    walk: Any = None
 
 
 def fold(
@@ -311,6 +310,7 @@ def fold(
     launch(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), numbers, MAP=functions.map, COMBINE=functions.combine,
+        WALK=functions.walk or functions.combine,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
         STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
@@ -392,13 +392,14 @@ def reduction(
     ordered: bool = False,
     outputs: tuple[str, ...] = ("y",),
     forward: Any = None,
+    walk: Any = None,
     **more: Any,
 ) -> Op:
     """Register a reduction `(x, *, dim, ..., keepdim)`. It is five functions: map, combine, finish, identity, rule.
 
     Args:
         name, reference, backward, reference_backward, samples, outputs, more: as `op(...)` takes them, `public` and `replace` among them.
-        map, combine, finish, identity: see `ReductionFunctions`.
+        map, combine, finish, identity, walk: see `ReductionFunctions`.
         rule: the gradient; None for a reduction without one.
         state: numpy dtypes of the state for an input dtype; result: those of the outputs.
         scalars: `(count, **attributes other than dim and keepdim)` -> what `finish` gets after the state.
@@ -407,7 +408,7 @@ def reduction(
         ordered: `map` uses the index: elements are numbered in C order.
         forward: a corner of its own, for a map that takes more than x; the functions are not looked at then.
     """
-    functions = ReductionFunctions(map, combine, finish, identity)
+    functions = ReductionFunctions(map, combine, finish, identity, walk)
 
     def shape(x: Any, *, dim: Any, keepdim: bool = False, **rest: Any) -> Any:
         dims = normal_dims(name, dim, len(x.shape))

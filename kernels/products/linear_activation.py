@@ -3,63 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.kernels.parts import spellings
+from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.elementwise import backward_of
-from tritensor.kernels.parts.formulas import activations as formulas
+from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
-from tritensor.kernels.parts.machine_code import numpy_gradient
 from tritensor.kernels.parts.narrow.twins import chosen
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.products import linear
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
-
-class _Activation(NamedTuple):
-    """An activation's op with its attributes; its formula, of z, and its gradient's, of g and z, or of g and the result."""
-
-    op: str
-    attrs: dict[str, Any]
-    formula: Any
-    gradient: Any
-
-
-_ACTIVATIONS = {
-    "relu": _Activation("relu", {}, formulas.relu, formulas.relu_grad),
-    "gelu": _Activation("gelu", {"approximate": "none"}, formulas.gelu, formulas.gelu_grad),
-    "gelu_tanh": _Activation("gelu", {"approximate": "tanh"}, formulas.gelu_tanh, formulas.gelu_tanh_grad),
-    "silu": _Activation("silu", {}, formulas.silu, formulas.silu_grad),
-}
-_BY_RESULT = {
-    "relu": _ACTIVATIONS["relu"],  # the result is positive where z is
-    "sigmoid": _Activation("sigmoid", {}, formulas.sigmoid, formulas.sigmoid_grad),
-    "tanh": _Activation("tanh", {}, formulas.hyperbolic_tangent, formulas.tanh_grad),
-}
-_ALL = {**_ACTIVATIONS, **_BY_RESULT}
-_BACKWARD = {name: backward_of((a.gradient,))[0] for name, a in _ALL.items()}
-_NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in _ALL.items()}
-_ON_TENSORS = {name: spellings.twin(a.gradient, spellings.on_tensors) for name, a in _ALL.items()}
-NAMES, NAMES_BY_RESULT = ("none", *_ACTIVATIONS), tuple(_BY_RESULT)
-
-
-def _known(name: str, activation: Any, names: tuple[str, ...]) -> None:
-    if activation not in names:
-        raise ArgumentError(f"{name}: activation is {activation!r}; it is one of {', '.join(map(repr, names))}")
+NAMES, NAMES_BY_RESULT = ("none", *named.BY_INPUT), tuple(named.BY_RESULT)
 
 
 def _shape(
     x: Any, weight: Any, bias: Any = None, residual: Any = None, *, activation: str = "none", scale: float = 1.0, keep: bool = False
 ) -> tuple[Spec, Spec]:
     name = "linear_activation"
-    _known(name, activation, NAMES)
+    named.refuse_unknown(name, activation, NAMES)
     y = registry["linear"].shape(x, weight, bias)
     refuse_mixed(name, ("x", x), ("weight", weight), ("bias", bias), ("residual", residual))
     if residual is not None and tuple(residual.shape) != y.shape:
@@ -83,14 +50,14 @@ def _forward(
 
 def _product(x: CudaArray, weight: CudaArray, bias: CudaArray | None, y: CudaArray, activation: str, finish: Epilogue) -> None:
     if activation != "none":
-        finish = finish._replace(activation=chosen((_ALL[activation].formula,), (y,), x.itemsize == 8)[0])
+        finish = finish._replace(activation=chosen((named.ALL[activation].formula,), (y,), x.itemsize == 8)[0])
     gemm(linear._rows(x), weight.transpose((1, 0)), linear._rows(y), bias, finish=finish)
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, residual: Any, activation: str, scale: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     down = g if scale == 1 else ops.mul(g, scale)
     if activation != "none" and any(needs[:3]):
-        down = _ON_TENSORS[activation](down, ops.linear(x, weight, bias))
+        down = named.ON_TENSORS[activation](down, ops.linear(x, weight, bias))
     return (*linear.rules(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
@@ -108,7 +75,7 @@ def _backward(
         return None, None, None, g
     down = g if scale == 1 else registry["mul"].forward(g, scale)  # type: ignore[misc]
     if activation != "none":
-        down = _BACKWARD[activation](down, inner if inner.shape == g.shape else linear.forward(x, weight, bias))
+        down = named.BACKWARD[activation](down, inner if inner.shape == g.shape else linear.forward(x, weight, bias))
     return (*linear.backward(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
@@ -128,7 +95,7 @@ def _reference(
     """
     z = linear.reference(_wide(x), _wide(weight), _wide(bias))
     inner = z.astype(x.dtype) if keep and activation != "none" else np.empty(0, x.dtype)
-    y: Any = z if activation == "none" else registry[_ALL[activation].op].reference(z, **_ALL[activation].attrs)
+    y: Any = z if activation == "none" else named.of_numpy(activation, z)
     if scale != 1:
         y = y * y.dtype.type(scale)
     return (y if residual is None else y + _wide(residual)).astype(x.dtype, copy=False), inner
@@ -140,7 +107,7 @@ def _reference_backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     down = g if scale == 1 else (_wide(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
-        down = _NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
+        down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
     return (*linear.reference_backward(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
@@ -199,7 +166,7 @@ op(
 
 
 def _result_shape(x: Any, weight: Any, bias: Any = None, *, activation: str = "relu") -> Spec:
-    _known("linear_activation_by_result", activation, NAMES_BY_RESULT)
+    named.refuse_unknown("linear_activation_by_result", activation, NAMES_BY_RESULT)
     found: Spec = registry["linear"].shape(x, weight, bias)
     return found
 
@@ -211,14 +178,14 @@ def _result_forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = No
 
 
 def _result_rule(g: Any, x: Any, weight: Any, y: Any, activation: str, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    return linear.rules(_ON_TENSORS[activation](g, y), x, weight, needs)
+    return linear.rules(named.ON_TENSORS[activation](g, y), x, weight, needs)
 
 
 def _result_backward(
     g: CudaArray, x: CudaArray, weight: CudaArray, y: CudaArray, activation: str, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     """The activation's gradient, then the two launches of linear's."""
-    return linear.backward(_BACKWARD[activation](g, y), x, weight, needs)
+    return linear.backward(named.BACKWARD[activation](g, y), x, weight, needs)
 
 
 def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
@@ -229,7 +196,7 @@ def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
 def _result_reference_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, y: np.ndarray, activation: str, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    return linear.reference_backward(_NUMPY[activation](g, y), x, weight, needs)
+    return linear.reference_backward(named.ON_NUMPY[activation](g, y), x, weight, needs)
 
 
 def _result_samples(rng: np.random.Generator) -> list[Sample]:

@@ -18,7 +18,7 @@ from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, 
 from tritensor.table import Sample, normal_dims, ops
 
 _I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-_FAR = 2**62  # an index behind every real one
+_FAR = tl.constexpr(2**62)  # an index behind every real one
 _ORDERED_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool")
 
 
@@ -53,9 +53,27 @@ def _first_smaller(a, i, b, j):
     return tl.where(stays, a, b), tl.where(stays, i, j)
 
 
+# (a, i) stays unless a later b is larger, or alone NaN: a walk meets places in order, and where it never takes one all are the identity's equals
+@triton.jit
+def _walk_larger(a, i, b, j):
+    stays = (b <= a) | (a != a)
+    return tl.where(stays, a, b), tl.where(stays, i, j)
+
+
+@triton.jit
+def _walk_smaller(a, i, b, j):
+    stays = (b >= a) | (a != a)
+    return tl.where(stays, a, b), tl.where(stays, i, j)
+
+
 @triton.jit
 def _place(value, index):
-    return index
+    return tl.where(index == _FAR, 0, index)
+
+
+@triton.jit
+def _value_and_place(value, index):
+    return value, tl.where(index == _FAR, 0, index)
 
 
 @triton.jit
@@ -97,11 +115,11 @@ def _edge(dtype: np.dtype, sign: int) -> Any:
 
 
 def _lowest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], -1), _FAR)[: len(states)]
+    return (_edge(states[0], -1), _FAR.value)[: len(states)]
 
 
 def _highest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], 1), _FAR)[: len(states)]
+    return (_edge(states[0], 1), _FAR.value)[: len(states)]
 
 
 def _one(states: tuple[np.dtype, ...]) -> tuple[int]:
@@ -367,20 +385,20 @@ for _name, _reference, _combine, _identity, _what in (
         _name, _reference, map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
         reference_backward=(_ties_reference_backward,), state=_state, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
     )  # fmt: skip
-for _name, _reference, _combine, _identity, _what in (
-    ("argmax", _argmax, _first_larger, _lowest, "largest"),
-    ("argmin", _argmin, _first_smaller, _highest, "smallest"),
+for _name, _reference, _combine, _walk, _identity, _what in (
+    ("argmax", _argmax, _first_larger, _walk_larger, _lowest, "largest"),
+    ("argmin", _argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
 ):
     reduction(
-        _name, _reference, map=_placed, combine=_combine, finish=_place, identity=_identity, rule=None, state=_placed_state, result=_index_result,
+        _name, _reference, map=_placed, combine=_combine, finish=_place, identity=_identity, walk=_walk, rule=None, state=_placed_state, result=_index_result,
         needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
     )  # fmt: skip
-for _name, _reference, _combine, _identity, _what in (
-    ("max_dim", _max_dim, _first_larger, _lowest, "largest"),
-    ("min_dim", _min_dim, _first_smaller, _highest, "smallest"),
+for _name, _reference, _combine, _walk, _identity, _what in (
+    ("max_dim", _max_dim, _first_larger, _walk_larger, _lowest, "largest"),
+    ("min_dim", _min_dim, _first_smaller, _walk_smaller, _highest, "smallest"),
 ):
     reduction(
-        _name, _reference, map=_placed, combine=_combine, finish=None, identity=_identity, rule=_chosen_rule, backward=_chosen_backward,
+        _name, _reference, map=_placed, combine=_combine, finish=_value_and_place, identity=_identity, walk=_walk, rule=_chosen_rule, backward=_chosen_backward,
         reference_backward=_chosen_reference_backward, state=_placed_state, result=_both_results, needs_element=_what, ordered=True,
         outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
     )  # fmt: skip

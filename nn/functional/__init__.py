@@ -49,6 +49,10 @@ from tritensor.nn.functional.dropout import dropout1d as dropout1d
 from tritensor.nn.functional.dropout import dropout2d as dropout2d
 from tritensor.nn.functional.dropout import dropout3d as dropout3d
 from tritensor.nn.functional.dropout import feature_alpha_dropout as feature_alpha_dropout
+from tritensor.nn.functional.fused_normalization import add_layer_norm as add_layer_norm
+from tritensor.nn.functional.fused_normalization import add_rms_norm as add_rms_norm
+from tritensor.nn.functional.fused_normalization import batch_norm_activation as batch_norm_activation
+from tritensor.nn.functional.fused_normalization import group_norm_activation as group_norm_activation
 from tritensor.nn.functional.images.patches import fold as fold
 from tritensor.nn.functional.images.patches import unfold as unfold
 from tritensor.nn.functional.images.resampling import interpolate as interpolate
@@ -79,8 +83,6 @@ from tritensor.nn.functional.losses.pointwise import mse_loss as mse_loss
 from tritensor.nn.functional.losses.pointwise import poisson_nll_loss as poisson_nll_loss
 from tritensor.nn.functional.losses.pointwise import smooth_l1_loss as smooth_l1_loss
 from tritensor.nn.functional.losses.pointwise import soft_margin_loss as soft_margin_loss
-from tritensor.nn.functional.normalization import add_layer_norm as add_layer_norm
-from tritensor.nn.functional.normalization import add_rms_norm as add_rms_norm
 from tritensor.nn.functional.normalization import batch_norm as batch_norm
 from tritensor.nn.functional.normalization import group_norm as group_norm
 from tritensor.nn.functional.normalization import instance_norm as instance_norm

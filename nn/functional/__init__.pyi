@@ -58,6 +58,9 @@ def avg_pool3d(input: Tensor, kernel_size: _builtins.int | Sequence[_builtins.in
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor | None = None, bias: Tensor | None = None, training: _builtins.bool = False, momentum: _builtins.float = 0.1, eps: _builtins.float = 1e-05) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel (dimension 1)."""
 
+def batch_norm_activation(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, weight: Tensor, bias: Tensor, residual: Tensor | None = None, training: _builtins.bool = False, momentum: _builtins.float = 0.1, eps: _builtins.float = 1e-05, *, activation: _builtins.str = 'relu') -> Tensor:
+    """`activation(batch_norm(input, ...) + residual)` without what is between them in memory; its gradient takes it from input again."""
+
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """y[k] = input1 @ weight[k] @ input2 + bias[k]: (..., n), (..., m), weight (out, n, m) -> (..., out)."""
 
@@ -165,6 +168,9 @@ def grid_sample(input: Tensor, grid: Tensor, mode: _builtins.str = 'bilinear', p
 
 def group_norm(input: Tensor, num_groups: _builtins.int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _builtins.float = 1e-05) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance those of each of num_groups groups of channels (Wu and He 2018)."""
+
+def group_norm_activation(input: Tensor, num_groups: _builtins.int, weight: Tensor, bias: Tensor, eps: _builtins.float = 1e-05, *, activation: _builtins.str = 'silu') -> Tensor:
+    """`activation(group_norm(input, num_groups, weight, bias, eps))` without what is between them in memory; its gradient takes it from input again."""
 
 def gumbel_softmax(logits: Tensor, tau: _builtins.float = 1, hard: _builtins.bool = False, eps: _builtins.float = 1e-10, dim: _builtins.int = -1) -> Tensor:
     """softmax((logits + Gumbel noise) / tau): a relaxed draw of a class along dim; hard=True gives the one-hot draw with the relaxed one's gradient"""

@@ -37,11 +37,11 @@ def layer_norm(
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape`; var without Bessel's correction."""
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
-        _refuse_types("layer_norm", input, weight=weight, bias=bias)
+        refuse_types("layer_norm", input, weight=weight, bias=bias)
     return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over("layer_norm", input, normalized_shape)))
 
 
-def _refuse_types(name: str, input: Tensor, **vectors: Tensor | None) -> None:
+def refuse_types(name: str, input: Tensor, **vectors: Tensor | None) -> None:
     """Raise DTypeError for an integer input, and for parameters of a type that does not go with it: its own, or float32 beside 16 bits."""
     if not input.dtype.is_floating_point:
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes floating types; cast it with .float()")
@@ -50,7 +50,7 @@ def _refuse_types(name: str, input: Tensor, **vectors: Tensor | None) -> None:
             raise DTypeError(f"{name}: input is {input.dtype.name}, {label} {v.dtype.name}; cast one so that both are the same")
 
 
-def _refuse_channels(name: str, input: Tensor, **vectors: Tensor | None) -> None:
+def refuse_channels(name: str, input: Tensor, **vectors: Tensor | None) -> None:
     """Raise ShapeError where a vector has not one number for each channel."""
     for label, v in vectors.items():
         if v is not None and tuple(v.shape) != (input.shape[1],):
@@ -118,8 +118,25 @@ def training_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
     y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
-    follow(running_mean, running_var, mean, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
+    follow_batch(input, running_mean, running_var, mean, var, momentum)
     return y, mean, var
+
+
+def follow_batch(input: Tensor, running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, momentum: float) -> None:
+    """Have the running statistics follow those of a batch."""
+    follow(running_mean, running_var, mean, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
+
+
+def refuse_batch(name: str, input: Tensor, training: bool, **vectors: Tensor | None) -> None:
+    """Raise for an input without channels, parameters and statistics that do not go with it, and statistics that are missing."""
+    if input.ndim < 2 and input.numel():
+        raise IndexShapeError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...)")
+    refuse_types(name, input, **vectors)
+    if input.ndim > 1:
+        refuse_channels(name, input, **vectors)
+    if not training and (vectors["running_mean"] is None or vectors["running_var"] is None):
+        missing = "running_mean" if vectors["running_mean"] is None else "running_var"
+        raise ArgumentError(f"{name}: expected {missing} to be defined when training=False; give it, or training=True")
 
 
 def plain_batch_norm(
@@ -134,21 +151,19 @@ def plain_batch_norm(
     name: str = "batch_norm",
 ) -> Tensor:
     """As torch.batch_norm has it: a channel of one value is let through."""
-    if input.ndim < 2 and input.numel():
-        raise IndexShapeError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...)")
-    vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
-    _refuse_types(name, input, **vectors)
-    if input.ndim > 1:
-        _refuse_channels(name, input, **vectors)
-    if not training and (running_mean is None or running_var is None):
-        missing = "running_mean" if running_mean is None else "running_var"
-        raise ArgumentError(f"{name}: expected {missing} to be defined when training=False; give it, or training=True")
+    refuse_batch(name, input, training, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not input.numel():
         y = input.clone() if weight is None else input * weight.sum()
         return y if bias is None else y + bias.sum()
     if training:
         return training_batch_norm(input, weight, bias, running_mean, running_var, momentum, eps)[0]
     return ops.batch_norm_by(input, running_mean.detach(), running_var.detach(), weight, bias, eps=float(eps))
+
+
+def refuse_eps(name: str, training: bool, eps: float) -> None:
+    """Raise ArgumentError for what would divide by 0, or by nothing that is a number."""
+    if eps < 0 or (training and eps == 0):
+        raise ArgumentError(f"{name}: batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}")
 
 
 @checked
@@ -163,10 +178,7 @@ def batch_norm(
     """
     if training:
         refuse_single("batch_norm", input.shape)
-    if eps < 0 or (training and eps == 0):
-        raise ArgumentError(
-            f"batch_norm: batch_norm eps must be {'positive during training' if training else 'non-negative'}, but got {eps}"
-        )
+    refuse_eps("batch_norm", training, eps)
     return plain_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
@@ -179,8 +191,8 @@ def plain_instance_norm(
     if input.ndim < 3:
         raise ShapeError(f"instance_norm: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...), 3 or more")
     vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
-    _refuse_types("instance_norm", input, **vectors)
-    _refuse_channels("instance_norm", input, **vectors)
+    refuse_types("instance_norm", input, **vectors)
+    refuse_channels("instance_norm", input, **vectors)
     if not use_input_stats:
         return plain_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, "instance_norm")
     if not input.numel():  # no instance has a mean; what there is to scale and shift is nothing, and the gradients of the vectors are zeros
@@ -211,26 +223,34 @@ def instance_norm(
     return plain_instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps)
 
 
-def plain_group_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
-    """As torch.group_norm has it: a group of one value is let through."""
+def refuse_groups(name: str, input: Tensor, num_groups: int, **vectors: Tensor | None) -> None:
+    """Raise for an input without channels, groups that do not share them, and parameters of another type."""
     if input.ndim < 2:
-        raise ShapeError(
-            f"group_norm: expected at least 2 dimensions for input tensor but received {input.ndim}; give (batch, channels, ...)"
-        )
+        raise ShapeError(f"{name}: expected at least 2 dimensions for input tensor but received {input.ndim}; give (batch, channels, ...)")
     if num_groups <= 0 or input.shape[1] % num_groups:
         raise ShapeError(
-            f"group_norm: expected number of channels in input to be divisible by num_groups, but got input of shape {tuple(input.shape)} and "
+            f"{name}: expected number of channels in input to be divisible by num_groups, but got input of shape {tuple(input.shape)} and "
             f"num_groups={num_groups}; give a divisor of {input.shape[1]}"
         )
-    _refuse_types("group_norm", input, weight=weight, bias=bias)
+    refuse_types(name, input, **vectors)
+
+
+def plain_group_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
+    """As torch.group_norm has it: a group of one value is let through."""
+    refuse_groups("group_norm", input, num_groups, weight=weight, bias=bias)
     return ops.group_norm(input, weight, bias, groups=num_groups, eps=float(eps))
+
+
+def refuse_single_group(name: str, input: Tensor, num_groups: int) -> None:
+    """Raise ShapeError where a group has one value alone."""
+    if input.ndim >= 2 and num_groups > 0:
+        refuse_single(name, (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]))
 
 
 @checked
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance those of each of num_groups groups of channels (Wu and He 2018)."""
-    if input.ndim >= 2 and num_groups > 0:
-        refuse_single("group_norm", (input.shape[0] * input.shape[1] // num_groups, num_groups, *input.shape[2:]))
+    refuse_single_group("group_norm", input, num_groups)
     return plain_group_norm(input, num_groups, weight, bias, eps)
 
 
@@ -246,40 +266,6 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
         weight = weight.to(dtypes.of(dtypes.accumulator(input.array.dtype)))
     small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
     return ops.rms_norm(input, weight, eps=small, axes=axes)
-
-
-@checked
-def add_layer_norm(
-    input: Tensor,
-    residual: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> tuple[Tensor, Tensor]:
-    """`(layer_norm(total, normalized_shape, weight, bias, eps), total)` with `total = input + residual`, in one pass; so is its gradient.
-
-    input and residual of one shape and floating type; weight and bias of normalized_shape. PyTorch has it as two functions. What a transformer's
-    layer does with its residual stream x: `h, x = F.add_layer_norm(attended, x, (width,), weight, bias)`. Raises ShapeError, DTypeError.
-
-    >>> h, x = F.add_layer_norm(tt.tensor([1.0, 2.0]), tt.tensor([0.0, 1.0]), 2)
-    >>> x
-    tensor([1., 3.])
-    """
-    _refuse_types("add_layer_norm", input, weight=weight, bias=bias)
-    axes = len(over("add_layer_norm", input, normalized_shape))
-    return ops.add_layer_norm(input, residual, weight, bias, eps=float(eps), axes=axes)  # type: ignore[no-any-return]
-
-
-@checked
-def add_rms_norm(
-    input: Tensor, residual: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None
-) -> tuple[Tensor, Tensor]:
-    """`(rms_norm(total, normalized_shape, weight, eps), total)` with `total = input + residual`, in one pass: see add_layer_norm. eps None: the type's own."""
-    _refuse_types("add_rms_norm", input, weight=weight)
-    axes = len(over("add_rms_norm", input, normalized_shape))
-    small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
-    return ops.add_rms_norm(input, residual, weight, eps=small, axes=axes)  # type: ignore[no-any-return]
 
 
 def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:

@@ -15,7 +15,7 @@ from tritensor.tensor.core import Tensor
 class ReLU(Module):
     """max(x, 0)."""
 
-    _after_linear = "relu"
+    _named = "relu"
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -240,7 +240,7 @@ class GELU(Module):
     """x * Phi(x), Phi the normal distribution function, or its approximation by tanh."""
 
     @property
-    def _after_linear(self) -> str:
+    def _named(self) -> str:
         return "gelu_tanh" if self.approximate == "tanh" else "gelu"
 
     def __init__(self, approximate: str = "none") -> None:
@@ -257,7 +257,7 @@ class GELU(Module):
 class SiLU(Module):
     """x * sigmoid(x)."""
 
-    _after_linear = "silu"
+    _named = "silu"
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -301,7 +301,7 @@ class GLU(Module):
 class Sigmoid(Module):
     """1 / (1 + exp(-x))."""
 
-    _after_linear = "sigmoid"
+    _named = "sigmoid"
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
@@ -317,7 +317,7 @@ class LogSigmoid(Module):
 class Tanh(Module):
     """Hyperbolic tangent."""
 
-    _after_linear = "tanh"
+    _named = "tanh"
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)

@@ -9,6 +9,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
+from tritensor.nn.fusing import multiplies_fused
 from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, UninitializedParameter, empty_parameter
@@ -39,7 +40,7 @@ class Linear(Module):
 
     weight: Parameter
     bias: Parameter | None
-    _fuses = ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh")
+    _fuses, _fuses_of = ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"), multiplies_fused
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()

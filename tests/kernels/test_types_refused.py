@@ -12,7 +12,7 @@ from tritensor.table import registry
 from tritensor.testing.questions.cases import samples
 
 FLOATS_ONLY = (
-    "softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm", "batch_norm_by", "group_norm", "cross_entropy", "mse_loss", "dropout", "linear", "conv2d", "conv2d_input", "conv2d_weight",
+    "softmax", "log_softmax", "layer_norm", "rms_norm", "batch_norm", "batch_norm_by", "group_norm", "batch_norm_activation", "batch_norm_by_activation", "group_norm_activation", "cross_entropy", "mse_loss", "dropout", "linear", "conv2d", "conv2d_input", "conv2d_weight",
     "avg_pool2d", "avg_pool2d_spread", "sgd_step", "adam_step", "adam_numbers", "var",
 )  # fmt: skip
 PAIRS = ("where", "linear", "conv2d", "conv2d_input", "conv2d_weight", "sgd_step", "adam_step", "index_put")  # the others promote

@@ -16,6 +16,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rms_norm": {"axes": 1, "eps": 1e-5},
     "batch_norm": {"eps": 1e-5},
     "batch_norm_by": {"eps": 1e-5},
+    "batch_norm_by_activation": {"eps": 1e-5, "activation": "relu"},
     "embedding": {"padding_idx": None},
     **{name: {"padding_idx": None, "length": None} for name in ("embedding_bag", "bag_tops")},
     **{name: {"divisor_override": None} for name in ("avg_pool2d_spread", "avg_pool3d_spread")},

@@ -99,10 +99,10 @@ OWN: dict[str, dict[str, Callable[[], Any]]] = {
         f"fractional_max_pool{n}d{end}": {"input": lambda n=n: tt.ones(1, 1, *(4,) * n), "kernel_size": lambda: 2, "output_size": lambda: 2}
         for n in (2, 3) for end in ("", "_with_indices")
     },
-    "group_norm": NORMS,
+    **dict.fromkeys(("group_norm", "group_norm_activation"), NORMS),
     "instance_norm": NORMS | {"input": lambda: tt.ones(2, 3, 4)},
     **dict.fromkeys(("batch_norm_backward_elemt", "batch_norm_backward_reduce", "batch_norm_elemt", "batch_norm_update_stats"), NORMS),
-    "batch_norm": NORMS | {"training": lambda: True},
+    **dict.fromkeys(("batch_norm", "batch_norm_activation"), NORMS | {"training": lambda: True}),
     "avg_pool3d": {"input": lambda: tt.ones(1, 1, 4, 4, 4)},
     "poisson_nll_loss": {"log_input": lambda: False},
     **dict.fromkeys(("batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"), NORMS | {"mean": m, "invstd": m, "count": lambda: 3}),

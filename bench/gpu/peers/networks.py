@@ -56,6 +56,22 @@ def _resample(t: Any, x: Any, *, size: Any, mode: str, align_corners: bool, fact
     return getattr(aten, f"_{name}_aa" if smooth else name)(x, size, align_corners, *factors)
 
 
+def _activated(t: Any, activation: str, z: Any) -> Any:
+    return t.nn.functional.gelu(z, approximate="tanh") if activation == "gelu_tanh" else getattr(t.nn.functional, activation)(z)
+
+
+def _batch_norm_activation(t: Any, x: Any, weight: Any, bias: Any, residual: Any = None, *, activation: str, eps: float) -> Any:
+    z = t.nn.functional.batch_norm(x, None, None, weight, bias, True, 0.1, eps)
+    return _activated(t, activation, z if residual is None else z + residual)
+
+
+def _batch_norm_by_activation(
+    t: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any = None, *, activation: str, eps: float
+) -> Any:
+    z = t.nn.functional.batch_norm(x, mean, var, weight, bias, False, 0.1, eps)
+    return _activated(t, activation, z if residual is None else z + residual)
+
+
 def _layer_norm(t: Any, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
     return t.nn.functional.layer_norm(x, x.shape[-axes:], weight, bias, eps)
 
@@ -98,6 +114,11 @@ PEERS: dict[str, Peer] = {
         x, mean, var, weight, bias, False, 0.1, eps
     ),
     "group_norm": lambda t, x, weight=None, bias=None, *, groups, eps: t.nn.functional.group_norm(x, groups, weight, bias, eps),
+    "batch_norm_activation": _batch_norm_activation,
+    "batch_norm_by_activation": _batch_norm_by_activation,
+    "group_norm_activation": lambda t, x, weight, bias, *, groups, activation, eps: _activated(
+        t, activation, t.nn.functional.group_norm(x, groups, weight, bias, eps)
+    ),
     "dropout": lambda t, x, *, p, seed, offset: t.nn.functional.dropout(x, p, training=True),
     **functional("mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "soft_margin_loss", "kl_div", "binary_cross_entropy"),
     "cross_entropy": lambda t, x, target, weight=None, **attrs: t.nn.functional.cross_entropy(x, target, weight, **attrs),

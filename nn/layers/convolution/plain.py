@@ -7,6 +7,7 @@ from typing import Any
 
 from tritensor.nn import functional as F
 from tritensor.nn.functional.windows import Sizes
+from tritensor.nn.fusing import multiplies_fused
 from tritensor.nn.layers.convolution.base import _ConvNd
 from tritensor.tensor.core import Tensor
 
@@ -49,7 +50,7 @@ class Conv1d(_Plain):
     """
 
     axes = 1
-    _fuses = ("relu",)
+    _fuses, _fuses_of = ("relu",), multiplies_fused
 
 
 class Conv2d(_Plain):
@@ -62,7 +63,7 @@ class Conv2d(_Plain):
     """
 
     axes = 2
-    _fuses = ("relu",)
+    _fuses, _fuses_of = ("relu",), multiplies_fused
 
 
 class Conv3d(_Plain):
@@ -72,4 +73,4 @@ class Conv3d(_Plain):
     """
 
     axes = 3
-    _fuses = ("relu",)
+    _fuses, _fuses_of = ("relu",), multiplies_fused

@@ -8,6 +8,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn.functional.normalization import one_more
+from tritensor.nn.fusing import NORMALISED, normalises_fused
 from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
@@ -27,6 +28,17 @@ class _BatchNorm(_NormBase):
     """
 
     def forward(self, input: Tensor) -> Tensor:
+        mean, var, by_batch, momentum = self._statistics(input)
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+
+    def _forward_then(self, input: Tensor, activation: str, residual: Tensor | None = None) -> Tensor:
+        """activation(forward() + residual) without what is between them in memory, for Sequential and residual blocks."""
+        mean, var, by_batch, momentum = self._statistics(input)
+        vectors = mean, var, self.weight, self.bias
+        return F.batch_norm_activation(input, *vectors, residual, by_batch, momentum, self.eps, activation=activation)  # type: ignore[arg-type]
+
+    def _statistics(self, input: Tensor) -> tuple[Tensor | None, Tensor | None, bool, float]:
+        """(running mean and variance where they count, whether to go by the batch, momentum); counts the batch."""
         self._check_input_dim(input)
         tracks = self.training and self.track_running_stats
         momentum = 0.0 if self.momentum is None else self.momentum
@@ -36,11 +48,13 @@ class _BatchNorm(_NormBase):
                 momentum = 1.0 / self.num_batches_tracked.item()
         mean, var = (self.running_mean, self.running_var) if tracks or not self.training else (None, None)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
-        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
+        return mean, var, by_batch, momentum
 
 
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (batch, channels) or (batch, channels, length) (Ioffe and Szegedy 2015)."""
+
+    _fuses, _fuses_of = NORMALISED, normalises_fused
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 2, 3)
@@ -55,12 +69,16 @@ class BatchNorm2d(_BatchNorm):
     (True, tritensor.Size([3]))
     """
 
+    _fuses, _fuses_of = NORMALISED, normalises_fused
+
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 4)
 
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes (batch, channels, d, h, w) (Ioffe and Szegedy 2015)."""
+
+    _fuses, _fuses_of = NORMALISED, normalises_fused
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 5)

@@ -8,6 +8,7 @@ from typing import Any
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
+from tritensor.nn.fusing import NORMALISED, normalises_fused
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.table.shape_rules import one_integer
@@ -102,6 +103,7 @@ class GroupNorm(Module):
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]  # noqa: RUF012  (PyTorch's is a list)
     weight: Parameter | None
     bias: Parameter | None
+    _fuses, _fuses_of = NORMALISED, normalises_fused
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None, *,
@@ -126,6 +128,10 @@ class GroupNorm(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+        """forward() and an activation without what is between them in memory, for Sequential."""
+        return F.group_norm_activation(input, self.num_groups, self.weight, self.bias, self.eps, activation=activation)  # type: ignore[arg-type]
 
     def extra_repr(self) -> str:
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"

@@ -6,6 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.images import channels_in, channels_out, folded, unfolded
 from tritensor.func.rules.registry import Batch, batched, looped
+from tritensor.kernels.parts.formulas.named import BY_INPUT
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.table import ops, registry
 
@@ -64,6 +65,23 @@ def _by_given(b: Batch) -> Any:
     if not b.size:
         return looped(b)
     return channels_out(b.run(channels_in(b.whole(0)), *_channels(b, 1)), b.size)
+
+
+@batched("batch_norm_activation batch_norm_by_activation group_norm_activation")
+def _then_activated(b: Batch) -> Any:
+    """The normalisation's own rule, then what follows it, apart."""
+    op, attrs = registry[b.op.name.removesuffix("_activation")], dict(b.attrs)
+    named = BY_INPUT[attrs.pop("activation")]
+    n = len(op.inputs)
+    found = _PLAIN[op.name](Batch(op, b.level, (b.whole(0), *b.values[1:n]), (True, *b.flags[1:n]), attrs))
+    y, *kept = _listed(found)
+    if len(b.values) > n and b.values[n] is not None:
+        y = ops.add(y, b.whole(n))
+    y = getattr(ops, named.op)(y, **named.attrs)
+    return (y, *kept) if kept else y
+
+
+_PLAIN = {"batch_norm": _of_channels, "batch_norm_by": _by_given, "group_norm": _of_groups}
 
 
 def _channels(b: Batch, first: int) -> list[Any]:

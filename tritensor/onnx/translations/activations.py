@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tritensor.onnx.element_types import BOOL, FLOAT, is_float
@@ -146,3 +148,14 @@ def _over(g: Graph, kind: str, x: Value, dim: int) -> Any:
         return g.op("Reshape", g.op(kind, g.op("Reshape", x, [1]), axis=0), g.ints([]))
     wide = g.cast(x, FLOAT) if x.dtype.itemsize == 2 else x  # sums of exponentials of 16 bits overflow
     return g.cast(g.op(kind, wide, axis=dim % x.ndim, shape=x.shape), x.dtype)
+
+
+# those that fused ops name
+BY_NAME: dict[str, Callable[[Graph, Value], Any]] = {
+    "relu": relu,
+    "gelu": gelu,
+    "gelu_tanh": partial(gelu, approximate="tanh"),
+    "silu": silu,
+    "sigmoid": sigmoid,
+    "tanh": lambda g, x: g.op("Tanh", x),
+}

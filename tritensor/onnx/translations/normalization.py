@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.onnx.element_types import FLOAT
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
+from tritensor.onnx.translations.activations import BY_NAME
 from tritensor.onnx.translations.arithmetic import in_single
 
 
@@ -75,6 +76,38 @@ def group_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | No
     y = g.reshape(y, x.shape)
     w, b = (None if v is None else _per_channel(g, x, v) for v in (weight, bias))
     return g.cast(_scaled(g, y, w, b), x.dtype)
+
+
+def _activated(g: Graph, y: Value, x: Value, residual: Value | None, activation: str) -> Value:
+    if residual is not None:
+        y = g.op("Add", y, residual, shape=x.shape)
+    return BY_NAME[activation](g, y)  # type: ignore[no-any-return]
+
+
+@translates("batch_norm_activation")
+def batch_norm_activation(
+    g: Graph, x: Value, weight: Value, bias: Value, residual: Value | None = None, *, activation: str = "relu", eps: float = 1e-5
+) -> Any:
+    """activation(batch_norm(x) + residual)"""
+    y, *kept = batch_norm(g, x, weight, bias, eps=eps)
+    return _activated(g, y, x, residual, activation), *kept
+
+
+@translates("batch_norm_by_activation")
+def batch_norm_by_activation(
+    g: Graph, x: Value, mean: Value, var: Value, weight: Value, bias: Value, residual: Value | None = None, *,
+    activation: str = "relu", eps: float = 1e-5,
+) -> Any:  # fmt: skip
+    """activation((x - mean) / sqrt(var + eps) weight + bias + residual)"""
+    return _activated(g, batch_norm_by(g, x, mean, var, weight, bias, eps=eps), x, residual, activation)
+
+
+@translates("group_norm_activation")
+def group_norm_activation(
+    g: Graph, x: Value, weight: Value, bias: Value, *, groups: int, activation: str = "silu", eps: float = 1e-5
+) -> Any:
+    """activation(group_norm(x))"""
+    return _activated(g, group_norm(g, x, weight, bias, groups=groups, eps=eps), x, None, activation)
 
 
 @translates("layer_norm")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from tritensor.onnx.element_types import BOOL, INT64
@@ -25,16 +23,6 @@ def linear(g: Graph, x: Value, weight: Value, bias: Value | None = None) -> Any:
     return y if bias is None else g.op("Add", y, bias)
 
 
-_ACTIVATIONS: dict[str, Callable[[Graph, Value], Any]] = {
-    "relu": activations.relu,
-    "gelu": activations.gelu,
-    "gelu_tanh": partial(activations.gelu, approximate="tanh"),
-    "silu": activations.silu,
-    "sigmoid": activations.sigmoid,
-    "tanh": lambda g, x: g.op("Tanh", x),
-}
-
-
 @translates("linear_activation")
 def linear_activation(
     g: Graph, x: Value, weight: Value, bias: Value | None = None, residual: Value | None = None, *,
@@ -43,7 +31,7 @@ def linear_activation(
     """activation(x @ weight^T + bias) * scale + residual"""
     y = linear(g, x, weight, bias)
     if activation != "none":
-        y = _ACTIVATIONS[activation](g, y)
+        y = activations.BY_NAME[activation](g, y)
     if scale != 1:
         y = g.op("Mul", y, float(scale))
     return y if residual is None else g.op("Add", y, residual)

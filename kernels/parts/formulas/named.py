@@ -1,0 +1,50 @@
+"""Activations by the names that fused ops take: each one's op, formula and gradient, for kernels, numpy and Tensors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tritensor.errors import ArgumentError
+from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts.elementwise import backward_of
+from tritensor.kernels.parts.formulas import activations as formulas
+from tritensor.kernels.parts.machine_code import numpy_gradient
+from tritensor.table import registry
+
+
+class Activation(NamedTuple):
+    """An activation's op with its attributes; its formula, of z, and its gradient's, of g and z, or of g and the result."""
+
+    op: str
+    attrs: dict[str, Any]
+    formula: Any
+    gradient: Any
+
+
+BY_INPUT = {
+    "relu": Activation("relu", {}, formulas.relu, formulas.relu_grad),
+    "gelu": Activation("gelu", {"approximate": "none"}, formulas.gelu, formulas.gelu_grad),
+    "gelu_tanh": Activation("gelu", {"approximate": "tanh"}, formulas.gelu_tanh, formulas.gelu_tanh_grad),
+    "silu": Activation("silu", {}, formulas.silu, formulas.silu_grad),
+}
+BY_RESULT = {
+    "relu": BY_INPUT["relu"],  # the result is positive where z is
+    "sigmoid": Activation("sigmoid", {}, formulas.sigmoid, formulas.sigmoid_grad),
+    "tanh": Activation("tanh", {}, formulas.hyperbolic_tangent, formulas.tanh_grad),
+}
+ALL = {**BY_INPUT, **BY_RESULT}
+BACKWARD = {name: backward_of((a.gradient,))[0] for name, a in ALL.items()}
+ON_NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in ALL.items()}
+ON_TENSORS = {name: spellings.twin(a.gradient, spellings.on_tensors) for name, a in ALL.items()}
+
+
+def refuse_unknown(name: str, activation: Any, names: tuple[str, ...]) -> None:
+    """Raise ArgumentError for an activation that the op `name` does not take."""
+    if activation not in names:
+        raise ArgumentError(f"{name}: activation is {activation!r}; it is one of {', '.join(map(repr, names))}")
+
+
+def of_numpy(activation: str, z: Any) -> Any:
+    """The activation of a numpy array."""
+    named = ALL[activation]
+    return registry[named.op].reference(z, **named.attrs)
