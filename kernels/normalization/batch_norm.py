@@ -17,7 +17,7 @@ from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
-from tritensor.kernels.parts.rows.moments import merged, moments
+from tritensor.kernels.parts.rows.moments import merged, moments, walked
 from tritensor.strides import images
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -87,7 +87,7 @@ def mean_and_variance(x: CudaArray) -> tuple[CudaArray, CudaArray]:
     kept = dtypes.accumulator(x.dtype)
     mean, var = allocate((x.shape[1],), kept, x), allocate((x.shape[1],), kept, x)
     scalars = (np.float64(count(x.shape)),)
-    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (x,), others(x.shape), (mean, var), (kept,) * 3, scalars)
+    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero, walked), (x,), others(x.shape), (mean, var), (kept,) * 3, scalars)
     return mean, var
 
 

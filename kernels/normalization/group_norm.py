@@ -17,7 +17,7 @@ from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
-from tritensor.kernels.parts.rows.moments import merged, moments
+from tritensor.kernels.parts.rows.moments import merged, moments, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.strides import images, is_channels_last
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
@@ -94,7 +94,7 @@ def normalised(x: CudaArray, weight: Any, bias: Any, groups: int, eps: float, fo
     y, whole = _like(x), _whole(x)
     view = _grouped(whole, groups)
     scalars = (np.float64(shape[2] * shape[3]),)
-    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
+    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero, walked), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
     vectors = [_of_group(mean, shape), _of_group(var, shape), *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
     spread(formula, (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
     return y, mean, var

@@ -101,10 +101,10 @@ class Blocks(NamedTuple):
     splits: int = 0
 
 
-def blocks(rows: int, inner: int, along_rows: bool, size: int) -> tuple[int, int]:
+def blocks(rows: int, inner: int, along_rows: bool, size: int, least: int = 0) -> tuple[int, int]:
     """Rows and columns of a tile of elements that take `size` bytes each: long where memory runs along, small enough that small
-    problems use many programs."""
-    tile = TILE // next_power_of_2(size)
+    problems use many programs. `least` are the elements of a tile at least, however large their state is."""
+    tile = max(TILE // next_power_of_2(size), least)
     if along_rows:
         tile_rows = min(next_power_of_2(rows), 128)
         return tile_rows, min(next_power_of_2(inner), max(tile // tile_rows, 1))
@@ -112,6 +112,17 @@ def blocks(rows: int, inner: int, along_rows: bool, size: int) -> tuple[int, int
     tile_rows = min(next_power_of_2(rows), tile // tile_columns)
     while cdiv(rows, tile_rows) < PROGRAMS // 4 and tile_rows * tile_columns > 256 and tile_rows > 1:
         tile_rows //= 2
+    return tile_rows, tile_columns
+
+
+def reduction_blocks(rows: int, inner: int, along_rows: bool, size: int) -> tuple[int, int]:
+    """The same of what is folded: where rows are enough, each warp has rows of its own, whose totals meet in it, and not in shared memory."""
+    if along_rows:
+        return blocks(rows, inner, along_rows, size)
+    least = (2048 if cdiv(rows, 8) >= PROGRAMS else 1024) if size <= 16 else 0
+    tile_rows, tile_columns = blocks(rows, inner, along_rows, size, least)
+    while tile_columns > 128 and cdiv(rows, 2 * tile_rows) >= PROGRAMS:
+        tile_rows, tile_columns = 2 * tile_rows, tile_columns // 2
     return tile_rows, tile_columns
 
 

@@ -16,7 +16,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, splits_of
+from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, reduction_blocks, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.formulas.bound import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
@@ -167,6 +167,15 @@ def _mapped(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.cons
     return state
 
 
+@triton.jit
+def _met(tiles, ends, tail, STATE: tl.constexpr, BN: tl.constexpr):
+    """How many elements a column of tiles has met, (1, BN), and 1 / that: one of each tile, but of the last ones of a row only where they reach."""
+    KIND: tl.constexpr = tl.float64 if tl.float64 == STATE else tl.float32
+    reached = (tl.arange(0, BN) < tail)[None, :]
+    every, some = tiles.to(KIND), (tiles - ends).to(KIND)
+    return tl.where(reached, every, some), tl.where(reached, 1 / every, 1 / tl.maximum(some, 1))
+
+
 # y[row] = finish(fold over (o, c) of map(x[row, o, c])), fold by the associative combine
 @triton.jit(do_not_specialize=["kept", "outer", "tiles", "tiles_per_program", "splits"])
 def _reduce_kernel(
@@ -188,23 +197,32 @@ def _reduce_kernel(
     end = tl.minimum(begin + tiles_per_program, tiles)
     per_row = _per_row(xs, bases, rows_in, INNER)
     state = _nothing((BM, BN), IDENTITY, STATES)
+    at = begin // tl.maximum(tiles_inner, 1)
+    start = (begin - at * tiles_inner) * BN
+    ends = 0
     for link in range(begin, end, CHAIN):
-        part = _nothing((BM, BN), IDENTITY, STATES)
+        part = state if WALK is not None else _nothing((BM, BN), IDENTITY, STATES)
         for t in range(link, tl.minimum(link + CHAIN, end)):
-            o = t // tiles_inner
-            start = (t - o * tiles_inner) * BN
             col = start + tl.arange(0, BN)
             cols_in = (col < inner)[None, :]
             whole = (start + BN <= inner) & ((pid // splits + 1) * BM <= rows)
-            o = o.to(index_type)
+            o = at.to(index_type)
             col = col.to(index_type)
             values = _tile(
                 xs, per_row, bases, o, outer, outer_strides, col, inner_strides, rows_in, cols_in, whole, ALIGN, INNER, BRANCH
             )  # (BM, BN)
             index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
             new = _mapped(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
-            part = _as_tuple(WALK(*part, *new), len(STATES))
-        state = _as_tuple(COMBINE(*state, *part), len(STATES))
+            last = (start + BN >= inner).to(tl.int32)
+            ends += last
+            if WALK is not None:
+                met, share = _met(t + 1 - begin, ends, inner - (tiles_inner - 1) * BN, STATES[0], BN)
+                part = _as_tuple(WALK(*part, *new, met, share), len(STATES))
+            else:
+                part = _as_tuple(COMBINE(*part, *new), len(STATES))
+            at += last
+            start = (start + BN) * (1 - last)
+        state = part if WALK is not None else _as_tuple(COMBINE(*state, *part), len(STATES))
     state = FOLD(state)  # (BM,)
     if FINISH is not None:
         state = _as_tuple(FINISH(*state, *scalars), len(ys))
@@ -238,8 +256,9 @@ def _spread_kernel(
     index = tl.broadcast_to((o * inner + col)[None, :], (BM, BN))
     found = _as_tuple(FORMULA(*values, index, *scalars), len(ys))
     for k in tl.static_range(len(ys)):
-        j: tl.constexpr = len(xs) + k
-        pointers = _address(ys[k], bases[j], o, outer, outer_strides[j], col, inner_strides[j], ALIGN, INNER[j])
+        pointers = _address(
+            ys[k], bases[len(xs) + k], o, outer, outer_strides[len(xs) + k], col, inner_strides[len(xs) + k], ALIGN, INNER[len(xs) + k]
+        )
         value = tl.broadcast_to(found[k], (BM, BN)).to(ys[k].dtype.element_ty)
         tl.store(tl.broadcast_to(pointers, (BM, BN)), value, mask=rows_in & cols_in)
 
@@ -276,7 +295,8 @@ class ReductionFunctions(NamedTuple):
     combine: `(*state, *state) -> state`, associative.
     finish: `(*state, *scalars) -> output(s)`, None where the state is the output.
     identity: `(numpy dtypes of the state) -> numbers`, the state of nothing.
-    walk: as combine, where the second state is of one element that comes after all of the first; None: combine.
+    walk: `(*state, *state of one element, count, share) -> state`, as combine where the element comes after all of the first: `count`, (1, columns), are
+        those that its column has met with it, a float, and `share` is 1 / count. None: combine, in chains of CHAIN, which a walk has not.
     """
 
     map: Any
@@ -296,7 +316,7 @@ def fold(
         return
     key = (view.rows, view.inner, view.kept_kinds[0] == 1 and view.inner_kinds[0] != 1, sum(d.itemsize for d in states))
     name = "reduction" if functions.map is not None else "reduction_join"
-    tile_rows, tile_columns, shared = config_of(name, (*key, xs[0].dtype), Blocks(*blocks(*key)))
+    tile_rows, tile_columns, shared = config_of(name, (*key, xs[0].dtype), Blocks(*reduction_blocks(*key)))
     tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, tile_columns)
     row_blocks = cdiv(view.rows, tile_rows)
     splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
@@ -310,7 +330,7 @@ def fold(
     launch(
         _reduce_kernel, (row_blocks * splits,), tuple(xs), targets, view.kept, view.kept_strides, view.outer, view.outer_strides, view.inner,
         view.inner_strides, view.rows, tiles, per_program, splits, scalars if splits == 1 else (), numbers, MAP=functions.map, COMBINE=functions.combine,
-        WALK=functions.walk or functions.combine,
+        WALK=functions.walk,
         FOLD=_fold_of(functions.combine), FINISH=functions.finish if splits == 1 else None, IDENTITY=functions.identity(states),
         STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
@@ -384,7 +404,7 @@ def reduction(
     backward: Any = None,
     reference_backward: Any = None,
     samples: Callable[[np.random.Generator], Sequence[Sample]],
-    state: Callable[[np.dtype], tuple[np.dtype, ...]] = same_state,
+    state: Callable[..., tuple[np.dtype, ...]] = same_state,
     result: Callable[[np.dtype], tuple[np.dtype, ...]] = same_result,
     scalars: Callable[..., tuple[Any, ...]] = no_scalars,
     kinds: tuple[str, ...] = ORDERED,
@@ -405,7 +425,7 @@ def reduction(
         scalars: `(count, **attributes other than dim and keepdim)` -> what `finish` gets after the state.
         kinds: kinds of dtype that it takes (DTypeError for the others).
         needs_element: what does not exist over no elements, such as "largest" (ShapeError then).
-        ordered: `map` uses the index: elements are numbered in C order.
+        ordered: `map` uses the index: elements are numbered in C order, and `state` gets how many there are after the dtype.
         forward: a corner of its own, for a map that takes more than x; the functions are not looked at then.
     """
     functions = ReductionFunctions(map, combine, finish, identity, walk)
@@ -423,7 +443,9 @@ def reduction(
         dims = normal_dims(name, dim, len(x.shape))
         kept = reduced(x.shape, dims, keepdim)
         ys = tuple(allocate(kept, d, x) for d in result(x.dtype))
-        fold(functions, (x,), dims, ys, state(x.dtype), scalars(count(x.shape, dims), **rest), ordered)
+        n = count(x.shape, dims)
+        states = state(x.dtype, n) if ordered else state(x.dtype)
+        fold(functions, (x,), dims, ys, states, scalars(n, **rest), ordered)
         return ys if len(ys) > 1 else ys[0]
 
     return op(

@@ -18,7 +18,7 @@ from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, 
 from tritensor.table import Sample, normal_dims, ops
 
 _I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
-_FAR = tl.constexpr(2**62)  # an index behind every real one
+_FAR = {np.dtype(np.int32): 2**31 - 1, np.dtype(np.int64): 2**62}  # an index behind every real one
 _ORDERED_DTYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool")
 
 
@@ -53,27 +53,34 @@ def _first_smaller(a, i, b, j):
     return tl.where(stays, a, b), tl.where(stays, i, j)
 
 
-# (a, i) stays unless a later b is larger, or alone NaN: a walk meets places in order, and where it never takes one all are the identity's equals
+# (a, i) stays unless b, which comes later, is larger, or alone NaN
 @triton.jit
-def _walk_larger(a, i, b, j):
+def _walk_larger(a, i, b, j, count, share):
     stays = (b <= a) | (a != a)
     return tl.where(stays, a, b), tl.where(stays, i, j)
 
 
 @triton.jit
-def _walk_smaller(a, i, b, j):
+def _walk_smaller(a, i, b, j, count, share):
     stays = (b >= a) | (a != a)
     return tl.where(stays, a, b), tl.where(stays, i, j)
 
 
 @triton.jit
+def _first(index):
+    """0 for the index of a row that never was replaced, whose elements all are the identity's equals."""
+    FAR: tl.constexpr = 2147483647 if index.dtype == tl.int32 else 4611686018427387904
+    return tl.where(index == FAR, 0, index)
+
+
+@triton.jit
 def _place(value, index):
-    return tl.where(index == _FAR, 0, index)
+    return _first(index)
 
 
 @triton.jit
 def _value_and_place(value, index):
-    return value, tl.where(index == _FAR, 0, index)
+    return value, _first(index)
 
 
 @triton.jit
@@ -103,8 +110,8 @@ def _state(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return (np.dtype(np.int32) if dtype.itemsize < 4 else dtype,)
 
 
-def _placed_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (*_state(dtype), _I64)
+def _placed_state(dtype: np.dtype, count: int) -> tuple[np.dtype, ...]:
+    return (*_state(dtype), np.dtype(np.int32) if count < _FAR[np.dtype(np.int32)] else _I64)
 
 
 def _edge(dtype: np.dtype, sign: int) -> Any:
@@ -115,11 +122,11 @@ def _edge(dtype: np.dtype, sign: int) -> Any:
 
 
 def _lowest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], -1), _FAR.value)[: len(states)]
+    return (_edge(states[0], -1), *[_FAR[s] for s in states[1:]])
 
 
 def _highest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], 1), _FAR.value)[: len(states)]
+    return (_edge(states[0], 1), *[_FAR[s] for s in states[1:]])
 
 
 def _one(states: tuple[np.dtype, ...]) -> tuple[int]:

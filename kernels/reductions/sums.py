@@ -15,7 +15,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, reduced, stretch
 from tritensor.kernels.parts.cpu.summation import few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
-from tritensor.kernels.parts.rows.moments import merged
+from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.native.passes.rows import products
 from tritensor.table import Sample, Work, normal_dims, ops
@@ -319,7 +319,7 @@ def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool
     y = allocate(reduced(x.shape, dims, keepdim), x.dtype, x)
     divisor = np.float64(max(count(x.shape, dims) - correction, 0))
     fold(
-        ReductionFunctions(_moments, merged, _variance, zero),
+        ReductionFunctions(_moments, merged, _variance, zero, walked),
         (x, _origin(x, dims)),
         dims,
         (y,),

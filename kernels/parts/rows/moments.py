@@ -16,6 +16,15 @@ def merged(n, mean, m2, n_, mean_, m2_):
     return both, mean + d * share, m2 + m2_ + d * (d * (n * share))  # so that an infinite d * d never meets a count of 0
 
 
+# Welford's update: of one more number x with d = x - mean: mean + d / count, m2 + d (x - new mean)
+@triton.jit
+def walked(n, mean, m2, n_, x, _, count, share):
+    """The moments of a set and one number more; n_ is 0 for what is no number of the row."""
+    d = tl.where(n_ > 0, x - mean, 0)
+    mean += d * share
+    return tl.broadcast_to(count, n.shape), mean, m2 + d * (x - mean)
+
+
 @triton.jit
 def moments(x, index):
     """Those of one number."""
