@@ -13,23 +13,25 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.max_pooling import work
 from tritensor.kernels.pooling.windows import (
-    BLOCK,
     FREE,
     RESULTS,
     Sizes,
     checked,
     image_for,
     in_order,
-    memory_at,
-    place,
+    inner,
+    inner_strides,
+    place_of,
+    reach,
+    tile,
+    tile_of,
+    unrolled,
     volume_strides,
-    window_along,
     window_type,
     windows,
 )
@@ -60,56 +62,66 @@ def _count(f, r, q, size, kernel, stride, padding, divisor, DEEP: tl.constexpr, 
 # y[n, c, o] = sum over taps t of x[n, c, stride o - padding + t] / count(o), o and t over one to three axes
 @triton.jit(do_not_specialize=[*FREE, "divisor", "strides"])
 def _avg_pool_kernel(
-    x, y, elements, channels, size, outs, kernel, stride, padding, divisor, strides,
-    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    x, y, rows, width, channels, size, outs, stride, padding, divisor, strides,
+    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, KERNEL: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
+    UNIT: tl.constexpr, ALIGN: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, f, r, q = place(at, channels, outs, DEEP, CHANNELS_LAST)
+    width = width // EVEN * EVEN
+    row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
+    n, c, f, r, q = place_of(row, col, channels, outs, DEEP, CHANNELS_LAST)
     front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
     if DEEP:
         front = f * stride[0] - padding[0]
-    from_ = x + n * strides[0] + c * strides[1]
-    total = tl.zeros((BLOCK,), ACC)
-    for e in range(kernel[0] if DEEP else 1):
-        d = front + e
+    from_ = x + inner(
+        n * strides[0] + (front * strides[2] + top * strides[3]), c * strides[1], left * strides[4], c, CHANNELS_LAST, UNIT, ALIGN
+    )
+    total = tl.zeros((ROWS, COLS), ACC)
+    for e in range(KERNEL[0] if DEEP else 1):
         in_planes = inside
         if DEEP:
-            in_planes = inside & (d >= 0) & (d < size[0])
-        for i in range(kernel[1]):
+            in_planes = inside & (front + e >= 0) & (front + e < size[0])
+        for i in tl.range(0, KERNEL[1], loop_unroll_factor=UNROLLED[0]):
             h = top + i
             in_rows = in_planes & (h >= 0) & (h < size[1])
-            for j in range(kernel[2]):
+            for j in tl.range(0, KERNEL[2], loop_unroll_factor=UNROLLED[1]):
                 v = left + j
-                good = in_rows & (v >= 0) & (v < size[2])
-                total += tl.load(from_ + d * strides[2] + h * strides[3] + v * strides[4], mask=good, other=0).to(ACC)
-    y_value = maths.div(total, _count(f, r, q, size, kernel, stride, padding, divisor, DEEP, INCLUDE_PAD))
+                step = e * strides[2] + i * strides[3] + j * strides[4]
+                total += tl.load(from_ + step // ALIGN * ALIGN, mask=in_rows & (v >= 0) & (v < size[2]), other=0).to(ACC)
+    y_value = maths.div(total, _count(f, r, q, size, KERNEL, stride, padding, divisor, DEEP, INCLUDE_PAD))
     tl.store(y + at, y_value.to(y.dtype.element_ty), mask=inside)
 
 
 # dx[n, c, h] = sum of g[n, c, o] / count(o) over the windows o that hold cell h
-@triton.jit(do_not_specialize=[*FREE, "divisor"])
+@triton.jit(do_not_specialize=["rows", "width", "channels", "size", "outs", "padding", "divisor"])
 def _avg_spread_kernel(
-    g, dx, elements, channels, size, outs, kernel, stride, padding, divisor,
-    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    g, dx, rows, width, channels, size, outs, padding, divisor,
+    INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, KERNEL: tl.constexpr, STRIDE: tl.constexpr, WINDOWS: tl.constexpr, UNROLLED: tl.constexpr,
+    DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, d, h, v = place(at, channels, size, DEEP, CHANNELS_LAST)
-    total = tl.zeros((BLOCK,), ACC)
-    for e in range(kernel[0] if DEEP else 1):
+    width = width // EVEN * EVEN
+    row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
+    n, c, d, h, v = place_of(row, col, channels, size, DEEP, CHANNELS_LAST)
+    r0, q0 = (h + padding[1]) // STRIDE[1], (v + padding[2]) // STRIDE[2]  # the last windows that hold the cell
+    total = tl.zeros((ROWS, COLS), ACC)
+    for e in range(WINDOWS[0] if DEEP else 1):
         f = d
         in_planes = inside
         if DEEP:
-            f, in_planes = window_along(d, e, stride[0], padding[0], outs[0])
-        for i in range(kernel[1]):
-            r, in_rows = window_along(h, i, stride[1], padding[1], outs[1])
-            for j in range(kernel[2]):
-                q, in_columns = window_along(v, j, stride[2], padding[2], outs[2])
-                good = inside & in_planes & in_rows & in_columns
-                share = tl.load(g + memory_at(n, c, f, r, q, channels, outs, CHANNELS_LAST), mask=good, other=0).to(ACC)
-                count = _count(f, r, q, size, kernel, stride, padding, divisor, DEEP, INCLUDE_PAD)
-                total += tl.where(good, maths.div(share, tl.where(good, count, 1)), 0)
+            f = (d + padding[0]) // STRIDE[0] - e
+            in_planes = inside & (f >= 0) & (f < outs[0]) & (d + padding[0] - f * STRIDE[0] < KERNEL[0])
+        for i in tl.range(0, WINDOWS[1], loop_unroll_factor=UNROLLED[0]):
+            r = r0 - i
+            in_rows = in_planes & (r >= 0) & (r < outs[1]) & (h + padding[1] - r * STRIDE[1] < KERNEL[1])
+            for j in tl.range(0, WINDOWS[2], loop_unroll_factor=UNROLLED[1]):
+                q = q0 - j
+                good = in_rows & (q >= 0) & (q < outs[2]) & (v + padding[2] - q * STRIDE[2] < KERNEL[2])
+                if CHANNELS_LAST:
+                    from_ = ((n * outs[0] + f) * outs[1] + r) * outs[2] * width + q * width + c
+                else:
+                    from_ = (((n * channels + c) * outs[0] + f) * outs[1] + r) * outs[2] + q
+                share = tl.load(g + from_, mask=good, other=0).to(ACC)
+                count = _count(f, r, q, size, KERNEL, STRIDE, padding, divisor, DEEP, INCLUDE_PAD)
+                total += maths.div(share, tl.where(good, count, 1))
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 
@@ -157,9 +169,13 @@ def avg_forward(
     s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
     last = is_channels_last(x)
     memory, y = image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
-    launch(_avg_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, y.size, x.shape[1], *s.three()[:5], divisor_override or 0, volume_strides(x),
-           INCLUDE_PAD=count_include_pad, ACC=window_type(x.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y),
-           BLOCK=BLOCK)  # fmt: skip
+    t, three = tile(y.shape, last), s.three()
+    launch(
+        _avg_pool_kernel, (t.programs,), x, memory, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
+        divisor_override or 0, volume_strides(x), INCLUDE_PAD=count_include_pad, ACC=window_type(x.dtype), KERNEL=three.kernel,
+        UNROLLED=unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y),
+        **t.constants,
+    )  # fmt: skip
     return y
 
 
@@ -181,9 +197,12 @@ def avg_backward(
     s = windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
     last = is_channels_last(g)
     memory, dx = image_for(tuple(x_shape), g.dtype, g, last)
-    launch(_avg_spread_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), memory, dx.size, x_shape[1], *s.three()[:5], divisor_override or 0,
-           INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx),
-           BLOCK=BLOCK)  # fmt: skip
+    t, three, held = tile(dx.shape, last), s.three(), reach(s)
+    launch(
+        _avg_spread_kernel, (t.programs,), in_order(g, last), memory, t.rows, t.width, x_shape[1], three.size, three.outs, three.padding,
+        divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
+        UNROLLED=unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
+    )  # fmt: skip
     return dx
 
 

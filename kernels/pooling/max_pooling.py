@@ -27,10 +27,15 @@ from tritensor.kernels.pooling.windows import (
     checked,
     image_for,
     in_order,
-    memory_at,
+    inner,
+    inner_strides,
     place,
+    place_of,
+    reach,
+    tile,
+    tile_of,
+    unrolled,
     volume_strides,
-    window_along,
     window_type,
     windows,
 )
@@ -52,62 +57,86 @@ def _first(low, dilation):
 # y[n, c, o] = max over taps t of x[n, c, stride o - padding + dilation t], and the flat place of the first largest; o and t over one to three axes
 @triton.jit(do_not_specialize=[*FREE, "dilation", "strides"])
 def _max_pool_kernel(
-    x, y, index, elements, channels, size, outs, kernel, stride, padding, dilation, strides,
-    ACC: tl.constexpr, LEAST: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    x, y, index, rows, width, channels, size, outs, stride, padding, dilation, strides,
+    ACC: tl.constexpr, LEAST: tl.constexpr, KERNEL: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
+    UNIT: tl.constexpr, ALIGN: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, f, r, q = place(at, channels, outs, DEEP, CHANNELS_LAST)
+    width = width // EVEN * EVEN
+    row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
+    n, c, f, r, q = place_of(row, col, channels, outs, DEEP, CHANNELS_LAST)
     front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
     if DEEP:
         front = f * stride[0] - padding[0]
-    best = tl.full((BLOCK,), LEAST, ACC)
+    from_ = x + inner(
+        n * strides[0] + (front * strides[2] + top * strides[3]), c * strides[1], left * strides[4], c, CHANNELS_LAST, UNIT, ALIGN
+    )
+    best = tl.full((ROWS, COLS), LEAST, ACC)
     found = (_first(front, dilation[0]) * size[1] + _first(top, dilation[1])) * size[2] + _first(left, dilation[2])
-    from_ = x + n * strides[0] + c * strides[1]
-    for e in range(kernel[0] if DEEP else 1):
-        d = front
+    found -= (front * size[1] + top) * size[2] + left  # places are counted from the window's first cell
+    found = tl.broadcast_to(found, (ROWS, COLS))
+    for e in range(KERNEL[0] if DEEP else 1):
         in_planes = inside
         if DEEP:
             d = front + e * dilation[0]
             in_planes = inside & (d >= 0) & (d < size[0])
-        for i in range(kernel[1]):
+        for i in tl.range(0, KERNEL[1], loop_unroll_factor=UNROLLED[0]):
             h = top + i * dilation[1]
             in_rows = in_planes & (h >= 0) & (h < size[1])
-            for j in range(kernel[2]):
+            for j in tl.range(0, KERNEL[2], loop_unroll_factor=UNROLLED[1]):
                 v = left + j * dilation[2]
+                step = e * dilation[0] * strides[2] + i * dilation[1] * strides[3] + j * dilation[2] * strides[4]
                 good = in_rows & (v >= 0) & (v < size[2])
-                value = tl.load(from_ + d * strides[2] + h * strides[3] + v * strides[4], mask=good, other=0).to(ACC)
-                take = good & ((value > best) | (value != value))
+                value = tl.load(from_ + step // ALIGN * ALIGN, mask=good, other=LEAST).to(ACC)
+                take = (value > best) | (value != value)
                 best = tl.where(take, value, best)
-                found = tl.where(take, (d * size[1] + h) * size[2] + v, found)
+                found = tl.where(take, (e * dilation[0] * size[1] + i * dilation[1]) * size[2] + j * dilation[2], found)
     tl.store(y + at, best.to(y.dtype.element_ty), mask=inside)
-    tl.store(index + at, found, mask=inside)
+    tl.store(index + at, (front * size[1] + top) * size[2] + left + found, mask=inside)
+
+
+@triton.jit
+def _is_tap(cell, DILATION: tl.constexpr):
+    """Whether a cell, counted from the first of a window, is one of its taps: what names no tap is the place of a window that sees no cell."""
+    if DILATION == 1:
+        found = True  # every window sees a cell, and names one of its own
+    else:
+        found = cell % DILATION == 0
+    return found
 
 
 # dx[n, c, h] = sum of g[n, c, o] over the windows o that hold cell h and chose it
-@triton.jit(do_not_specialize=[*FREE, "dilation"])
+@triton.jit(do_not_specialize=["rows", "width", "channels", "size", "outs", "padding"])
 def _max_scatter_kernel(
-    g, index, dx, elements, channels, size, outs, kernel, stride, padding, dilation,
-    ACC: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    g, index, dx, rows, width, channels, size, outs, padding,
+    ACC: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.constexpr, WINDOWS: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
+    EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, d, h, v = place(at, channels, size, DEEP, CHANNELS_LAST)
+    width = width // EVEN * EVEN
+    row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
+    n, c, d, h, v = place_of(row, col, channels, size, DEEP, CHANNELS_LAST)
     here = (d * size[1] + h) * size[2] + v
-    total = tl.zeros((BLOCK,), ACC)
-    for e in range(kernel[0] if DEEP else 1):
+    r0, q0 = (h + padding[1]) // STRIDE[1], (v + padding[2]) // STRIDE[2]  # the last windows that hold the cell
+    total = tl.zeros((ROWS, COLS), ACC)
+    for e in range(WINDOWS[0] if DEEP else 1):
         f = d
         in_planes = inside
         if DEEP:
-            f, in_planes = window_along(d, e * dilation[0], stride[0], padding[0], outs[0])
-        for i in range(kernel[1]):
-            r, in_rows = window_along(h, i * dilation[1], stride[1], padding[1], outs[1])
-            for j in range(kernel[2]):
-                q, in_columns = window_along(v, j * dilation[2], stride[2], padding[2], outs[2])
-                good = inside & in_planes & in_rows & in_columns
-                from_ = memory_at(n, c, f, r, q, channels, outs, CHANNELS_LAST)
-                chosen = tl.load(index + from_, mask=good, other=-1)
-                total += tl.load(g + from_, mask=good & (chosen == here), other=0).to(ACC)
+            f = (d + padding[0]) // STRIDE[0] - e
+            in_planes = inside & (f >= 0) & (f < outs[0]) & _is_tap(d + padding[0] - f * STRIDE[0], DILATION[0])
+        for i in tl.range(0, WINDOWS[1], loop_unroll_factor=UNROLLED[0]):
+            r = r0 - i
+            in_rows = in_planes & (r >= 0) & (r < outs[1]) & _is_tap(h + padding[1] - r * STRIDE[1], DILATION[1])
+            for j in tl.range(0, WINDOWS[2], loop_unroll_factor=UNROLLED[1]):
+                q = q0 - j
+                good = in_rows & (q >= 0) & (q < outs[2]) & _is_tap(v + padding[2] - q * STRIDE[2], DILATION[2])
+                if CHANNELS_LAST:
+                    from_ = ((n * outs[0] + f) * outs[1] + r) * outs[2] * width + q * width + c
+                else:
+                    from_ = (((n * channels + c) * outs[0] + f) * outs[1] + r) * outs[2] + q
+                chosen = tl.load(index + from_, mask=good, other=-1).to(here.dtype)
+                total += tl.where(
+                    chosen == here, tl.load(g + from_, mask=good, other=0).to(ACC), 0
+                )  # a mask by element would make the access narrow
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 
@@ -175,9 +204,12 @@ def forward(
     last, out = is_channels_last(x), (*x.shape[:2], *s.outs)
     memory, y = image_for(out, x.dtype, x, last)
     places, index = image_for(out, INT64, x, last)
-    launch(_max_pool_kernel, (cdiv(y.size, BLOCK),), x, memory, places, y.size, x.shape[1], *s.three(), volume_strides(x),
-           ACC=window_type(x.dtype), LEAST=_least(x.dtype), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y),
-           BLOCK=BLOCK)  # fmt: skip
+    t, three = tile(out, last), s.three()
+    launch(
+        _max_pool_kernel, (t.programs,), x, memory, places, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
+        three.dilation, volume_strides(x), ACC=window_type(x.dtype), LEAST=_least(x.dtype), KERNEL=three.kernel, UNROLLED=unrolled(three.kernel),
+        DEEP=len(s.size) == 3, CHANNELS_LAST=last, **inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y), **t.constants,
+    )  # fmt: skip
     return y, index
 
 
@@ -224,9 +256,11 @@ def scatter_forward(
     last = is_channels_last(g) or is_channels_last(indices)
     s = Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation)
     memory, dx = image_for((*indices.shape[:2], *size), g.dtype, g, last)
+    t, three, held = tile(dx.shape, last), s.three(), reach(s)
     launch(
-        _max_scatter_kernel, (cdiv(dx.size, BLOCK),), in_order(g, last), in_order(indices, last), memory, dx.size, indices.shape[1], *s.three(),
-        ACC=window_type(g.dtype), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), BLOCK=BLOCK,
+        _max_scatter_kernel, (t.programs,), in_order(g, last), in_order(indices, last), memory, t.rows, t.width, indices.shape[1], three.size,
+        three.outs, three.padding, ACC=window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held, UNROLLED=unrolled(held), DEEP=len(size) == 3,
+        CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
     )  # fmt: skip
     return dx
 

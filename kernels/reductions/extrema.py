@@ -69,8 +69,8 @@ def _walk_smaller(a, i, b, j, count, share):
 @triton.jit
 def _first(index):
     """0 for the index of a row that never was replaced, whose elements all are the identity's equals."""
-    FAR: tl.constexpr = 2147483647 if index.dtype == tl.int32 else 4611686018427387904
-    return tl.where(index == FAR, 0, index)
+    far = 2147483647 if index.dtype == tl.int32 else 4611686018427387904
+    return tl.where(index == far, 0, index)
 
 
 @triton.jit

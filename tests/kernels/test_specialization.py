@@ -55,10 +55,10 @@ class Sweep(NamedTuple):
 
 
 SWEEPS = {
-    "max_pool2d, batch": Sweep("max_pool2d", lambda a, b: ((f(a, b, 6, 6),), MAX), 2),
-    "max_pool2d, image": Sweep("max_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), MAX), 3),
-    "avg_pool2d, batch": Sweep("avg_pool2d", lambda a, b: ((f(a, b, 6, 6),), AVG), 2),
-    "avg_pool2d, image": Sweep("avg_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), AVG), 3),
+    "max_pool2d, batch": Sweep("max_pool2d", lambda a, b: ((f(a, b, 6, 6),), MAX), 4),
+    "max_pool2d, image": Sweep("max_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), MAX), 14),
+    "avg_pool2d, batch": Sweep("avg_pool2d", lambda a, b: ((f(a, b, 6, 6),), AVG), 4),
+    "avg_pool2d, image": Sweep("avg_pool2d", lambda a, b: ((f(2, 16, a + 1, b + 1),), AVG), 14),
     "conv2d, image": Sweep("conv2d", lambda a, b: ((f(64, 16, a, b), f(16, 16, 3, 3)), CONV), 40),
     "matmul, batch": Sweep("matmul", lambda a, b: ((f(a, b, 64, 64), f(b, 64, 64)), {}), 24),
     "softmax, last dim": Sweep("softmax", lambda a, b: ((f(a, b, 64),), {"dim": 2}), 8, fewer=False),
