@@ -133,6 +133,13 @@ def _launches(device: Device) -> Iterator[Figure]:
     yield Figure(
         "launches: conv2d weight gradient, two copies of C-ordered images", count(backward(F.conv2d(images, kernel, padding=1), kernel)), 4
     )
+    norm, moved = (tensor(64, grad=True, dtype=tt.float32), tensor(64, grad=True, dtype=tt.float32)), tensor(32, 64, 56, 56, grad=True)
+
+    def activated() -> tt.Tensor:
+        return F.batch_norm_activation(images.requires_grad_(), None, None, *norm, moved, training=True)
+
+    yield Figure("launches: batch norm + residual + relu, forward", count(activated), 3)
+    yield Figure("launches: batch norm + residual + relu, backward", count(backward(activated(), images, *norm, moved)), 4)
     words, table = whole(16, 1024), tensor(50257, 768, grad=True)
     yield Figure("launches: embedding backward", count(backward(F.embedding(words, table), table)), 7)
     group = [tensor(768, 768, grad=True) for _ in range(100)]
@@ -179,6 +186,11 @@ def _lanes(nbytes: float) -> Callable[[list[Call], list[Forecast]], float]:
     return read
 
 
+def _microseconds(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """All launches one after the other."""
+    return sum(f.microseconds for f in forecasts)
+
+
 def _memory_bound() -> Iterator[Asked]:
     """16-bit kernels that do little with much memory."""
     with Device(90) as device:
@@ -193,6 +205,17 @@ def _memory_bound() -> Iterator[Asked]:
         ]
         for name, run, nbytes, asked in some:
             yield Asked(f"lane instructions a byte: {name}", 90, device.launches(run), _lanes(nbytes), asked)
+        moved = tensor(32, 64, 56, 56), tensor(32, 64, 112, 112, grad=True)
+        norm = tensor(64, dtype=tt.float32), tensor(64, dtype=tt.float32)
+        more: list[tuple[str, Run]] = [
+            ("argmax of rows, 67 MB", lambda: x.argmax(1)),
+            ("var of rows, 67 MB", lambda: x.var(1)),
+            ("batch norm + relu, 26 MB", lambda: F.batch_norm_activation(moved[0], None, None, *norm, training=True)),
+            ("max_pool2d 3 x 3, 51 MB", lambda: F.max_pool2d(moved[1].detach(), 3, 2, 1)),
+            ("max_pool2d 3 x 3, backward", backward(F.max_pool2d(moved[1], 3, 2, 1), moved[1])),
+        ]
+        for name, run in more:
+            yield Asked(f"us: {name}", 90, device.launches(run), _microseconds, None)
 
 
 def _ratio(calls: list[Call], forecasts: list[Forecast]) -> float:
@@ -236,9 +259,7 @@ def _tensor_cores() -> Iterator[Asked]:
                 yield Asked(f"{what}: conv2d weight gradient of {channels} channels", 90, weight, read, 0.6)
         x, w = tensor(32, 56, 56, 256).permute(0, 3, 1, 2), tensor(256, 1, 3, 3)
         depthwise = device.launches(lambda: F.conv2d(x, w, padding=1, groups=256))
-        yield Asked(
-            "us: depthwise conv2d, channels last, 103 MB", 90, depthwise, lambda _, forecasts: sum(f.microseconds for f in forecasts), None
-        )
+        yield Asked("us: depthwise conv2d, channels last, 103 MB", 90, depthwise, _microseconds, None)
 
 
 def _tail(calls: list[Call], forecasts: list[Forecast]) -> float:

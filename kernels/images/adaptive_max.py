@@ -13,11 +13,10 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
-from tritensor.kernels.images.layout import image_for, place, volume
+from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
-from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -40,17 +39,16 @@ def _last(o, size, out):
 
 
 # y[n, c, a, b, e] = max of x[n, c] over window (a, b, e), and the flat place of the first largest
-@triton.jit(do_not_specialize=["elements", "channels", "size", "out", "spans", "strides"])
+@triton.jit(do_not_specialize=["rows", "width", "channels", "size", "out", "spans", "strides"])
 def _adaptive_max_kernel(
-    x, y, index, elements, channels, size, out, spans, strides,
-    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    x, y, index, rows, width, channels, size, out, spans, strides,
+    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, a, b, e = place(at, channels, out[0], out[1], out[2], CHANNELS_LAST)
+    row, col, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
+    n, c, a, b, e = place_of(row, col, channels, out, True, CHANNELS_LAST)
     i_0, j_0, k_0 = _first(a, size[0], out[0]), _first(b, size[1], out[1]), _first(e, size[2], out[2])
-    best = tl.full((BLOCK,), float("-inf"), F)
-    found = ((i_0 * size[1] + j_0) * size[2] + k_0).to(tl.int64)
+    best = tl.full((ROWS, COLS), float("-inf"), F)
+    found = tl.broadcast_to((i_0 * size[1] + j_0) * size[2] + k_0, (ROWS, COLS))
     for i_k in range(spans[0]):
         i = i_0 + i_k
         for j_k in range(spans[1]):
@@ -63,22 +61,21 @@ def _adaptive_max_kernel(
                 value = tl.load(from_, mask=there, other=0).to(F)
                 take = there & ((value > best) | (value != value))
                 best = tl.where(take, value, best)
-                found = tl.where(take, ((i * size[1] + j) * size[2] + k).to(tl.int64), found)
+                found = tl.where(take, (i * size[1] + j) * size[2] + k, found)
     tl.store(y + at, best.to(y.dtype.element_ty), mask=inside)
     tl.store(index + at, found, mask=inside)
 
 
 # dx[n, c, i, j, k] = sum of g[n, c, w] over the windows w that hold (i, j, k) and chose it
-@triton.jit(do_not_specialize=["elements", "channels", "size", "out", "spans", "strides", "index_strides"])
+@triton.jit(do_not_specialize=["rows", "width", "channels", "size", "out", "spans", "strides", "index_strides"])
 def _adaptive_spread_kernel(
-    g, index, dx, elements, channels, size, out, spans, strides, index_strides,
-    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    g, index, dx, rows, width, channels, size, out, spans, strides, index_strides,
+    F: tl.constexpr, CHANNELS_LAST: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, i, j, k = place(at, channels, size[0], size[1], size[2], CHANNELS_LAST)
-    here = ((i * size[1] + j) * size[2] + k).to(tl.int64)
-    total = tl.zeros((BLOCK,), F)
+    row, col, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
+    n, c, i, j, k = place_of(row, col, channels, size, True, CHANNELS_LAST)
+    here = (i * size[1] + j) * size[2] + k
+    total = tl.zeros((ROWS, COLS), F)
     for a_k in range(spans[0]):
         a = _first(i, out[0], size[0]) + a_k
         for b_k in range(spans[1]):
@@ -88,7 +85,7 @@ def _adaptive_spread_kernel(
                 e = _first(k, out[2], size[2]) + e_k
                 there = in_rows & (e < out[2])
                 from_ = n * index_strides[0] + c * index_strides[1] + a * index_strides[2] + b * index_strides[3] + e * index_strides[4]
-                chosen = tl.load(index + from_, mask=there, other=-1)
+                chosen = tl.load(index + from_, mask=there, other=-1).to(here.dtype)
                 arrives = n * strides[0] + c * strides[1] + a * strides[2] + b * strides[3] + e * strides[4]
                 total += tl.load(g + arrives, mask=there & (chosen == here), other=0).to(F)
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
@@ -193,10 +190,11 @@ def _forward(x: CudaArray, *, size: Sizes) -> tuple[CudaArray, CudaArray]:
     numbers, index = image_for((*x.shape[:2], *size), INT64, x, last)
     axes = _axes(x.shape[2:], size)
     if y.size:
+        t = tile(tuple(y.shape), last)
         launch(
-            _adaptive_max_kernel, (cdiv(y.size, BLOCK),), x, memory, numbers, y.size, x.shape[1], tuple(a.size for a in axes),
+            _adaptive_max_kernel, (t.programs,), x, memory, numbers, t.rows, t.width, x.shape[1], tuple(a.size for a in axes),
             tuple(a.out for a in axes), tuple(forward_span(a, AREA) for a in axes), volume(x).strides,
-            F=tl.float64 if x.dtype == np.float64 else tl.float32, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
+            F=tl.float64 if x.dtype == np.float64 else tl.float32, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), **t.constants,
         )  # fmt: skip
     return y, index
 
@@ -214,11 +212,12 @@ def _backward(g: Any, indices: CudaArray, x_shape: Sizes) -> CudaArray:
     memory, dx = image_for(x_shape, arriving.dtype, arriving, last)
     axes = _axes(x_shape[2:], indices.shape[2:])
     if dx.size:
+        t = tile(tuple(x_shape), last)
         launch(
-            _adaptive_spread_kernel, (cdiv(dx.size, BLOCK),), arriving, indices, memory, dx.size, x_shape[1], tuple(a.size for a in axes),
+            _adaptive_spread_kernel, (t.programs,), arriving, indices, memory, t.rows, t.width, x_shape[1], tuple(a.size for a in axes),
             tuple(a.out for a in axes), tuple(adjoint_span(a, AREA) for a in axes), volume(arriving).strides, volume(indices).strides,
             F=tl.float64 if arriving.dtype == np.float64 else tl.float32, CHANNELS_LAST=last,
-            LONG_OFFSETS=long_offsets(arriving, indices, dx), BLOCK=BLOCK,
+            LONG_OFFSETS=long_offsets(arriving, indices, dx), **t.constants,
         )  # fmt: skip
     return dx
 

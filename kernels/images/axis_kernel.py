@@ -11,13 +11,10 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import UNIT, Axis, adjoint_span, forward_span, low_of, source, tap, total
-from tritensor.kernels.images.layout import image_for, place, volume
+from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.parts.float8 import BYTE, is_float8
-from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-
-BLOCK = 128  # one element a thread: its taps need the registers
 
 
 @triton.jit
@@ -37,17 +34,17 @@ def _reached(
 
 # y[n, c, d, h, v] = sum over i, j, k of w[d, i] w[h, j] w[v, k] x[n, c, i, j, k], each axis by its own taps
 @triton.jit(
-    do_not_specialize=["elements", "channels", "result", "size", "out", "scale", "inverse", "shift", "low", "spans", "taps", "strides"]
+    do_not_specialize=["rows", "width", "channels", "result", "size", "out", "scale", "inverse", "shift", "low", "spans", "taps", "strides"]
 )
 def _axes_kernel(
-    x, y, elements, channels, result, size, out, scale, inverse, shift, low, spans, taps, strides,
+    x, y, rows, width, channels, result, size, out, scale, inverse, shift, low, spans, taps, strides,
     MODE: tl.constexpr, ALIGN: tl.constexpr, ADJOINT: tl.constexpr, COUNT: tl.constexpr, PLAIN: tl.constexpr, TAPS: tl.constexpr,
-    F: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr,
+    F: tl.constexpr, ACC: tl.constexpr, CHANNELS_LAST: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    n, c, d, h, v = place(at, channels, result[0], result[1], result[2], CHANNELS_LAST)
-    acc = tl.zeros((BLOCK,), ACC)
+    row, col, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
+    n, c, d, h, v = place_of(row, col, channels, result, True, CHANNELS_LAST)
+    acc = tl.zeros((ROWS, COLS), ACC)
     total_d = total(d, size[0], scale[0], taps[0], MODE, F) if COUNT > 2 and not ADJOINT else 1.0
     total_h = total(h, size[1], scale[1], taps[1], MODE, F) if COUNT > 1 and not ADJOINT else 1.0
     total_v = total(v, size[2], scale[2], taps[2], MODE, F) if not ADJOINT else 1.0
@@ -95,13 +92,14 @@ def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = 
     as_bytes = x.dtype.kind == "b" or is_float8(x.dtype)  # float8 is only moved: the adjoint refuses it
     source_ = volume(x.view(BYTE) if as_bytes else x)
     target = memory.view(BYTE) if as_bytes else memory
+    t = tile(tuple(y.shape), last)
     launch(
-        _axes_kernel, (cdiv(y.size, BLOCK),), source_, target, y.size, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
+        _axes_kernel, (t.programs,), source_, target, t.rows, t.width, x.shape[1], tuple(a.size if adjoint else a.out for a in full),
         tuple(a.size for a in full), tuple(a.out for a in full), tuple(real(a.scale) for a in full),
         tuple(real(1 / a.scale if a.scale else 0) for a in full), tuple(a.shift for a in full),
         tuple(real(low_of(a, mode, align_corners)) for a in full), spans, forward, source_.strides,
         MODE=mode, ALIGN=align_corners, ADJOINT=adjoint, COUNT=len(axes), PLAIN=mode in UNIT, TAPS=spans[-1] if fixed else 0,
         F=tl.float64 if x.dtype == np.float64 else tl.float32, ACC=accumulator(source_.dtype, mode in UNIT),
-        CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK,
+        CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), **t.constants,
     )  # fmt: skip
     return y

@@ -3,29 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import triton
-import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.kernels.parts.allocation import allocate
-
-
-@triton.jit
-def place(at, channels, depth, height, width, CHANNELS_LAST: tl.constexpr):
-    """Image, channel, depth, row and column of the element at a place in memory."""
-    if CHANNELS_LAST:
-        c = at % channels
-        at = at // channels
-    v = at % width
-    at = at // width
-    h = at % height
-    at = at // height
-    d = at % depth
-    n = at // depth
-    if not CHANNELS_LAST:
-        c = n % channels
-        n = n // channels
-    return n, c, d, h, v
 
 
 def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:

@@ -15,13 +15,11 @@ from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
-from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import Windows, long_offsets, positions
+from tritensor.kernels.parts.positions import Windows, long_offsets, tile, tile_of
 from tritensor.table import Sample, Spec, Work, op, ops
 from tritensor.table.shape_rules import refuse_kind
 
 Pair = tuple[int, int]
-BLOCK = 128
 _KINDS = ("bool", "uint", "int", "float", "complex")
 
 
@@ -39,32 +37,32 @@ def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding
 
 
 # y[n, c, i, j, r, q] = x[n, c, sh r - ph + dh i, sw q - pw + dw j], 0 outside
-@triton.jit(do_not_specialize=["elements", "channels", "windows", "strides"])
-def _im2col_kernel(x, y, elements, channels, windows, strides, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    q = at % windows.cols
-    r = at // windows.cols % windows.rows
-    tap = at // windows.cols // windows.rows
+@triton.jit(do_not_specialize=["rows", "width", "channels", "windows", "strides"])
+def _im2col_kernel(
+    x, y, rows, width, channels, windows, strides, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr
+):
+    row, q, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
+    r = row % windows.rows
+    tap = row // windows.rows
     j = tap % windows.kw
     i = tap // windows.kw % windows.kh
     image = tap // windows.kw // windows.kh
     h = r * windows.sh - windows.ph + i * windows.dh
     v = q * windows.sw - windows.pw + j * windows.dw
     there = inside & (h >= 0) & (h < windows.height) & (v >= 0) & (v < windows.width)
-    from_ = x + image // channels * strides[0] + image % channels * strides[1] + h * strides[2] + v * strides[3]
+    from_ = x + (image // channels * strides[0] + image % channels * strides[1] + h * strides[2]) + v * strides[3]
     tl.store(y + at, tl.load(from_, mask=there, other=0), mask=inside)
 
 
 # y[n, c, h, v] = sum of x[n, c, i, j, r, q] over the windows (r, q) whose cell (i, j) is (h, v)
-@triton.jit(do_not_specialize=["elements", "windows"])
-def _col2im_kernel(x, y, elements, windows, ACC: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr):
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < elements
-    v = at % windows.width
-    h = at // windows.width % windows.height
-    image = at // windows.width // windows.height
-    acc = tl.zeros((BLOCK,), ACC)
+@triton.jit(do_not_specialize=["rows", "width", "windows"])
+def _col2im_kernel(
+    x, y, rows, width, windows, ACC: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr
+):
+    row, v, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
+    h = row % windows.height
+    image = row // windows.height
+    acc = tl.zeros((ROWS, COLS), ACC)
     for i in range(windows.kh):
         top = h + windows.ph - i * windows.dh
         r = top // windows.sh
@@ -107,7 +105,8 @@ def im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, paddin
 def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     y = allocate(_columns(x, g), x.dtype, x)
-    launch(_im2col_kernel, (cdiv(y.size, BLOCK),), x, y, y.size, x.shape[1], g, x.strides, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)
+    t = tile((x.shape[0], y.shape[1], g.rows, g.cols))
+    launch(_im2col_kernel, (t.programs,), x, y, t.rows, t.width, x.shape[1], g, x.strides, LONG_OFFSETS=long_offsets(x, y), **t.constants)
     return y
 
 
@@ -145,7 +144,8 @@ def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilati
     x = dense(x)
     narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
     acc = tl.float32 if narrow else tl.int32 if x.dtype.kind == "b" else getattr(tl, x.dtype.name)
-    launch(_col2im_kernel, (cdiv(y.size, BLOCK),), x, y, y.size, g, ACC=acc, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)
+    t = tile(tuple(y.shape))
+    launch(_col2im_kernel, (t.programs,), x, y, t.rows, t.width, g, ACC=acc, LONG_OFFSETS=long_offsets(x, y), **t.constants)
     return y
 
 

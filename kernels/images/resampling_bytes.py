@@ -12,10 +12,10 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import CUBIC, CUBIC_AA, LINEAR, LINEAR_AA, Axis, Taps, forward_span, tap, taps_of, total
-from tritensor.kernels.images.layout import image_for, place, volume
+from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.images.resampling_cpu import RUN, RUN_ROWS, Blocks, along_bands, bands_of, channels_last
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, place, positions
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 
 WEIGHTED = (LINEAR, CUBIC, LINEAR_AA, CUBIC_AA)
@@ -99,7 +99,7 @@ def _bytes_kernel(
 ):  # fmt: skip
     at = positions(LONG_OFFSETS, BLOCK)
     inside = at < elements
-    n, c, d, h, v = place(at, channels, result[0], result[1], result[2], CHANNELS_LAST)
+    n, c, d, h, v = place(at, channels, result, True, CHANNELS_LAST)
     from_ = x + n * strides[0] + c * strides[1]
     if AXIS == 0:
         o, from_ = d, from_ + h * strides[3] + v * strides[4]

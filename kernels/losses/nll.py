@@ -20,7 +20,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.summation import total as sum_of
 from tritensor.kernels.parts.indices.error_reports import first, report, spot, watch
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, positions, tile, tile_of
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, zero
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -56,25 +56,27 @@ def _forward_kernel(
 
 
 # dx[o, c, j] = -g w[c] where c is the label of (o, j), else 0; g divided by the total weight for a mean
-@triton.jit
+@triton.jit(do_not_specialize=["rows", "width", "classes", "inner", "ignore_index"])
 def _backward_kernel(
-    target, weight, g, whole, dx, n, classes, inner, ignore_index, PER_ROW: tl.constexpr, LONG_OFFSETS: tl.constexpr, BLOCK: tl.constexpr
-):
-    at = positions(LONG_OFFSETS, BLOCK)
-    inside = at < n
+    target, weight, g, whole, dx, rows, width, classes, inner, ignore_index,
+    PER_ROW: tl.constexpr, ONE: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+):  # fmt: skip
+    outer, col, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
     kind: tl.constexpr = tl.float64 if dx.dtype.element_ty == tl.float64 else tl.float32
-    column = at // inner
-    outer = column // classes
-    c = column - outer * classes
-    row = outer * inner + (at - column * inner)
-    label = tl.load(target + row, mask=inside, other=0).to(tl.int64)
-    hit = inside & (label == c) & (label != ignore_index)
-    up = tl.load(g + row, mask=hit, other=0.0).to(kind) if PER_ROW else tl.zeros((BLOCK,), kind) + tl.load(g).to(kind)
+    if ONE:  # classes lie innermost: a row has one label
+        c, row, seen = col, outer, outer < rows
+    else:
+        c = col // inner
+        row, seen = outer * inner + (col - c * inner), inside
+    label = tl.load(target + row, mask=seen, other=0).to(tl.int64)
+    label = tl.where((label == ignore_index) | (label < 0) | (label >= classes), -1, label.to(tl.int32))
+    hit = inside & (label == c)
+    up = tl.load(g + row, mask=seen, other=0.0).to(kind) if PER_ROW else tl.zeros((1, 1), kind) + tl.load(g).to(kind)
     if whole is not None:
-        up = maths.div(up, tl.zeros((BLOCK,), kind) + tl.load(whole).to(kind))
+        up = maths.div(up, tl.zeros((1, 1), kind) + tl.load(whole).to(kind))
     if weight is not None:
-        up *= tl.load(weight + c, mask=hit, other=0.0).to(kind)
-    tl.store(dx + at, tl.where(hit, -up, 0.0).to(dx.dtype.element_ty), mask=inside)
+        up = up * tl.load(weight + c, mask=inside, other=0.0).to(kind)
+    tl.store(dx + at, tl.broadcast_to(tl.where(hit, -up, 0.0), (ROWS, COLS)).to(dx.dtype.element_ty), mask=inside)
 
 
 @triton.jit
@@ -218,12 +220,13 @@ def _rule(g: Any, target: Any, weight: Any, x_shape: tuple[int, ...], reduction:
 def _backward(
     g: CudaArray, target: CudaArray, weight: CudaArray | None, total: CudaArray, x_shape: tuple[int, ...], reduction: str, ignore_index: int
 ) -> CudaArray:
-    _, classes, inner = _cube(x_shape)
+    outer, classes, inner = _cube(x_shape)
     dx = allocate(x_shape, g.dtype, g)
+    t = tile((outer, classes * inner))
     launch(
-        _backward_kernel, (cdiv(dx.size, BLOCK),), dense(target), None if weight is None else dense(weight), dense(g),
-        total if reduction == "mean" else None, dx, dx.size, classes, inner, np.int64(ignore_index), PER_ROW=reduction == "none",
-        LONG_OFFSETS=long_offsets(dx), BLOCK=BLOCK,
+        _backward_kernel, (t.programs,), dense(target), None if weight is None else dense(weight), dense(g),
+        total if reduction == "mean" else None, dx, t.rows, t.width, classes, inner, np.int64(ignore_index), PER_ROW=reduction == "none",
+        ONE=inner == 1, LONG_OFFSETS=long_offsets(dx), **t.constants,
     )  # fmt: skip
     return dx
 

@@ -13,7 +13,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.positions import long_offsets
+from tritensor.kernels.parts.positions import long_offsets, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.max_pooling import work
@@ -26,10 +26,7 @@ from tritensor.kernels.pooling.windows import (
     in_order,
     inner,
     inner_strides,
-    place_of,
     reach,
-    tile,
-    tile_of,
     unrolled,
     volume_strides,
     window_type,

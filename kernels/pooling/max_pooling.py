@@ -16,7 +16,7 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.kernels.parts.positions import long_offsets, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.windows import (
@@ -29,11 +29,7 @@ from tritensor.kernels.pooling.windows import (
     in_order,
     inner,
     inner_strides,
-    place,
-    place_of,
     reach,
-    tile,
-    tile_of,
     unrolled,
     volume_strides,
     window_type,

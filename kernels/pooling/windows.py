@@ -18,8 +18,6 @@ from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.table import refuse_kind
 
 Sizes = tuple[int, ...]
-ELEMENTS, FEW, PROGRAMS = 1024, 128, 528  # of a tile; of one where there are few; programs that fill the largest GPU
-COLUMNS = (1, 8, 16, 32, 64)  # a tile may have
 BLOCK = 128  # elements of a program that has one a thread
 # What pooling kernels are not specialised on: no size and no stride decides how wide their accesses are.
 FREE = ["rows", "width", "channels", "size", "outs", "stride", "padding"]
@@ -89,49 +87,6 @@ def checked(
 
 
 @triton.jit
-def place(at, channels, size, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr):
-    """Image, channel, plane, row and column of the element at a place in memory. DEEP: there are planes."""
-    width = channels if CHANNELS_LAST else size[2]
-    return place_of(at // width, at % width, channels, size, DEEP, CHANNELS_LAST)
-
-
-@triton.jit
-def place_of(row, col, channels, size, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr):
-    """The same of column `col` of a row of memory: what lies innermost, channels or columns of the image. What a row decides has the shape of `row`."""
-    if CHANNELS_LAST:
-        c = col
-        w = row % size[2]
-        rest = row // size[2]
-    else:
-        w = col
-        rest = row
-    h = rest % size[1]
-    rest = rest // size[1]
-    d = tl.zeros_like(rest)
-    if DEEP:
-        d = rest % size[0]
-        rest = rest // size[0]
-    if CHANNELS_LAST:
-        n = rest
-    else:
-        c = rest % channels
-        n = rest // channels
-    return n, c, d, h, w
-
-
-@triton.jit
-def tile_of(rows, width, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
-    """This program's rows (ROWS, 1) and columns (1, COLS) of memory, what is inside, and where that lies."""
-    across = tl.cdiv(width, COLS)
-    pid = tl.program_id(0)
-    row = (pid // across * ROWS + tl.arange(0, ROWS))[:, None]
-    col = (pid % across * COLS + tl.arange(0, COLS))[None, :]
-    if LONG_OFFSETS:
-        row = row.to(tl.int64)
-    return row, col, (row < rows) & (col < width), row * width + col
-
-
-@triton.jit
 def inner(rows, channels, columns, c, CHANNELS_LAST: tl.constexpr, UNIT: tl.constexpr, ALIGN: tl.constexpr):
     """The offset of a cell from those of its row, its channel and its column. UNIT: what lies innermost has stride 1, and the others are multiples
     of ALIGN."""
@@ -165,33 +120,6 @@ def inner_strides(x: CudaArray, last: bool) -> dict[str, Any]:
     """What `inner` is told of x's strides."""
     unit = last and x.strides[1] == 1
     return {"UNIT": unit, "ALIGN": math.gcd(8, x.strides[0], *x.strides[2:]) if unit else 1}
-
-
-class Tile(NamedTuple):
-    """Rows of memory and elements of each: a tile's, and the whole array's; how many programs they make."""
-
-    rows: int
-    width: int
-    tile_rows: int
-    tile_columns: int
-
-    @property
-    def constants(self) -> dict[str, Any]:
-        """What a kernel is told as constants."""
-        return {"EVEN": 1 if self.width % 8 else 8, "ROWS": self.tile_rows, "COLS": self.tile_columns}
-
-    @property
-    def programs(self) -> int:
-        return cdiv(self.rows, self.tile_rows) * cdiv(self.width, self.tile_columns)
-
-
-def tile(shape: Sizes, last: bool) -> Tile:
-    """Tiles over an image or volume (N, C, *size) in memory: of whole rows where they are short. Places are found once a row."""
-    width = shape[1] if last else shape[-1]
-    rows = math.prod(shape) // max(width, 1)
-    columns = next((c for c in COLUMNS if c >= width), COLUMNS[-1])
-    found = Tile(rows, width, ELEMENTS // columns, columns)
-    return found if found.programs >= PROGRAMS else found._replace(tile_rows=FEW // columns)
 
 
 def reach(s: Windows) -> Sizes:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.array import CudaArray
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
@@ -56,8 +57,22 @@ def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, size, single = _sizes(name, input, output_size, axes)
     if 0 in size:
         return _of_nothing(input, size, axes)
-    y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
+    y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
+    if y is None:
+        y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
     return no_view(y.squeeze(0)) if single else y
+
+
+def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | None:
+    """Means over whole axes, or over windows of one size, by kernels that know no other; None for windows of several sizes."""
+    cells = tuple(x.shape[-axes:])
+    if max(size) == 1:
+        return ops.mean(x, dim=tuple(range(x.ndim - axes, x.ndim)), keepdim=True)
+    if axes == 1 or any(n % m for n, m in zip(cells, size, strict=True)):
+        return None
+    steps = tuple([n // m for n, m in zip(cells, size, strict=True)])
+    average = ops.avg_pool2d if axes == 2 else ops.avg_pool3d
+    return average(x, kernel_size=steps, stride=steps, padding=(0,) * axes, ceil_mode=False, count_include_pad=True)  # type: ignore[no-any-return]
 
 
 def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
