@@ -101,7 +101,8 @@ def _per_row(xs, bases, rows_in, KINDS: tl.constexpr):
 
 @triton.jit
 def _tile(
-    xs, per_row, bases, outer_index, outer, outer_strides, col, strides, rows_in, cols_in, whole, ALIGN: tl.constexpr, KINDS: tl.constexpr, BRANCH: tl.constexpr
+    xs, per_row, bases, outer_index, outer, outer_strides, col, strides, rows_in, cols_in, whole,
+    ALIGN: tl.constexpr, KINDS: tl.constexpr, BRANCH: tl.constexpr,
 ):  # fmt: skip
     """The tile of every input, 16-bit floats as float32."""
     values = ()

@@ -255,8 +255,8 @@ def scatter_forward(
     t, three, held = tile(dx.shape, last), s.three(), reach(s)
     launch(
         _max_scatter_kernel, (t.programs,), in_order(g, last), in_order(indices, last), memory, t.rows, t.width, indices.shape[1], three.size,
-        three.outs, three.padding, ACC=window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held, UNROLLED=unrolled(held), DEEP=len(size) == 3,
-        CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
+        three.outs, three.padding, ACC=window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held,
+        UNROLLED=unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
     )  # fmt: skip
     return dx
 
