@@ -104,8 +104,8 @@ def _is_tap(cell, DILATION: tl.constexpr):
 @triton.jit(do_not_specialize=["rows", "width", "channels", "size", "outs", "padding"])
 def _max_scatter_kernel(
     g, index, dx, rows, width, channels, size, outs, padding,
-    ACC: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.constexpr, WINDOWS: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
-    EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
+    ACC: tl.constexpr, STRIDE: tl.constexpr, DILATION: tl.constexpr, WINDOWS: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr,
+    CHANNELS_LAST: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr,
 ):  # fmt: skip
     width = width // EVEN * EVEN
     row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
