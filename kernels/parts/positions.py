@@ -63,7 +63,7 @@ def tile_of(rows, width, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: t
     row = (pid // across * ROWS + tl.arange(0, ROWS))[:, None]
     col = (pid % across * COLS + tl.arange(0, COLS))[None, :]
     if LONG_OFFSETS:
-        row = row.to(tl.int64)
+        row, col = row.to(tl.int64), col.to(tl.int64)
     return row, col, (row < rows) & (col < width), row * width + col
 
 

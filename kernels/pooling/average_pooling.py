@@ -198,7 +198,7 @@ def avg_backward(
     launch(
         _avg_spread_kernel, (t.programs,), in_order(g, last), memory, t.rows, t.width, x_shape[1], three.size, three.outs, three.padding,
         divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
-        UNROLLED=unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
+        UNROLLED=unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
     )  # fmt: skip
     return dx
 

@@ -130,9 +130,8 @@ def _max_scatter_kernel(
                 else:
                     from_ = (((n * channels + c) * outs[0] + f) * outs[1] + r) * outs[2] + q
                 chosen = tl.load(index + from_, mask=good, other=-1).to(here.dtype)
-                total += tl.where(
-                    chosen == here, tl.load(g + from_, mask=good, other=0).to(ACC), 0
-                )  # a mask by element would make the access narrow
+                arrives = tl.load(g + from_, mask=good, other=0).to(ACC)  # a mask by what is chosen would make the access narrow
+                total += tl.where(chosen == here, arrives, 0)
     tl.store(dx + at, total.to(dx.dtype.element_ty), mask=inside)
 
 
@@ -256,7 +255,7 @@ def scatter_forward(
     launch(
         _max_scatter_kernel, (t.programs,), in_order(g, last), in_order(indices, last), memory, t.rows, t.width, indices.shape[1], three.size,
         three.outs, three.padding, ACC=window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held,
-        UNROLLED=unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx), **t.constants,
+        UNROLLED=unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, indices), **t.constants,
     )  # fmt: skip
     return dx
 
