@@ -212,7 +212,7 @@ def _backward(g: Any, indices: CudaArray, x_shape: Sizes) -> CudaArray:
     memory, dx = image_for(x_shape, arriving.dtype, arriving, last)
     axes = _axes(x_shape[2:], indices.shape[2:])
     if dx.size:
-        t = tile(tuple(x_shape), last)
+        t = tile(tuple(x_shape), last, 512)  # places and sums of 64 bits take many registers
         launch(
             _adaptive_spread_kernel, (t.programs,), arriving, indices, memory, t.rows, t.width, x_shape[1], tuple(a.size for a in axes),
             tuple(a.out for a in axes), tuple(adjoint_span(a, AREA) for a in axes), volume(arriving).strides, volume(indices).strides,

@@ -119,7 +119,7 @@ def reduction_blocks(rows: int, inner: int, along_rows: bool, size: int) -> tupl
     """The same of what is folded: where rows are enough, each warp has rows of its own, whose totals meet in it, and not in shared memory."""
     if along_rows:
         return blocks(rows, inner, along_rows, size)
-    least = (2048 if cdiv(rows, 8) >= PROGRAMS else 1024) if size <= 16 else 0
+    least = (2048 if cdiv(rows, 8) >= PROGRAMS else 1024) if size <= 12 else 0  # more states of 64 bits would spill
     tile_rows, tile_columns = blocks(rows, inner, along_rows, size, least)
     while tile_columns > 128 and cdiv(rows, 2 * tile_rows) >= PROGRAMS:
         tile_rows, tile_columns = 2 * tile_rows, tile_columns // 2

@@ -85,12 +85,12 @@ class Tile(NamedTuple):
         return cdiv(self.rows, self.tile_rows) * cdiv(self.width, self.tile_columns)
 
 
-def tile(shape: tuple[int, ...], last: bool = False) -> Tile:
+def tile(shape: tuple[int, ...], last: bool = False, elements: int = ELEMENTS) -> Tile:
     """Tiles over an image or volume (N, C, *size) in memory: of whole rows where they are short. Places are found once a row."""
     width = shape[1] if last else shape[-1]
     rows = math.prod(shape) // max(width, 1)
     columns = min(COLUMNS, key=lambda c: cdiv(width, c) * (c + ROW_COST))
-    found = Tile(rows, width, ELEMENTS // columns, columns)
+    found = Tile(rows, width, elements // columns, columns)
     return found if found.programs >= PROGRAMS else found._replace(tile_rows=FEW // columns)
 
 
