@@ -18,11 +18,11 @@ from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("parts", [1, 2, 3, 64])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])
 def test_a_cumsum_in_parts(shape: tuple[int, ...], dim: int, reverse: bool, parts: int) -> None:
-    with forced(cumsum=RowTile(2, 8, False, 4), scan_parts=parts):
+    with forced(cumsum=RowTile(2, 16, False, 4), scan_parts=parts):
         assert not findings("cumsum", Sample(rows_of(*shape), dim=dim, reverse=reverse))
         whole = np.random.default_rng(7).integers(-50, 50, shape)
         found = to_host(registry["cumsum"].forward(from_host(whole, GPU), dim=dim, reverse=reverse))  # type: ignore[misc]
@@ -39,11 +39,11 @@ SCANNED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("parts", [1, 2, 3, 64])
 @pytest.mark.parametrize("name", list(SCANNED))
 @pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])
 def test_a_scan_in_parts(shape: tuple[int, ...], dim: int, name: str, parts: int) -> None:
-    tile, x = RowTile(2, 8, False, 4), rows_of(*shape)
+    tile, x = RowTile(2, 16, False, 4), rows_of(*shape)
     inputs = (np.tanh(x), x[::-1].copy()) if name.startswith("linear_scan") else (1 + x / 8,) if name == "cumprod" else (np.round(2 * x),)
     sample = Sample(*inputs, dim=dim, **SCANNED[name])
     with forced(cumprod=tile, logcumsumexp=tile, cummax=tile, linear_scan=tile, scan_parts=parts):
@@ -54,7 +54,7 @@ def test_a_scan_in_parts(shape: tuple[int, ...], dim: int, name: str, parts: int
 @pytest.mark.parametrize("parts", [3, 64])
 def test_what_is_no_number_goes_on_through_the_parts(parts: int) -> None:
     """NaN stays, -inf and equals go on, a zero ends a product that overflows, whichever part they stand in."""
-    tile = RowTile(1, 8, False, 4)
+    tile = RowTile(1, 16, False, 4)
     x = np.round(2 * rows_of(4, 131))
     x[0, 20] = x[0, 90] = np.nan
     x[1, :70] = -np.inf

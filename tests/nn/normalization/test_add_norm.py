@@ -24,7 +24,8 @@ def composed(kind: str, x: Any, r: Any, *vectors: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
 def test_it_is_the_two_functions(kind: str, n: int, on: str) -> None:
     draw = [tt.randn(s, dtype=tt.float64).to(on) for s in ((3, n), (3, n), (n,), (n,))][: 4 if kind == "layer_norm" else 3]
-    for taken, frozen in itertools.product(((True, True), (True, False), (False, True)), (0, 1, None)):
+    every = itertools.product(((True, True), (True, False), (False, True)), (0, 1, None))
+    for taken, frozen in every if n < 100 or on == "cpu" else [((True, True), None)]:  # long rows take the emulated device seconds each
         given = [t.clone().requires_grad_(i != frozen) for i, t in enumerate(draw)]
         found = getattr(F, f"add_{kind}")(given[0], given[1], (n,), *given[2:])
         expected = composed(kind, *given)
