@@ -16,6 +16,7 @@ from tritensor.kernels.losses.cross_entropy.gpu import label_backward, loss_rows
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert, dense
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.indices.error_reports import watch
@@ -147,10 +148,6 @@ def _weight_result(dw: CudaArray, weight: CudaArray, rows: int) -> CudaArray:
 
 
 # The CPU side.
-def _wide(v: np.ndarray | None) -> Any:
-    return None if v is None else v.astype(dtypes.accumulator(v.dtype), copy=False)
-
-
 def _reference(
     x: np.ndarray, weight: np.ndarray, target: np.ndarray, bias: np.ndarray | None = None, *,
     reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0, chunk: int = 0,
@@ -164,7 +161,7 @@ def _reference(
     kept, step = dtypes.accumulator(x.dtype), rows_of_chunk(len(x), len(weight), chunk)
     losses, peaks = np.empty(len(x), kept), np.empty((len(x), 2), kept)
     cpu.check_labels(target, len(weight), ignore_index)
-    rows, w, b = _wide(x), _wide(weight), _wide(bias)
+    rows, w, b = widened(x), widened(weight), widened(bias)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         losses[part], peaks[part], _ = cpu.reference(

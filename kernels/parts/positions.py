@@ -9,9 +9,10 @@ import triton
 import triton.language as tl
 
 from tritensor.array import CudaArray
+from tritensor.kernels.parts.axes import PROGRAMS
 from tritensor.kernels.parts.launch_rules import cdiv
 
-ELEMENTS, FEW, PROGRAMS = 1024, 128, 528  # of a tile; of one where there are few; programs that fill the largest GPU
+ELEMENTS, FEW = 1024, 128  # of a tile; of one where there are few
 COLUMNS, ROW_COST = (1, 8, 16, 32, 64), 8  # a tile may have; of how many elements finding a row's place takes the time
 
 
@@ -53,6 +54,16 @@ def place_of(row, col, channels, size, DEEP: tl.constexpr, CHANNELS_LAST: tl.con
         c = rest % channels
         n = rest // channels
     return n, c, d, h, w
+
+
+@triton.jit
+def memory_at(n, c, d, h, w, channels, size, CHANNELS_LAST: tl.constexpr):
+    """The inverse of place."""
+    if CHANNELS_LAST:
+        at = (((n * size[0] + d) * size[1] + h) * size[2] + w) * channels + c
+    else:
+        at = (((n * channels + c) * size[0] + d) * size[1] + h) * size[2] + w
+    return at
 
 
 @triton.jit

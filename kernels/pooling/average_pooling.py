@@ -13,7 +13,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.positions import long_offsets, place_of, tile, tile_of
+from tritensor.kernels.parts.positions import long_offsets, memory_at, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.max_pooling import work
@@ -112,10 +112,9 @@ def _avg_spread_kernel(
             for j in tl.range(0, WINDOWS[2], loop_unroll_factor=UNROLLED[1]):
                 q = q0 - j
                 good = in_rows & (q >= 0) & (q < outs[2]) & (v + padding[2] - q * STRIDE[2] < KERNEL[2])
-                if CHANNELS_LAST:
-                    from_ = ((n * outs[0] + f) * outs[1] + r) * outs[2] * width + q * width + c
-                else:
-                    from_ = (((n * channels + c) * outs[0] + f) * outs[1] + r) * outs[2] + q
+                from_ = memory_at(
+                    n, c, f, r, q, width if CHANNELS_LAST else channels, outs, CHANNELS_LAST
+                )  # width: what divides it is known
                 share = tl.load(g + from_, mask=good, other=0).to(ACC)
                 count = _count(f, r, q, size, KERNEL, STRIDE, padding, divisor, DEEP, INCLUDE_PAD)
                 total += maths.div(share, tl.where(good, count, 1))

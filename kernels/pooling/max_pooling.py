@@ -16,7 +16,7 @@ from tritensor.cuda.launch import launch
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, place, place_of, positions, tile, tile_of
+from tritensor.kernels.parts.positions import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.windows import (
@@ -125,10 +125,9 @@ def _max_scatter_kernel(
             for j in tl.range(0, WINDOWS[2], loop_unroll_factor=UNROLLED[1]):
                 q = q0 - j
                 good = in_rows & (q >= 0) & (q < outs[2]) & _is_tap(v + padding[2] - q * STRIDE[2], DILATION[2])
-                if CHANNELS_LAST:
-                    from_ = ((n * outs[0] + f) * outs[1] + r) * outs[2] * width + q * width + c
-                else:
-                    from_ = (((n * channels + c) * outs[0] + f) * outs[1] + r) * outs[2] + q
+                from_ = memory_at(
+                    n, c, f, r, q, width if CHANNELS_LAST else channels, outs, CHANNELS_LAST
+                )  # width: what divides it is known
                 chosen = tl.load(index + from_, mask=good, other=-1).to(here.dtype)
                 arrives = tl.load(g + from_, mask=good, other=0).to(ACC)  # a mask by what is chosen would make the access narrow
                 total += tl.where(chosen == here, arrives, 0)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.narrow.twins import chosen
@@ -80,10 +80,6 @@ def _backward(
 
 
 # On the CPU.
-def _wide(v: Any) -> Any:
-    return None if v is None else v.astype(dtypes.accumulator(v.dtype), copy=False)
-
-
 def _reference(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None, *,
     activation: str = "none", scale: float = 1.0, keep: bool = False,
@@ -93,19 +89,19 @@ def _reference(
     activation: "none", "relu", "gelu", "gelu_tanh" or "silu". `keep`: what the activation is of is kept for its gradient, which else
     computes it again.
     """
-    z = linear.reference(_wide(x), _wide(weight), _wide(bias))
+    z = linear.reference(widened(x), widened(weight), widened(bias))
     inner = z.astype(x.dtype) if keep and activation != "none" else np.empty(0, x.dtype)
     y: Any = z if activation == "none" else named.of_numpy(activation, z)
     if scale != 1:
         y = y * y.dtype.type(scale)
-    return (y if residual is None else y + _wide(residual)).astype(x.dtype, copy=False), inner
+    return (y if residual is None else y + widened(residual)).astype(x.dtype, copy=False), inner
 
 
 def _reference_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, inner: np.ndarray, activation: str, scale: float,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
-    down = g if scale == 1 else (_wide(g) * scale).astype(g.dtype)
+    down = g if scale == 1 else (widened(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
         down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
     return (*linear.reference_backward(down, x, weight, needs[:3]), *_passed(g, needs))

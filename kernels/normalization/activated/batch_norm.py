@@ -13,6 +13,7 @@ from tritensor.kernels.normalization import batch_norm as plain
 from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.activated import formulas
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.reduction import fold, spread
@@ -98,10 +99,6 @@ def _backward(
     return tuple([d if need else None for d, need in zip((dx, dw, db, through), needs, strict=True)])
 
 
-def _wide(v: Any) -> Any:
-    return None if v is None else v.astype(dtypes.accumulator(v.dtype), copy=False)
-
-
 def _reference(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None, *, activation: str = "relu", eps: float = 1e-5
 ) -> Arrays:
@@ -109,13 +106,17 @@ def _reference(
 
     x and residual (batch, channels, ...) of one type, weight and bias (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z, mean, var = channels_cpu.forward(_wide(x), weight, bias, eps)
-    return named.of_numpy(activation, z if residual is None else z + _wide(residual)).astype(x.dtype, copy=False), mean, var
+    z, mean, var = channels_cpu.forward(widened(x), weight, bias, eps)
+    return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False), mean, var
+
+
+def _summed(z: np.ndarray, residual: np.ndarray | None) -> np.ndarray:
+    return z if residual is None else z + widened(residual)
 
 
 def _passed(up: np.ndarray, z: np.ndarray, residual: np.ndarray | None, activation: str) -> np.ndarray:
     """The gradient of z + residual."""
-    return named.ON_NUMPY[activation](_wide(up), z if residual is None else z + _wide(residual))  # type: ignore[no-any-return]
+    return named.ON_NUMPY[activation](widened(up), _summed(z, residual))  # type: ignore[no-any-return]
 
 
 def _reference_backward(
@@ -123,7 +124,7 @@ def _reference_backward(
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     up, dm, dv = g
-    wide = _wide(x)
+    wide = widened(x)
     u = None if up is None else _passed(up, channels_cpu.given_forward(wide, mean, var, weight, bias, eps), residual, activation)
     dx, dw, db = channels_cpu.backward((u, dm, dv), wide, weight, bias, mean, var, eps, needs[:3])
     through = np.zeros_like(x) if u is None else u.astype(x.dtype, copy=False)
@@ -234,15 +235,15 @@ def _by_reference(
 
     x and residual (batch, channels, ...) of one type, the others (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z = channels_cpu.given_forward(_wide(x), mean, var, weight, bias, eps)
-    return named.of_numpy(activation, z if residual is None else z + _wide(residual)).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
+    z = channels_cpu.given_forward(widened(x), mean, var, weight, bias, eps)
+    return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
 
 
 def _by_reference_backward(
     g: np.ndarray, x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None,
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
-    wide = _wide(x)
+    wide = widened(x)
     u = _passed(g, channels_cpu.given_forward(wide, mean, var, weight, bias, eps), residual, activation)
     dx, *vectors = channels_cpu.given_backward(u, wide, mean, var, weight, bias, eps, needs[:5])
     through = u.astype(x.dtype, copy=False) if needs[5] else None

@@ -11,6 +11,7 @@ from tritensor.array import CudaArray
 from tritensor.kernels.normalization import group_norm as plain
 from tritensor.kernels.normalization import groups_cpu
 from tritensor.kernels.normalization.activated import formulas
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
 from tritensor.table import Sample, Spec, Work, op, ops
 
@@ -33,16 +34,12 @@ def _backward(
     return plain.gradients(g, x, weight, bias, mean, var, groups, eps, needs, formulas.of(activation, x.dtype, within=True))
 
 
-def _wide(v: np.ndarray) -> np.ndarray:
-    return v.astype(dtypes.accumulator(v.dtype), copy=False)
-
-
 def _reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: int, activation: str = "silu", eps: float = 1e-5) -> Arrays:
     """y = activation(group_norm(x)), rounded once, mean and variance (of n) those of each instance's groups of channels; also those two.
 
     x (batch, channels, ...), weight and bias (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z, mean, var = groups_cpu.forward(_wide(x), weight, bias, groups, eps)
+    z, mean, var = groups_cpu.forward(widened(x), weight, bias, groups, eps)
     return named.of_numpy(activation, z).astype(x.dtype, copy=False), mean, var
 
 
@@ -50,8 +47,8 @@ def _reference_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mean: np.ndarray, var: np.ndarray, groups: int, activation: str,
     eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
-    wide = _wide(x)
-    u = named.ON_NUMPY[activation](_wide(g), groups_cpu.forward(wide, weight, bias, groups, eps)[0])
+    wide = widened(x)
+    u = named.ON_NUMPY[activation](widened(g), groups_cpu.forward(wide, weight, bias, groups, eps)[0])
     dx, dw, db = groups_cpu.backward(u, wide, weight, bias, mean, var, groups, eps, needs)
     return None if dx is None else dx.astype(x.dtype, copy=False), dw, db
 
