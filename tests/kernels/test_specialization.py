@@ -13,6 +13,7 @@ import pytest
 
 import tritensor.kernels
 from tests.stub.child import on_stub
+from tritensor import dtypes
 from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import arguments
 from tritensor.cuda.compiler.arguments import FieldTypes, Specialization
@@ -35,8 +36,8 @@ def i(*shape: int) -> Any:
     return f(*shape, dtype="int64")
 
 
-def last(n: int, c: int, h: int, w: int) -> Any:
-    return f(n, h, w, c).transpose((0, 3, 1, 2))
+def last(n: int, c: int, h: int, w: int, dtype: str = "float32") -> Any:
+    return f(n, h, w, c, dtype=dtype).transpose((0, 3, 1, 2))
 
 
 POOL: dict[str, Any] = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "ceil_mode": False}
@@ -85,7 +86,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     if op.backward is None:
         return
     outputs = out if isinstance(out, tuple) else (out,)
-    needs = tuple(isinstance(x, CudaArray) and x.dtype.kind == "f" for x in inputs)
+    needs = tuple(isinstance(x, CudaArray) and dtypes.of(x.dtype).is_floating_point for x in inputs)
     grads = tuple(empty(y.shape, y.dtype, GPU) for y in outputs[: op.public])
     corners.call(op, op.backward, grads[0] if op.public == 1 else grads, inputs, outputs, attrs, needs)
 
@@ -144,6 +145,8 @@ def wide() -> list[tuple[str, Call]]:
         ("avg_pool2d", ((f(8, 16, 32, 32),), AVG)),
         ("conv2d", ((f(8, 32, 16, 16), f(64, 32, 3, 3)), CONV)),
         ("conv2d", ((last(8, 32, 16, 16), f(64, 32, 3, 3)), CONV)),
+        ("conv2d", ((last(8, 64, 16, 16), f(64, 1, 3, 3), f(64)), CONV | {"groups": 64})),  # every channel by itself
+        ("conv2d", ((last(8, 64, 64, 64, "bfloat16"), f(64, 64, 3, 3, dtype="bfloat16")), CONV)),
         ("linear", ((f(16, 4096), f(64, 4096), f(64)), {})),
         ("matmul", ((f(16, 16, 128, 64), f(16, 64, 128)), {})),
         ("softmax", ((f(16, 64, 512),), {"dim": 1})),
@@ -151,6 +154,7 @@ def wide() -> list[tuple[str, Call]]:
         ("cumsum", ((f(512, 1024),), {"dim": 1, "reverse": False})),
         ("cross_entropy", ((f(512, 1024), f(512, 1024), f(1024)), {"reduction": "mean"})),
         ("cross_entropy", ((f(512, 1024), i(512), f(1024)), {"reduction": "mean"})),
+        ("nll_loss", ((f(512, 1024), i(512), f(1024)), {"reduction": "mean"})),
         ("layer_norm", ((f(4096, 1024), f(1024), f(1024)), {"eps": 1e-5, "axes": 1})),
         ("layer_norm", ((f(256, 16384), f(16384), f(16384)), {"eps": 1e-5, "axes": 1})),  # rows that do not fit one pass
         ("sum", ((f(16, 32, 64, 128),), {"dim": (1, 3), "keepdim": False})),
@@ -227,23 +231,34 @@ def unmarked(types: Any) -> Any:
     return tuple(map(unmarked, types)) if isinstance(types, tuple) else types.removesuffix(":16")
 
 
+def with_and_without(op: str, call: Call) -> Iterator[tuple[Specialization, Specialization]]:
+    """Each kernel that a call runs and from which a declaration takes something: as if nothing were declared, and as it is."""
+    for spec in specializations(op, [call], declared=False):
+        plain = set(spec.kernel.do_not_specialize)
+        types = [unmarked(t) if name in plain else t for name, t in zip(spec.kernel.arg_names, spec.types, strict=True)]
+        less = spec._replace(types=tuple(types))
+        if less != spec:
+            yield spec, less
+
+
+@on_stub()
+def test_every_declaration_is_among_the_wide_calls() -> None:
+    seen = {spec.kernel for op, call in wide() for spec, _ in with_and_without(op, call)}
+    missing = {f"{k.__module__}.{k.__name__}" for k in kernels() if k.do_not_specialize and k not in seen}
+    assert not missing, f"no call of wide() shows what these declare: {sorted(missing)}"
+
+
 @pytest.mark.static
 @on_stub(600)
 def test_what_is_declared_decides_no_width() -> None:
     """Compiled with and without what a declaration takes away, each kernel has the same accesses, and neither spills."""
     from tritensor.cuda.compiler.kernel_report import report
 
-    seen = set()
+    wrong = []
     for op, call in wide():
-        for spec in specializations(op, [call], declared=False):
-            plain = set(spec.kernel.do_not_specialize)
-            types = [unmarked(t) if name in plain else t for name, t in zip(spec.kernel.arg_names, spec.types, strict=True)]
-            less = spec._replace(types=tuple(types))
-            if less == spec:
-                continue
-            seen.add(spec.kernel)
+        for spec, less in with_and_without(op, call):
             before, after = report(spec, 90), report(less, 90)
             for what in ("loads", "stores", "bulk", "tensor", "spilled"):
-                assert getattr(before, what) == getattr(after, what), f"{op}, {what}: {before}\n{after}"
-    missing = {k.__name__ for k in kernels() if k.do_not_specialize and k not in seen}
-    assert not missing, f"no call here shows what {missing} declare"
+                if getattr(before, what) != getattr(after, what):
+                    wrong.append(f"{op}, {what}: {before}\n{after}")
+    assert not wrong, "\n\n".join(wrong)

@@ -72,7 +72,7 @@ def _tile(tiles_c, tiles_p, CHANNELS_FIRST: tl.constexpr):
 
 
 # y[n, o, p] = sum over taps t of w[o, t] x[n, o / several, p + t] + bias[o], its ACTIVATION; TRANSPOSED: the gradient of that to x, of a g given as x
-@triton.jit(do_not_specialize=[*_FREE, "w_t", "bias_c"])
+@triton.jit(do_not_specialize=[*_FREE, "bias_c"])
 def _depthwise_kernel(
     x, w, y, bias, channels, pixels, volume, rows_of, columns_of, size, stride, padding, dilation, x_n, x_c, x_d, x_h, x_w, w_t, y_n, y_c, y_p, bias_c,
     BLOCK_P: tl.constexpr, BLOCK_C: tl.constexpr, KERNEL: tl.constexpr, SEVERAL: tl.constexpr, TRANSPOSED: tl.constexpr, STRIDED: tl.constexpr,

@@ -21,7 +21,7 @@ _TOGETHER = 2048  # elements of a tile of parts
 
 
 # dw[i] = sum over p of parts[p, i] for i < weights, db[i - weights] for those behind
-@triton.jit(do_not_specialize=["weights", "many"])
+@triton.jit(do_not_specialize=["many"])
 def _fold_kernel(parts, dw, db, weights, size, many, BLOCK_P: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     p = tl.arange(0, BLOCK_P)

@@ -17,7 +17,7 @@ WIDE = 1 << 18  # results from which a program takes four to a thread: 16 bytes 
 
 
 # c[i] = sum_p parts[p, i] + bias[(i / inner) mod n] with its epilogue, and what follows the `size` elements of c goes to sums: always added in the same order
-@triton.jit(do_not_specialize=["n", "bias_n", "more"])
+@triton.jit(do_not_specialize=["n", "bias_n"])
 def _sum_parts_kernel(
     parts, c, bias, sums, residual, kept, scale, size, more, stride, inner, n, bias_n,
     SPLIT: tl.constexpr, BIAS: tl.constexpr, SUMS: tl.constexpr, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr,
