@@ -88,14 +88,12 @@ def steps() -> Iterator[tuple[str, Work]]:
 
 # What is counted
 def counted() -> Iterator[Figure]:
-    """Launches, bytes and programs: nothing is compiled."""
+    """Launches and programs: nothing is compiled."""
     with Device(90) as device:
         yield from _launches(device)
         for name, work in steps():
             calls = device.launches(step(Recorded(), work))
             yield Figure(f"launches: {name}", len(calls), 32 if work.optimizer == "SGD" else 450)
-            if work.optimizer != "SGD":
-                yield Figure(f"GB: {name}", round(sum(sum(c.sizes()) for c in calls) / 1e9, 1), 60)
         x = tensor(1 << 24, dtype=tt.float32)
         for name in ("cumsum", "cumprod", "logcumsumexp", "cummax"):
             run: Run = getattr(x, name)
@@ -162,8 +160,8 @@ class Asked(NamedTuple):
 
 
 def compiled(processes: int | None = None) -> Iterator[Figure]:
-    """Instructions, tensor cores, waves and widths of accesses, by machine code."""
-    asked = [*_memory_bound(), *_tensor_cores(), *_waves(), *_widths(), *_step_time()]
+    """Instructions, bytes, tensor cores, waves and widths of accesses, by machine code."""
+    asked = [*_memory_bound(), *_moved(), *_tensor_cores(), *_waves(), *_widths(), *_whole_step()]
     found: dict[tuple[int, Call], Forecast] = {}
     for arch in sorted({a.arch for a in asked}):
         calls = list({call: None for one in asked if one.arch == arch for call in one.calls})
@@ -216,6 +214,55 @@ def _memory_bound() -> Iterator[Asked]:
         ]
         for name, run in more:
             yield Asked(f"us: {name}", 90, device.launches(run), _microseconds, None)
+
+
+def _memory(calls: list[Call], forecasts: list[Forecast]) -> float:
+    """Bytes between memory and the GPU."""
+    return sum(f.prediction.memory for f in forecasts if f.prediction is not None)
+
+
+def _moved() -> Iterator[Asked]:
+    """Bytes that come from memory and go there, over those of what must be read, as often as it must, and written."""
+    with Device(90) as device:
+        x, weight, bias, labels = tensor(8192, 4096, grad=True), tensor(4096, grad=True), tensor(4096, grad=True), whole(8192)
+        square, few, images = tensor(4096, 4096, grad=True), tensor(64, 64, 3, 3, grad=True), tensor(32, 56, 56, 64).permute(0, 3, 1, 2)
+        scale, shift = (tensor(64, grad=True, dtype=tt.float32) for _ in range(2))
+        q, k, v = (tensor(16, 12, 1024, 64, grad=True) for _ in range(3))
+        table, words = tensor(50257, 768, grad=True), whole(16, 1024)
+        images.requires_grad_()
+
+        def normed() -> tt.Tensor:
+            return F.batch_norm(images, None, None, scale, shift, training=True)
+
+        def attention() -> tt.Tensor:
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        norm = F.layer_norm(x, (4096,), weight, bias)
+        rows = tensor(16, 1024, 768)
+        runs: list[tuple[str, Run, list[tt.Tensor]]] = [
+            ("gelu", lambda: F.gelu(x), [x, x]),
+            ("gelu, gradient", backward(F.gelu(x), x), [x, x, x]),
+            ("softmax", lambda: x.softmax(-1), [x, x]),
+            ("softmax, gradient", backward(x.softmax(-1), x), [x, x, x]),
+            ("layer norm", lambda: F.layer_norm(x, (4096,), weight, bias), [x, x]),
+            ("layer norm, gradients", backward(norm, x, weight, bias), [x, x, x]),
+            ("cross-entropy", lambda: F.cross_entropy(x, labels), [x]),
+            ("cross-entropy, gradient", backward(F.cross_entropy(x, labels), x), [x, x]),
+            ("linear", lambda: F.linear(x, square), [x, square, x]),
+            ("linear, input's gradient", backward(F.linear(x, square), x), [x, square, x]),
+            ("linear, weight's gradient", backward(F.linear(x, square), square), [x, x, square]),
+            ("attention", attention, [q, k, v, q]),
+            ("attention, gradients", backward(attention(), q, k, v), [q, k, v, q, q, q, k, v]),
+            ("conv2d", lambda: F.conv2d(images, few, padding=1), [images, few, images]),
+            ("conv2d, input's gradient", backward(F.conv2d(images, few, padding=1), images), [images, few, images]),
+            ("conv2d, weight's gradient", backward(F.conv2d(images, few, padding=1), few), [images, images, few]),
+            ("batch norm, two reads", normed, [images, images, images]),
+            ("batch norm, gradients, two reads", backward(normed(), images, scale, shift), [images] * 5),
+            ("embedding", lambda: F.embedding(words, table), [words, rows, rows]),
+        ]
+        for name, run, needed in runs:
+            nbytes = sum(t.nbytes for t in needed)
+            yield Asked(f"bytes / needed: {name}", 90, device.launches(run), lambda c, f, n=nbytes: _memory(c, f) / n, 1.1)  # type: ignore[misc]
 
 
 def _ratio(calls: list[Call], forecasts: list[Forecast]) -> float:
@@ -284,17 +331,11 @@ def _waves() -> Iterator[Asked]:
 
 
 def _wide(calls: list[Call], forecasts: list[Forecast]) -> float:
-    """The share of bytes that go by 16 bytes or more: of a hot loop's loads where there is one, of all stores, of copies into shared memory."""
-    wide = every = 0
-    for f in forecasts:
-        assert f.report is not None
-        if any(name.startswith("cp.async.bulk") for name in f.report.bulk):  # TMA moves whole tiles
-            return 1.0
-        copied = {name.rpartition(" ")[2]: n for name, n in f.report.bulk.items()}
-        for accesses in (f.report.loop_loads or f.report.loads, f.report.stores, copied):
-            every += sum(int(bits) * n for bits, n in accesses.items())
-            wide += sum(int(bits) * n for bits, n in accesses.items() if int(bits) >= 128)
-    return wide / every if every else 1.0
+    """The share of the bytes that programs move which goes by 16 bytes or more; TMA moves whole tiles."""
+    (f,) = forecasts
+    assert f.report is not None
+    assert f.prediction is not None
+    return 1.0 if any(name.startswith("cp.async.bulk") for name in f.report.bulk) else f.prediction.wide
 
 
 def _widths() -> Iterator[Asked]:
@@ -315,8 +356,11 @@ def _widths() -> Iterator[Asked]:
         yield Asked("bytes by 16 or more: conv2d, channels last", 90, [max(calls, key=lambda c: sum(c.sizes()))], _wide, 0.95, least=True)
 
 
-def _step_time() -> Iterable[Asked]:
+def _whole_step() -> Iterable[Asked]:
     (work,) = (w for name, w in steps() if name.startswith("GPT-2"))
     with Device(90) as device:
         calls = device.launches(step(Recorded(), work))
-    return [Asked("predicted ms: GPT-2 small step", 90, calls, lambda _, forecasts: sum(f.microseconds for f in forecasts) / 1e3, None)]
+    return [
+        Asked("GB: GPT-2 small step", 90, calls, lambda calls, forecasts: _memory(calls, forecasts) / 1e9, 60),
+        Asked("predicted ms: GPT-2 small step", 90, calls, lambda calls, forecasts: _microseconds(calls, forecasts) / 1e3, None),
+    ]

@@ -112,9 +112,11 @@ def _kernel(
     if LONG_OFFSETS:
         program = program.to(tl.int64)
     cols = sizes[len(sizes) - 1]
-    across = tl.cdiv(cols, COLS)
-    top = program // across * ROWS
-    left = program % across * COLS
+    if len(sizes) == 1:  # one row: a division costs as much as the rest
+        top, left = 0, program * COLS
+    else:
+        across = tl.cdiv(cols, COLS)
+        top, left = program // across * ROWS, program % across * COLS
     row = top + tl.arange(0, ROWS)[:, None]  # (ROWS, 1)
     col = left + tl.arange(0, COLS)[None, :]  # (1, COLS)
     # A mask with a bound that does not divide by 16 makes every access scalar: only the edge pays for it.

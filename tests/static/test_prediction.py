@@ -17,7 +17,7 @@ from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_wo
 
 
 def made(registers: int = 32, warps: int = 4, instructions: int = 100, **more: Any) -> Report:
-    return Report("k", 90, registers, 0, 0, more.pop("shared", 0), warps, 0, instructions=instructions, reached=instructions, **more)
+    return Report("k", 90, registers, 0, 0, more.pop("shared", 0), warps, 0, instructions=instructions, longest=instructions, **more)
 
 
 def work(loads: dict[int, float] | None = None, flops: dict[str, float] | None = None, loops: tuple[Passes, ...] = ()) -> ProgramWork:

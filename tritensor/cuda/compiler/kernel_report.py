@@ -27,7 +27,7 @@ class Report:
     `registers` of a thread and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `shared` is bytes of
     a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `loads` and `stores` count the accesses to global
     memory by width in bits, `instructions` what there is in all, `loop` those of the hot loop and `loop_loads` its loads: all in the
-    machine code (see machine_code.py, `loops` and `reached` too). `tensor` are tensor-core instructions, `bulk` TMA copies and cp.async by width, in PTX.
+    machine code (see machine_code.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and cp.async by width, in PTX.
     """
 
     kernel: str
@@ -46,7 +46,8 @@ class Report:
     loop: int = 0
     loop_loads: dict[str, int] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
-    reached: int = 0
+    longest: int = 0
+    wide: int = 0
 
     def __post_init__(self) -> None:
         self.loops = [Loop(*one) for one in self.loops]  # plain lists where they were read from the cache
@@ -56,7 +57,7 @@ def report(spec: Specialization, arch: int) -> Report:
     """Compile and read the result; kept beside the kernel in Triton's disk cache. Raises LaunchError when it does not compile."""
     compiled = compile(spec, arch)
     cache = get_cache_manager(compiled.hash)
-    name = "tritensor-6.json"  # raised whenever Report gets another field
+    name = "tritensor-7.json"  # raised whenever Report gets another field
     kept = cache.get_file(name)
     if kept is not None:
         return Report(**json.loads(Path(kept).read_text()))

@@ -20,19 +20,22 @@ _NOTHING = 0x918  # NOP
 _BYTES = (1, 1, 2, 2, 4, 8, 16, 16)  # by three bits of the second word: U8, S8, U16, S16, 32, 64, 128
 _SHORT = 32  # instructions: a loop of fewer polls a barrier or reduces an angle, as long as there is a longer one
 _EXIT, _ALWAYS = 0x94D, 7  # EXIT, and the predicate of an instruction that is not skipped
+_APART = 0x945  # BSSY, before lanes of a warp may go ways of their own; its second half says where they meet again
 # HMMA, IMMA, DMMA; HGMMA, IGMMA, QGMMA of sm_90 and UTCHMMA of sm_100, the first operand in shared memory or in registers
 _TENSOR = (0x23C, 0x237, 0x23F, 0x9F0, 0x9F1, 0x9F3, 0xDF0, 0xDF1, 0xDF3, 0x5EA, 0x9EA)
 
 
 class Loop(NamedTuple):
-    """A loop by its place in the code, first and last + 1: its instructions (without those that are only called), the bytes that a thread
-    loads and stores in global memory in one pass, and its tensor-core instructions, each with those of loops within it."""
+    """A loop by its place in the code, first and last + 1: the instructions of the longest way through it, the bytes that a thread
+    loads and stores in global memory in one pass, its tensor-core instructions, and of those bytes the ones that go by 16 or more on the way where
+    they are most; each with those of loops within it."""
 
     first: int
     last: int
     instructions: int
     bytes: int
     tensor: int
+    wide: int = 0
 
 
 @dataclass
@@ -40,8 +43,10 @@ class MachineCode:
     """What stands in a kernel's machine code: accesses to global memory by width in bits, asynchronous copies among the loads;
     instructions in all (without padding); those of the hot loop (0: there is none), and its loads.
 
-    The hot loop is the longest of the innermost ones of `loops`, by backward branches. `reached` counts the instructions without those
-    that are only called: the slow path of a division or a root.
+    The hot loop is the longest of the innermost ones of `loops`, by backward branches. `longest` counts the instructions of the longest way
+    through the code, each loop passed once: of two sides of a branch a warp takes one, unless its lanes may part, when it takes both.
+    What is only called is left out: the slow path of a division or a root. `wide`: the bytes that a thread moves by accesses of 16 or more, on the
+    way where they are most.
     """
 
     loads: dict[str, int] = field(default_factory=dict)
@@ -50,7 +55,8 @@ class MachineCode:
     loop: int = 0
     loop_loads: dict[str, int] = field(default_factory=dict)
     loops: list[Loop] = field(default_factory=list)
-    reached: int = 0
+    longest: int = 0
+    wide: int = 0
 
 
 def read(cubin: bytes, arch: int) -> MachineCode:
@@ -66,10 +72,13 @@ def read(cubin: bytes, arch: int) -> MachineCode:
         total.instructions += int(real.sum())
         branches = _branches(words, operation, arch)
         backward = sorted({(to, at + 1) for at, to in branches.items() if to < at})
-        reached = real & _reached(words, operation, branches)
-        total.reached += int(reached.sum())
+        ways = ways_of(words, operation, branches)
+        once, wide = real.astype(np.int64).tolist(), _wide(words, operation, arch).tolist()
+        total.longest += longest_way(ways, once, 0, len(once))
+        total.wide += longest_way(ways, wide, 0, len(wide))
         loops = nested(backward, np.flatnonzero((operation == _EXIT) & _always(words)).tolist())
-        total.loops += [_measured(words, operation, reached, arch, loop) for loop in loops]
+        for loop in loops:
+            total.loops.append(_measured(words, operation, arch, loop, longest_way(ways, once, *loop), longest_way(ways, wide, *loop)))
         first, last = hot_loop(loops)
         if int(real[first:last].sum()) > total.loop:
             total.loop = int(real[first:last].sum())
@@ -103,28 +112,45 @@ def _always(words: np.ndarray) -> np.ndarray:
     return np.asarray((words[:, 0] >> np.uint64(12) & np.uint64(15)) == _ALWAYS)
 
 
-def _reached(words: np.ndarray, operation: np.ndarray, branches: dict[int, int]) -> np.ndarray:
-    """Which instructions a thread can come to without a call."""
+def ways_of(words: np.ndarray, operation: np.ndarray, branches: dict[int, int]) -> list[tuple[int, ...]]:
+    """Where a warp can go behind each instruction, calls left out. Where lanes may part, nothing is jumped over: some lanes go there."""
+    meets = np.zeros(len(operation), np.int64)  # the end of the stretch in which lanes may have parted
+    for at in map(int, np.flatnonzero(operation == _APART)):
+        end = at + 1 + (int(words[at, 0]) >> 32) // 16
+        meets[at:end] = np.maximum(meets[at:end], end)
     always = _always(words)
-    reached = np.zeros(len(operation), bool)
-    todo = [0]
-    while todo:
-        at = todo.pop()
-        while 0 <= at < len(operation) and not reached[at]:
-            reached[at] = True
-            if at in branches:
-                todo.append(branches[at])
-            if always[at] and (operation[at] in (_EXIT, *_BRANCHES[:1])):  # a uniform branch has its condition elsewhere
-                break
-            at += 1
-    return reached
+    found: list[tuple[int, ...]] = [(at + 1,) for at in range(len(operation))]
+    for at in map(int, np.flatnonzero(always & (operation == _EXIT))):
+        found[at] = ()
+    for at, to in branches.items():
+        goes_on = meets[at] or not (always[at] and operation[at] == _BRANCHES[0])  # a uniform branch has its condition elsewhere
+        jumps = not at < to <= meets[at]
+        found[at] = (at + 1,) * bool(goes_on) + (to,) * bool(jumps)
+    return found
 
 
-def _measured(words: np.ndarray, operation: np.ndarray, reached: np.ndarray, arch: int, loop: tuple[int, int]) -> Loop:
+def longest_way(ways: list[tuple[int, ...]], weights: list[int], first: int, last: int) -> int:
+    """The largest sum of instructions' weights on a way from `first` that stays before `last`, loops passed once."""
+    longest: dict[int, int] = {}
+    met: set[int] = set()
+    todo = [first]
+    while todo:  # depth first: a way back to what is not done yet closes a loop
+        at = todo[-1]
+        if at not in met:
+            met.add(at)
+            todo += [to for to in ways[at] if first <= to < last and to not in met]
+            continue
+        todo.pop()
+        if at not in longest:
+            longest[at] = weights[at] + max((longest.get(to, 0) for to in ways[at]), default=0)
+    return longest[first]
+
+
+def _measured(words: np.ndarray, operation: np.ndarray, arch: int, loop: tuple[int, int], instructions: int, wide: int) -> Loop:
     """What one pass of a loop does."""
-    words, operation, reached = words[slice(*loop)], operation[slice(*loop)], reached[slice(*loop)]
+    words, operation = words[slice(*loop)], operation[slice(*loop)]
     widths = _widths(words, operation, (*_LOADS, _COPY, *_STORES), arch)
-    return Loop(*loop, int(reached.sum()), sum(map(int, widths)) // 8, int(np.isin(operation, _TENSOR).sum()))
+    return Loop(*loop, instructions, sum(map(int, widths)) // 8, int(np.isin(operation, _TENSOR).sum()), wide)
 
 
 def _branches(words: np.ndarray, operation: np.ndarray, arch: int) -> dict[int, int]:
@@ -143,11 +169,21 @@ def _branches(words: np.ndarray, operation: np.ndarray, arch: int) -> dict[int, 
 
 def _widths(words: np.ndarray, operation: np.ndarray, wanted: tuple[int, ...], arch: int) -> list[str]:
     """The widths in bits of the accesses among some instructions."""
-    found = []
-    for at in np.flatnonzero(np.isin(operation, wanted)):
-        shift = 10 if operation[at] == _COPY and arch >= 100 else 9
-        found.append(str(8 * _BYTES[int(words[at, 1]) >> shift & 7]))
+    return [str(8 * _size(words, operation, at, arch)) for at in map(int, np.flatnonzero(np.isin(operation, wanted)))]
+
+
+def _wide(words: np.ndarray, operation: np.ndarray, arch: int) -> np.ndarray:
+    """Of each instruction, the bytes that it moves between a thread and global memory, if they are 16 or more."""
+    found = np.zeros(len(operation), np.int64)
+    for at in map(int, np.flatnonzero(np.isin(operation, (*_LOADS, _COPY, *_STORES)))):
+        size = _size(words, operation, at, arch)
+        found[at] = size if size >= 16 else 0
     return found
+
+
+def _size(words: np.ndarray, operation: np.ndarray, at: int, arch: int) -> int:
+    """Bytes of one access."""
+    return _BYTES[int(words[at, 1]) >> (10 if operation[at] == _COPY and arch >= 100 else 9) & 7]
 
 
 def _add(table: dict[str, int], widths: list[str]) -> None:

@@ -61,7 +61,8 @@ class Prediction(NamedTuple):
     issue: clocks to issue all instructions. tensor: clocks of the tensor cores. bytes: clocks to move the data.
     limit: "issue", "tensor" or "bytes", the largest. microseconds: its time. passes: of the hot loop by one program (0: no loop).
     blocks: programs resident on a multiprocessor, and with 0 nothing can run: microseconds is infinite.
-    assumed: what the model could not know, in words.
+    assumed: what the model could not know, in words. wide: the share of the bytes that programs move which goes by accesses of 16 bytes or more
+        (of a row that a warp reads more than once, 1 at most). memory: bytes between memory and the GPU, each array once in each direction.
     """
 
     waves: float
@@ -74,6 +75,8 @@ class Prediction(NamedTuple):
     passes: float
     blocks: int
     assumed: tuple[str, ...]
+    wide: float = 1.0
+    memory: float = 0.0
 
 
 class Forecast(NamedTuple):
@@ -190,7 +193,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
 
     - issue: instructions of a warp x ceil(R x warps of a program / 4), the warps of each quarter. A loop's instructions count as often as
       the kernel's text says that the loop runs, divided by how many of its passes the assembler made one (by the bytes that a pass
-      moves); what is skipped by a predicate counts. Loops that the text does not have count once.
+      moves); of two sides of a branch the longer counts, and what is skipped by a predicate. Loops that the text does not have count once.
     - tensor: R x flops of a program / the tensor cores' rate. Float32 products without tensor cores are instructions and counted there.
     - bytes: the slowest of memory (each array once, whichever its programs' order), the second-level cache (all that is moved), and R x what a
       program moves through the port of its multiprocessor. Memory's rate falls where too little is under way: resident programs x the loads
@@ -204,7 +207,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     rounds = -(-programs // has.multiprocessors)
     if not programs or not held:
         return Prediction(0.0, 1.0, 0.0, 0.0, 0.0, "bytes", float("inf") if programs else 0.0, 0.0, held, work.assumed)
-    executed, passes = _executed(made, work)
+    executed, wide, passes = _executed(made, work)
     uneven = work.longest if programs <= held * has.multiprocessors else 1.0  # of more programs, a multiprocessor gets short and long ones
     issue = uneven * executed * -(-rounds * made.warps // ISSUE)
     tensor = uneven * rounds * sum(flops / rate for kind, flops in work.flops.items() if (rate := _tensor_rate(has, made, kind)))
@@ -218,7 +221,7 @@ def predict(made: Report, arch: int, programs: int, work: ProgramWork, sizes: Se
     largest, limit = max((issue, "issue"), (tensor, "tensor"), (clocks, "bytes"))
     waves = programs / (held * has.multiprocessors)
     tail = programs / (has.multiprocessors * rounds) / uneven
-    return Prediction(waves, tail, issue, tensor, clocks, limit, largest / has.ghz / 1e3, passes, held, work.assumed)
+    return Prediction(waves, tail, issue, tensor, clocks, limit, largest / has.ghz / 1e3, passes, held, work.assumed, wide, far)
 
 
 def _tensor_rate(has: Rates, made: Report, kind: str) -> float:
@@ -250,8 +253,8 @@ def _under_way(made: Report) -> float:
 _SHORT = 32  # instructions: a shorter loop that the text does not have waits for a barrier or reduces an angle
 
 
-def _executed(made: Report, work: ProgramWork) -> tuple[float, float]:
-    """Instructions that one warp of a program executes, and the passes of the hot loop."""
+def _executed(made: Report, work: ProgramWork) -> tuple[float, float, float]:
+    """Instructions that one warp of a program executes, the share of bytes that wide accesses move, and the passes of the hot loop."""
     inner = [a for a in made.loops if not any(b != a and a.first <= b.first and b.last <= a.last for b in made.loops)]
     theirs = [p for i, p in enumerate(work.loops) if all(q.parent != i for q in work.loops)]
     long = [loop for loop in inner if loop.instructions >= _SHORT or loop.bytes or loop.tensor]
@@ -263,14 +266,19 @@ def _executed(made: Report, work: ProgramWork) -> tuple[float, float]:
         pairs = [(hot, busiest)] if hot is not None and busiest is not None else []
     times = {loop: _machine_passes(loop, p, made) for loop, p in pairs}
     around = {loop: max(work.loops[p.parent].passes, 1.0) if p.parent >= 0 else 1.0 for loop, p in pairs}
-    total = float(made.reached)
-    for loop, n in times.items():
-        total += (max(n, 1.0) - 1.0) * loop.instructions
-        for outer in made.loops:
-            if outer != loop and outer.first <= loop.first and loop.last <= outer.last:
-                total += (around[loop] - 1.0) * (outer.instructions - loop.instructions)
+
+    def total(once: float, of: Callable[[Loop], int]) -> float:
+        for loop, n in times.items():
+            once += (max(n, 1.0) - 1.0) * of(loop)
+            for outer in made.loops:
+                if outer != loop and outer.first <= loop.first and loop.last <= outer.last:
+                    once += (around[loop] - 1.0) * (of(outer) - of(loop))
+        return once
+
+    moved = work.moved()
+    wide = total(made.wide, lambda loop: loop.wide) * 32 * made.warps
     hottest = max(times.items(), key=lambda item: item[0].instructions * item[1], default=(None, 0.0))
-    return total, hottest[1]
+    return total(made.longest, lambda loop: loop.instructions), min(wide / moved, 1.0) if moved else 1.0, hottest[1]
 
 
 def _machine_passes(loop: Loop, text: Passes, made: Report) -> float:
