@@ -6,7 +6,8 @@ ARGS   ?=
 BIN    := $(VENV)/bin
 # One BLAS thread per process: test workers share the cores, LeNet's matrices are too small to share, and a pool of threads
 # with a busy neighbour is several times slower than one thread.
-WORKERS := -n auto --maxprocesses 8
+# Whoever is done takes over what others still have: tests differ in length a thousandfold.
+WORKERS := -n auto --maxprocesses 8 --dist worksteal
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 

@@ -75,7 +75,7 @@ def _samples(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
             sides = turned.reshape(-1, *(1,) * (w.ndim - 1))
             found.append(Sample(1 + np.abs(x), (0.5 + np.abs(w)) * sides, *[np.abs(b) * turned for b in bias], **s.attrs))
         plain: dict[str, Any] = {"stride": (1,) * axes, "padding": (1,) * axes, "dilation": (1,) * axes, "groups": 1}
-        last = np.moveaxis(rng.standard_normal((2, *(5, 4, 6)[:axes], 18)), -1, 1)
+        last = np.moveaxis(rng.standard_normal((1, *(4, 3, 3)[:axes], 18)), -1, 1)
         wide = rng.standard_normal((17, 18, *(2,) * axes))
         return [*found, Sample(last, wide, rng.standard_normal(17), smooth=False, **plain)]
 

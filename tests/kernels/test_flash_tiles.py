@@ -58,7 +58,7 @@ FLASH_CALLS = {
     "shared": attention(16 * 3 + 5, 16 * 9 + 7, heads=4, shared=2, causal=True),
     "seen": attention(16 * 9 + 5, 16 * 3 + 7, mask=SEEN),
     "numbers": attention(16 * 9 + 5, 16 * 3 + 7, mask=np.where(SEEN, 1.5, -np.inf)[:1], causal=True),
-    "dropped": attention(16 * 9 + 5, 16 * 3 + 6, heads=2, shared=2, p=0.3),
+    "dropped": attention(16 * 4 + 5, 16 * 3 + 6, heads=2, shared=2, p=0.3),
 }
 
 

@@ -206,8 +206,9 @@ def test_gradients(where: str, call: Call, on: str, long_way: Callable[..., Any]
         return [y.tolist(), g.tolist(), h.tolist()]
 
     assert all_orders() == long_way(all_orders)
-    assert gradcheck(f, (x,))
-    assert gradgradcheck(f, (x,))
+    if on == "cpu":  # the graph is the same on the emulated device, where it takes seconds
+        assert gradcheck(f, (x,))
+        assert gradgradcheck(f, (x,))
 
 
 @pytest.mark.parametrize(("where", "call"), GRADIENTS, ids=[f"{w}-{c[0]}{c[1]}" for w, c in GRADIENTS])

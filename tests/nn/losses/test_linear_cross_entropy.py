@@ -55,12 +55,12 @@ def test_what_the_op_does_not_take_is_served_by_the_two_functions() -> None:
 
 def test_no_memory_holds_all_logits() -> None:
     """The peak of a forward and a backward on the emulated device is below that of all logits in float32."""
-    rows, classes = 512, 2048
+    rows, classes = 256, 1024
     x, w = tt.randn(rows, 4, device="cuda", requires_grad=True), tt.randn(classes, 4, device="cuda", requires_grad=True)
     target = tt.zeros(rows, dtype=tt.int64, device="cuda")
     tt.cuda.reset_peak_memory_stats()
     before = tt.cuda.memory_allocated()
-    F.linear_cross_entropy(x, w, target, options=nn.LinearCrossEntropyOptions(batch_chunk_size=64)).backward()
+    F.linear_cross_entropy(x, w, target, options=nn.LinearCrossEntropyOptions(batch_chunk_size=32)).backward()
     assert tt.cuda.max_memory_allocated() - before < rows * classes * 4 / 2
 
 
