@@ -33,6 +33,7 @@ _PRODUCT = "the largest float32 tile of the matrix product, of which Triton 3.6 
 _SUMS = "the largest float32 tile beside the sums of its rows: of 2,343 instructions of the loop seven fetch and put away what is parked"
 _BESIDE = "the assembler parks a few bytes before and after the loops, none in them"
 _CELLS = "the assembler of Triton 3.6 parks at most 18 bytes and stops at 32 registers, 16 blocks; of what is parked one word is fetched in the loop"
+_CALLED = "within the subroutine of division, which is called for numbers at the ends of the range alone"
 # (Triton, op, corner, type, architecture): why a few spilled bytes are right
 SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,
@@ -55,6 +56,8 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     **{("3.6", "adaptive_max_pool", "backward", "bfloat16", a): _BESIDE for a in (80, 90, 100)},
     **{("3.6", f"{name}_of_log{s}", "forward", "float64", 90): _BESIDE for name, s in (("kl_div", "s"), ("poisson_nll", ""))},
     ("3.6", "poisson_nll_of_log", "forward", "bfloat16", 100): _BESIDE,
+    **{(v, "softplus", "backward", "float64", 90): _CALLED for v in ("3.6", "3.9")},
+    **{("3.6", "bessel_j1", "forward", "float32", a): _BESIDE for a in (80, 90)},
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
 }
