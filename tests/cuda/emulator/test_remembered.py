@@ -54,6 +54,22 @@ def test_operands_come_out_as_tritons_rules_say(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_numbers_come_out_as_tritons_rules_say(kind: Any) -> None:
+    """Twice each: the second time they are remembered."""
+    own, theirs = remembered.Semantic(install()), upstream.TritonSemantic(install())
+    numbers = (0, 1, -1, 200, 1 << 20, 1 << 40, 1 << 80, True, 0.5, -0.0)
+    for number, shape, division, _ in product(numbers, SHAPES, (False, True), range(2)):
+        given, more = block(kind, shape), (division, division, True, division)
+        for pair in ((given, number), (number, given)):
+            found = [said(rules, "binary_op_type_checking_impl", *pair, *more) for rules in (own, theirs)]
+            assert found[0] == found[1], (number, shape)
+        if isinstance(found[0], list):
+            left, right = (rules.binary_op_type_checking_impl(given, number, *more)[1].handle.data for rules in (own, theirs))
+            np.testing.assert_array_equal(left, right)
+            assert left.dtype == right.dtype
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_remembered_type_is_as_a_made_one(kind: Any) -> None:
     for shape in SHAPES[1:]:
         made, first, second = (object.__new__(tl.block_type) for _ in range(3))
@@ -62,7 +78,7 @@ def test_a_remembered_type_is_as_a_made_one(kind: Any) -> None:
         remembered._block(second, kind, [tl.constexpr(n) for n in shape])
         for found in (first, second):
             assert found == made
-            assert {k: v for k, v in vars(found).items() if k != "of_tensors"} == vars(made)
+            assert {k: v for k, v in vars(found).items() if k not in ("of_tensors", "stretched")} == vars(made)
             handle = object()
             whole, kept = object.__new__(tl.tensor), tl.tensor(handle, found)
             remembered._tensor_init(whole, handle, made)

@@ -382,6 +382,7 @@ def install() -> Builder:
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
     upstream.interpreter_semantic = remembered.Semantic(builder)
+    upstream._patch_attr = remembered.patch_attribute
     reductions.install()
     scope = upstream._LangPatchScope()
     for lang in (tl, tl.core):

@@ -18,7 +18,10 @@ _UNCHANGED = frozenset({*(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 6
 _block_init = tl.block_type.__init__
 _tensor_init = tl.tensor.__init__
 _blocks: dict[tuple[Any, ...], dict[str, Any]] = {}
-_shapes: dict[tuple[int, ...], Any] = {}  # one object for each, so that equal shapes are told by `is`
+_shapes: dict[tuple[int, ...], Any] = {}  # one object for each, for good: equal shapes are told by `is`, and known by their id
+_joined: dict[tuple[int, int], Any] = {}  # two shapes and the one that holds both
+_constants: dict[tuple[Any, ...], Any] = {}  # Python's numbers as tensors
+_LARGEST = 1 << 12  # elements of such a tensor
 
 
 def _block(self: Any, element_ty: Any, shape: Any) -> None:
@@ -29,8 +32,8 @@ def _block(self: Any, element_ty: Any, shape: Any) -> None:
         _block_init(self, element_ty, shape)
         if len(_blocks) >= _KEPT:
             _blocks.clear()
-        _blocks[key] = {**self.__dict__, "of_tensors": {}}
-        self.of_tensors = _blocks[key]["of_tensors"]
+        _blocks[key] = self.__dict__ | {"of_tensors": {}, "stretched": {}}
+        self.__dict__.update(_blocks[key])
     else:
         self.__dict__.update(found)
 
@@ -52,22 +55,71 @@ def _tensor(self: Any, handle: Any, type: Any) -> None:
 
 
 class Semantic(upstream.TritonSemantic):
-    """Triton's rules for operations, with nothing to do where two operands are of one type and shape already."""
+    """Triton's rules for operations, with nothing to do where two operands are of one type and shape already, and what was done before where one
+    is a Python number or two shapes were joined before."""
 
     def binary_op_type_checking_impl(self, lhs: Any, rhs: Any, *allowed: Any, **more: Any) -> Any:
-        if type(lhs) is tl.tensor is type(rhs) and lhs.dtype is rhs.dtype and lhs.dtype.name in _UNCHANGED:
-            return self.broadcast_impl_value(lhs, rhs)
+        if type(lhs) is tl.tensor:
+            if type(rhs) is tl.tensor:
+                if lhs.dtype is rhs.dtype and lhs.dtype.name in _UNCHANGED:
+                    return self.broadcast_impl_value(lhs, rhs)
+            elif type(rhs) is int or (type(rhs) is float and rhs and rhs == rhs):  # of zeros the sign is no part of a key, and NaN is none
+                return self._with_number(lhs, rhs, allowed, more)
         return super().binary_op_type_checking_impl(lhs, rhs, *allowed, **more)
+
+    def _with_number(self, lhs: Any, number: float, allowed: tuple[Any, ...], more: dict[str, Any]) -> Any:
+        """A tensor and a number: the constant that it was the last time, where the tensor stayed as it is."""
+        key = (number, type(number), lhs.dtype.name, id(lhs.shape), allowed, *more.items())
+        constant = _constants.get(key)
+        if constant is not None:
+            return lhs, constant
+        left, right = super().binary_op_type_checking_impl(lhs, number, *allowed, **more)
+        if left is lhs and right.handle.data.size <= _LARGEST:
+            if len(_constants) >= _KEPT:
+                _constants.clear()
+            right.handle.data.flags.writeable = False  # every later operation gets the same
+            _constants[key] = right
+        return left, right
 
     def broadcast_impl_value(self, lhs: Any, rhs: Any) -> Any:
         if lhs.shape is rhs.shape:
             return lhs, rhs
-        return super().broadcast_impl_value(lhs, rhs)
+        shape = _joined.get((id(lhs.shape), id(rhs.shape)))
+        if shape is not None:
+            return self._stretched(lhs, shape), self._stretched(rhs, shape)
+        left, right = super().broadcast_impl_value(lhs, rhs)
+        _joined[id(lhs.shape), id(rhs.shape)] = left.shape
+        return left, right
+
+    def _stretched(self, x: Any, shape: Any) -> Any:
+        """x over a shape with which its own was joined before."""
+        if x.shape is shape:
+            return x
+        types = x.type.__dict__.get("stretched")
+        if types is None:
+            types = x.type.stretched = {}
+        wide = types.get(id(shape))
+        if wide is None:
+            wide = types[id(shape)] = tl.block_type(x.dtype, shape)
+        if x.type.is_block():
+            return self.tensor(self.builder.create_broadcast(x.handle, wide.shape), wide)
+        return self.tensor(self.builder.create_splat(wide, x.handle), wide)
 
     def cast(self, input: Any, dst_ty: Any, *rounding: Any, **more: Any) -> Any:
         if input.dtype is dst_ty:
             return input
         return super().cast(input, dst_ty, *rounding, **more)
+
+
+def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any) -> None:
+    """In place of Triton's: the builtin's function itself, told whose rules hold; Triton's sorts the keywords and asks for the rules at each call."""
+    function, semantic = getattr(member, "__wrapped__", member), upstream.interpreter_semantic
+
+    def builtin(*args: Any, **kwargs: Any) -> Any:
+        kwargs["_semantic"] = semantic
+        return function(*args, **kwargs)
+
+    scope.set_attr(owner, name, builtin)
 
 
 def install() -> None:
