@@ -57,9 +57,10 @@ Training steps and single ops beside torch, with machine and date: [README](../R
 """
 LARGE = """
 What decides how fast the large kernels are can be counted without a GPU, and CI fails where a figure becomes worse (`python -m bench static --figures`). Launches
-and bytes are those of one call or one training step (bytes: the arrays that each launch is given, once each). A kernel whose instructions need more clocks to
-issue than its products need on the tensor cores waits for itself; a wave is as many programs as the GPU holds at once, and its last one should be full; lane
-instructions a byte say how far a kernel that moves memory is from what memory can deliver (an H200: about 7). The predicted time is a lower bound.
+and bytes are those of one call or one training step; bytes come from memory or go there, what a launch reads or writes of an array once, and what is needed is
+each operand as often as the formula reads it. A kernel whose instructions need more clocks to issue than its products need on the tensor cores waits for itself;
+a wave is as many programs as the GPU holds at once, and its last one should be full; lane instructions a byte say how far a kernel that moves memory is from what
+memory can deliver (an H200: about 7), counted on the longest way through the code. The predicted time is a lower bound.
 
 """.splitlines()
 EVERY = """Every kernel launch of the op table is compiled for GPUs that are not here, and the machine code is read. *Spilled* are kernels that keep

@@ -21,7 +21,7 @@ _blocks: dict[tuple[Any, ...], dict[str, Any]] = {}
 _shapes: dict[tuple[int, ...], Any] = {}  # one object for each, for good: equal shapes are told by `is`, and known by their id
 _joined: dict[tuple[int, int], Any] = {}  # two shapes and the one that holds both
 _constants: dict[tuple[Any, ...], Any] = {}  # Python's numbers as tensors
-_LARGEST = 1 << 12  # elements of such a tensor
+_NUMBERS, _LARGEST = 1 << 12, 1 << 10  # so many of these, of so many elements: at most 32 MB
 
 
 def _block(self: Any, element_ty: Any, shape: Any) -> None:
@@ -75,7 +75,7 @@ class Semantic(upstream.TritonSemantic):
             return lhs, constant
         left, right = super().binary_op_type_checking_impl(lhs, number, *allowed, **more)
         if left is lhs and right.handle.data.size <= _LARGEST:
-            if len(_constants) >= _KEPT:
+            if len(_constants) >= _NUMBERS:
                 _constants.clear()
             right.handle.data.flags.writeable = False  # every later operation gets the same
             _constants[key] = right
