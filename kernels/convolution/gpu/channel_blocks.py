@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.places import alignment, volume_strides, within
+from tritensor.kernels.convolution.gpu.places import alignment, long_offsets, volume_strides, within
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -21,6 +21,8 @@ from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.matmul_precision import dot_precision
 from tritensor.tuning.tunables import tunable
+
+BITS = 10  # taps along each of three axes that have a bit each in 32 bits: those that a pixel reads within the image
 
 tunable("conv2d_blocks", Tiles, tiles_space, tiles_problem)
 
@@ -70,24 +72,42 @@ def _along(phase, d: tl.constexpr, axes, PHASES: tl.constexpr):
 
 @triton.jit
 def _start(step, blocks, count_w, count_h, BLOCK_K: tl.constexpr):
-    """The first channel, column, row and plane of a step of the loop; a phase may have no taps."""
+    """The first channel, tap, column, row and plane of a step of the loop; a phase may have no taps."""
     t = step // blocks
     count_w, count_h = tl.maximum(count_w, 1), tl.maximum(count_h, 1)
-    return step % blocks * BLOCK_K, t % count_w, t // count_w % count_h, t // count_w // count_h
+    return step % blocks * BLOCK_K, t, t % count_w, t // count_w % count_h, t // count_w // count_h
 
 
 @triton.jit
-def _next(c, j, i, e, channels, count_w, count_h, BLOCK_K: tl.constexpr):
-    """The step after this one: the next block of channels, else the next tap of the row, the next row, the next plane."""
+def _next(c, t, j, i, e, channels, count_w, count_h, BLOCK_K: tl.constexpr, DEEP: tl.constexpr):
+    """The step after this one: the next block of channels, else the next tap: of the row, of the next row, of the next plane."""
     c += BLOCK_K
     over = c >= channels
     c = tl.where(over, 0, c)
+    t += over.to(tl.int32)
     j += over.to(tl.int32)
     over = j >= count_w
     j = tl.where(over, 0, j)
     i += over.to(tl.int32)
-    over = i >= count_h
-    return c, j, tl.where(over, 0, i), e + over.to(tl.int32)
+    if DEEP:
+        over = i >= count_h
+        i, e = tl.where(over, 0, i), e + over.to(tl.int32)
+    return c, t, j, i, e
+
+
+@triton.jit
+def _reached(first, size, count, AT: tl.constexpr, BACK: tl.constexpr):
+    """Of outputs whose first tap reads the cells `first` along an axis, the next ones the cells behind it (BACK: before it): a bit, from AT on, for
+    each of `count` taps that reads one of the image's. Without a loop, whose results would lie across threads in another way than the tile."""
+    low, high = (first - size + 1, first + 1) if BACK else (-first, size - first)
+    low, high = tl.minimum(tl.maximum(low, 0), count), tl.minimum(tl.maximum(high, 0), count)
+    return ((1 << high.to(tl.int32)) - (1 << low.to(tl.int32))) << AT
+
+
+@triton.jit
+def _times(n, step, LONG: tl.constexpr):
+    """n steps, in 64 bits where they may be many."""
+    return n.to(tl.int64) * step if LONG else n * step
 
 
 @triton.jit
@@ -139,7 +159,7 @@ def _steps(steps, ALIGN: tl.constexpr):
 def _correlate_blocks_kernel(
     x, w, y, bias, m, channels, k_part, groups, phases, batch, pixels, places, most, size_y, size, axes, x_steps, y_n, y_c, y_w, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TRANSPOSED: tl.constexpr, PHASES: tl.constexpr, PADDED: tl.constexpr,
-    DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr,
+    BITS: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr,
     BIAS: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     channels, m = channels // ALIGN * ALIGN, m // OUT * OUT
@@ -162,28 +182,47 @@ def _correlate_blocks_kernel(
     k = tl.arange(0, BLOCK_K)
     cols = tile % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
     inner = m if TRANSPOSED else channels
-    w_row = (axes.kernel[0] * axes.kernel[1] * axes.kernel[2]).to(tl.int64) * inner
+    w_step = _times(axes.kernel[0] * axes.kernel[1] * axes.kernel[2], inner, LONG)
+    w_row = w_step.to(tl.int64)
     own = (group * m + cols % m) * w_row  # (BLOCK_N,)
     w_at = w + group * channels * w_row + (cols % m)[None, :] + k[:, None] * w_row if TRANSPOSED else w + own[None, :] + k[:, None]
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
     blocks = tl.cdiv(channels, BLOCK_K)
     start = part * k_part
     stop = min(start + k_part, blocks * count_d * count_h * count_w)
-    c, j, i, e = _start(start, blocks, count_w, count_h, BLOCK_K)
+    if BITS > 0:
+        bits = _reached(v, size[2], count_w, 0, TRANSPOSED) | _reached(h, size[1], count_h, BITS, TRANSPOSED)
+        if DEEP:
+            bits |= _reached(d, size[0], count_d, 2 * BITS, TRANSPOSED)
+        bits = tl.where(inside, bits, 0)
+    c, t, j, i, e = _start(start, blocks, count_w, count_h, BLOCK_K)
     for _ in range(start, stop):
         dd, hh, vv = e * axes.hop[0], i * axes.hop[1], j * axes.hop[2]
         good = inside
-        if PADDED:
+        if BITS > 0:
+            tap_bits = (1 << j) | (1 << (i + BITS))
+            if DEEP:
+                tap_bits |= 1 << (e + 2 * BITS)
+            good = (bits & tap_bits) == tap_bits
+        elif PADDED:
             good = good & within(h + hh, size[1]) & within(v + vv, size[2])
             if DEEP:
                 good = good & within(d + dd, size[0])
-        cell = dd.to(tl.int64) * x_d + hh.to(tl.int64) * x_h + vv.to(tl.int64) * x_w + c
+        cell = _times(hh, x_h, LONG) + _times(vv, x_w, LONG) + c
+        if DEEP:
+            cell += _times(dd, x_d, LONG)
         x_tile = _tile(x_at[:, None] + (cell + k)[None, :], good[:, None], (c + k < channels)[None, :], PADDED, not EVEN)
-        tap = ((first_d + e * axes.apart[0]) * axes.kernel[1] + first_h + i * axes.apart[1]) * axes.kernel[2] + first_w + j * axes.apart[2]
-        w_cell = tap.to(tl.int64) * inner + (c * w_row if TRANSPOSED else c)
+        tap = t
+        if PHASES:
+            tap = (
+                ((first_d + e * axes.apart[0]) * axes.kernel[1] + first_h + i * axes.apart[1]) * axes.kernel[2]
+                + first_w
+                + j * axes.apart[2]
+            )
+        w_cell = _times(tap, inner, LONG) + (_times(c, w_step, LONG) if TRANSPOSED else c)
         w_tile = _tile(w_at + w_cell, good, (c + k < channels)[:, None], False, not EVEN)
         acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=ACC)
-        c, j, i, e = _next(c, j, i, e, channels, count_w, count_h, BLOCK_K)
+        c, t, j, i, e = _next(c, t, j, i, e, channels, count_w, count_h, BLOCK_K, DEEP)
     channel = group * m + cols
     if BIAS:
         acc += tl.load(bias + channel * bias_c, mask=cols < m, other=0).to(ACC)[None, :]
@@ -216,6 +255,11 @@ def _axes(s: Geometry, transposed: bool) -> tuple[Axes, int]:
     return Axes(v.size, v.kernel, ones, v.padding, hop, v.stride, v.padding, v.dilation, apart), math.prod(v.stride)
 
 
+def _side_by_side(axes: Axes) -> bool:
+    """Whether along each axis taps read neighbouring cells, and are few enough for a bit each."""
+    return all(n <= BITS and (abs(hop) == 1 or n == 1) for n, hop in zip(axes.kernel, axes.hop, strict=True))
+
+
 def filters(weight: CudaArray) -> CudaArray:
     """A weight (O, C / G, *kernel) whose memory has the order (O, *kernel, C / G): itself, or a transposing copy, which is small beside any image."""
     return dense(weight.transpose((0, *range(2, len(weight.shape)), 1)))
@@ -238,15 +282,16 @@ def correlate(
     k_part = cdiv(steps, min(tiles.split, steps))
     parts, most = cdiv(steps, k_part), cdiv(own, tiles.block_m)
     stored, acc = dot_accumulator(x.dtype)
+    padded = phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0
     into: Any = y if parts == 1 else allocate((parts, y.size), stored, x)
     launch(
         _correlate_blocks_kernel, (most * cdiv(m, tiles.block_n) * phases * s.groups * parts,),
         x, matrix, into, y if bias is None else bias, m, channels, k_part, s.groups, phases, s.batch, s.batch * places, places, most, y.size, ins, axes,
         (steps_x[0], *steps_x[2:]), y.strides[0], y.strides[1], y.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
-        PADDED=phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
+        PADDED=padded, BITS=BITS if padded and _side_by_side(axes) else 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
         ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]),
-        LONG=s.batch * places >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
+        LONG=s.batch * places >= 1 << 31 or long_offsets(x) or matrix.size >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
         ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:

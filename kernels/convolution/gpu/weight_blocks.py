@@ -22,10 +22,16 @@ tunable("conv2d_weight_blocks", Tiles, tiles_space, tiles_problem)
 
 
 @triton.jit
-def _lies(pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
-    """Where pixels lie. FLAT: one after the other, so that their numbers say it."""
+def _run(step, BLOCK_K: tl.constexpr, FLAT: tl.constexpr):
+    """Where the pixels of a step of the loop lie, seen from its first. FLAT: one after the other; else _lies says where each lies."""
+    return tl.arange(0, BLOCK_K).to(tl.int64) * step if FLAT else tl.zeros((BLOCK_K,), tl.int64)
+
+
+@triton.jit
+def _lies(start, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
+    """How far from there the pixels of the step that begins at `start` lie, (1,) or (BLOCK_K,)."""
     if FLAT:
-        at = pixel.to(tl.int64) * step_w
+        at = (tl.zeros((1,), tl.int64) + start) * step_w
     else:
         at = image.to(tl.int64) * step_n + r.to(tl.int64) * step_h + q.to(tl.int64) * step_w
         if DEEP:
@@ -34,11 +40,11 @@ def _lies(pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.conste
 
 
 @triton.jit
-def _cells(x_at, x_pixel, at, shift, dilation, good, v, size, some, PADDED: tl.constexpr):
-    """The cells (BLOCK_K, BLOCK_N) that a tap `at` columns behind the first of its program's reads."""
+def _cells(x_at, at, dilation, good, v, size, some, PADDED: tl.constexpr, EVEN: tl.constexpr):
+    """The cells (BLOCK_K, BLOCK_N) that a tap `at` columns behind the first of its program's reads, at x_at."""
     if PADDED:
         good = good & within(v + at * dilation, size)
-    return tl.load(x_at[None, :] + (x_pixel + at * shift)[:, None], mask=good[:, None] & some[None, :], other=0)
+    return tl.load(x_at, mask=good[:, None] if EVEN else good[:, None] & some[None, :], other=0)
 
 
 # dw[o, t, c] = sum over n and p of g[n, p, o] x[n, p + t, c], channels innermost; a program has TAPS taps of one row, for which it reads g once.
@@ -47,7 +53,8 @@ def _weight_blocks_kernel(
     x, g, out, m, channels, k_part, pixels, groups, size_out, volume, rows_of, columns_of, size, stride, padding, dilation,
     x_n, x_d, x_h, x_w, g_n, g_d, g_h, g_w,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, KERNEL: tl.constexpr, TAPS: tl.constexpr, PADDED: tl.constexpr,
-    DEEP: tl.constexpr, FLAT_X: tl.constexpr, FLAT_G: tl.constexpr, LONG: tl.constexpr, ALIGN: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr,
+    EVEN: tl.constexpr, DEEP: tl.constexpr, FLAT_X: tl.constexpr, FLAT_G: tl.constexpr, LONG: tl.constexpr, ALIGN: tl.constexpr,
+    PRECISION: tl.constexpr, ACC: tl.constexpr,
 ):  # fmt: skip
     channels, m = channels // ALIGN * ALIGN, m // ALIGN * ALIGN
     chunks: tl.constexpr = (KERNEL[2] + TAPS - 1) // TAPS
@@ -65,7 +72,8 @@ def _weight_blocks_kernel(
     x_h, x_w, x_n, g_w, g_n = x_h // ALIGN * ALIGN, x_w // ALIGN * ALIGN, x_n // ALIGN * ALIGN, g_w // ALIGN * ALIGN, g_n // ALIGN * ALIGN
     x_d, g_d, g_h = x_d // ALIGN * ALIGN, g_d // ALIGN * ALIGN, g_h // ALIGN * ALIGN
     x_at = x + group * channels + front.to(tl.int64) * x_d + top.to(tl.int64) * x_h + left.to(tl.int64) * x_w + columns  # (BLOCK_N,)
-    g_at = g + group * m + rows  # (BLOCK_M,)
+    x_at = x_at[None, :] + _run(x_w, BLOCK_K, FLAT_X)[:, None]
+    g_at = (g + group * m + rows)[:, None] + _run(g_w, BLOCK_K, FLAT_G)[None, :]
     shift = dilation[2] * x_w
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
     second, third = acc, acc
@@ -76,21 +84,21 @@ def _weight_blocks_kernel(
         inside = pixel < stop
         good, v = inside, pixel
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
-        g_pixel = _lies(pixel, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)
-        x_pixel = _lies(pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)
+        g_here = g_at + _lies(at, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)[None, :]
+        x_here = x_at + _lies(at, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)[:, None]
         if PADDED:
             v = q * stride[2] + left
             good = good & within(r * stride[1] + top, size[1])
             if DEEP:
                 good = good & within(f * stride[0] + front, size[0])
-        g_tile = tl.load(g_at[:, None] + g_pixel[None, :], mask=given[:, None] & inside[None, :], other=0)
-        cells = _cells(x_at, x_pixel, 0, shift, dilation[2], good, v, size[2], some, PADDED)
+        g_tile = tl.load(g_here, mask=inside[None, :] if EVEN else given[:, None] & inside[None, :], other=0)
+        cells = _cells(x_here, 0, dilation[2], good, v, size[2], some, PADDED, EVEN)
         acc = tl.dot(g_tile, cells, acc, input_precision=PRECISION, out_dtype=ACC)
         if TAPS > 1:
-            beside = _cells(x_at, x_pixel, 1, shift, dilation[2], good & (k + 1 < KERNEL[2]), v, size[2], some, PADDED)
+            beside = _cells(x_here + shift, 1, dilation[2], good & (k + 1 < KERNEL[2]), v, size[2], some, PADDED, EVEN)
             second = tl.dot(g_tile, beside, second, input_precision=PRECISION, out_dtype=ACC)
         if TAPS > 2:
-            behind = _cells(x_at, x_pixel, 2, shift, dilation[2], good & (k + 2 < KERNEL[2]), v, size[2], some, PADDED)
+            behind = _cells(x_here + 2 * shift, 2, dilation[2], good & (k + 2 < KERNEL[2]), v, size[2], some, PADDED, EVEN)
             third = tl.dot(g_tile, behind, third, input_precision=PRECISION, out_dtype=ACC)
     kind: tl.constexpr = out.dtype.element_ty
     taps: tl.constexpr = KERNEL[0] * KERNEL[1] * KERNEL[2]
@@ -127,7 +135,7 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
         x, g, sums.into, m, channels, k_part, pixels, s.groups, sums.size, *divisors(v.outs), v.size, v.stride, v.padding, v.dilation,
         x_n, *steps_x, g_n, *steps_g,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=v.kernel, TAPS=taps, PADDED=max(s.padding) > 0,
-        DEEP=axes == 3, FLAT_X=alike and _flat(x), FLAT_G=_flat(g), LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
+        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=alike and _flat(x), FLAT_G=_flat(g), LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     return sums.folded()[0].transpose((0, axes + 1, *range(1, axes + 1)))

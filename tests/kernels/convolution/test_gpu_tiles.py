@@ -7,8 +7,9 @@ import pytest
 
 import tritensor as tt
 from tests.kernels.planting import planted
+from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.device import device
-from tritensor.kernels.convolution.gpu import depthwise, front, weight_blocks
+from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, front, weight_blocks
 from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import tiles_problem
@@ -141,8 +142,8 @@ def test_the_rule_of_weight_gradients_gives_tiles_that_kernels_take(size: tuple[
 
 
 WEIGHT_FAULTS = {
-    "the second tap's cells": ("(x_at, x_pixel, 1, shift", "(x_at, x_pixel, 0, shift"),
-    "the third tap's border": ("v, size[2], some, PADDED)\n            third", "v - 1, size[2], some, PADDED)\n            third"),
+    "the second tap's cells": ("_cells(x_here + shift, 1", "_cells(x_here, 1"),
+    "the third tap's border": ("v, size[2], some, PADDED, EVEN)\n            third", "v - 1, size[2], some, PADDED, EVEN)\n            third"),
     "the part's start forgotten": ("part.to(tl.int64) * k_part if LONG else part * k_part", "0 * k_part"),
     "rows by columns": ("tile // tiles_m % tiles_n", "tile // tiles_n % tiles_n"),
 }
@@ -155,6 +156,28 @@ def test_a_wrong_weight_gradient_is_found(fault: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(weight_blocks, name, planted(weight_blocks, name, *WEIGHT_FAULTS[fault], tmp_path))
     with forced(conv2d_weight_blocks=Tiles(16, 16, 16, 2, 4, 2)):
         assert wrong(*calls(((1, 20, 6, 5), (40, 20, 3, 3), 1, 1, 1, 1))[2], "bfloat16")
+
+
+BIT_FAULTS = {
+    "the first cell is left out": ("else (-first, size - first)", "else (1 - first, size - first)"),
+    "a cell behind the last": ("else (-first, size - first)", "else (-first, size - first + 1)"),
+    "before the first, going back": ("(first - size + 1, first + 1) if BACK", "(first - size + 1, first + 2) if BACK"),
+    "rows and columns in the same bits": (") << AT", ") << 0"),
+}
+
+
+@pytest.mark.parametrize("fault", list(BIT_FAULTS))
+def test_a_wrong_bit_for_a_tap_is_found(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(channel_blocks, "_reached", planted(channel_blocks, "_reached", *BIT_FAULTS[fault], tmp_path))
+    found = []
+    with forced(conv2d_blocks=Tiles(16, 16, 16, 1, 4, 2)):
+        for name, sample in calls(BLOCKS["padded"])[:2]:
+            try:
+                found += wrong(name, sample, "float32")
+            except SanitizerError as error:
+                found.append(str(error))
+    assert found
 
 
 DEPTHWISE_FAULTS = {
