@@ -39,8 +39,6 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.6", "amax", "forward", "float64", 90): _OLDER,
     ("3.6", "amin", "forward", "float64", 90): _OLDER,
-    ("3.6", "asin", "backward", "float64", 90): _OLDER,
-    ("3.6", "acosh", "backward", "float64", 90): _OLDER,
     ("3.6", "scatter_reduce", "backward", "float64", 90): _OLDER,
     ("3.6", "linear_scan", "forward", "float32", 90): _OLDER,
     ("3.6", "matmul", "backward", "float32", 90): _PRODUCT,

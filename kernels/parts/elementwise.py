@@ -59,9 +59,7 @@ def _offset(row, col, coordinates, strides, LAST: tl.constexpr):
 
 
 @triton.jit
-def _values(
-    ins, scalars, row, col, coordinates, rows, cols, strides, first, LAST: tl.constexpr, COMPUTE: tl.constexpr, MASKED: tl.constexpr
-):
+def _values(ins, scalars, row, col, coordinates, rows, cols, strides, first, LAST: tl.constexpr, COMPUTE: tl.constexpr, MASKED: tl.constexpr):  # fmt: skip
     """Every operand's tile, floats widened to COMPUTE and booleans to int8, then the scalars."""
     found = ()
     for i in tl.static_range(len(ins)):
@@ -112,9 +110,8 @@ def _kernel(
     if LONG_OFFSETS:
         program = program.to(tl.int64)
     cols = sizes[len(sizes) - 1]
-    if len(sizes) == 1:  # one row: a division costs as much as the rest
-        top, left = 0, program * COLS
-    else:
+    top, left = 0, program * COLS
+    if len(sizes) > 1:  # for one row a division would cost as much as the rest
         across = tl.cdiv(cols, COLS)
         top, left = program // across * ROWS, program % across * COLS
     row = top + tl.arange(0, ROWS)[:, None]  # (ROWS, 1)

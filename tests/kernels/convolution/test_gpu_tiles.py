@@ -143,7 +143,10 @@ def test_the_rule_of_weight_gradients_gives_tiles_that_kernels_take(size: tuple[
 
 WEIGHT_FAULTS = {
     "the second tap's cells": ("_cells(x_here + shift, 1", "_cells(x_here, 1"),
-    "the third tap's border": ("v, size[2], some, PADDED, EVEN)\n            third", "v - 1, size[2], some, PADDED, EVEN)\n            third"),
+    "the third tap's border": (
+        "v, size[2], some, PADDED, EVEN)\n            third",
+        "v - 1, size[2], some, PADDED, EVEN)\n            third",
+    ),
     "the part's start forgotten": ("part.to(tl.int64) * k_part if LONG else part * k_part", "0 * k_part"),
     "rows by columns": ("tile // tiles_m % tiles_n", "tile // tiles_n % tiles_n"),
 }

@@ -27,7 +27,8 @@ class Report:
     `registers` of a thread and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `shared` is bytes of
     a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `loads` and `stores` count the accesses to global
     memory by width in bits, `instructions` what there is in all, `loop` those of the hot loop and `loop_loads` its loads: all in the
-    machine code (see machine_code.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and cp.async by width, in PTX.
+    machine code (see machine_code.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and
+    cp.async by width, in PTX.
     """
 
     kernel: str
