@@ -71,6 +71,33 @@ def _along(phase, d: tl.constexpr, axes, PHASES: tl.constexpr):
 
 
 @triton.jit
+def _tap(first_d, first_h, first_w, e, i, j, axes):
+    """Which of all taps is a phase's tap (e, i, j)."""
+    return ((first_d + e * axes.apart[0]) * axes.kernel[1] + first_h + i * axes.apart[1]) * axes.kernel[2] + first_w + j * axes.apart[2]
+
+
+@triton.jit
+def _spread(a_d, a_h, a_w, f, r, q, axes, DEEP: tl.constexpr):
+    """The places in an image of a phase's outputs (f, r, q)."""
+    place = a_h + r * axes.stride[1]
+    if DEEP:
+        place += (a_d + f * axes.stride[0]) * axes.outs[1]
+    return place * axes.outs[2] + a_w + q * axes.stride[2]
+
+
+@triton.jit
+def _row_of(image, place, y_n, y_w, OUT: tl.constexpr, RUN: tl.constexpr, Y_C1: tl.constexpr):
+    """Where the first channel of pixels lies in y."""
+    if Y_C1:
+        row = image * (y_n // OUT * OUT) + place.to(tl.int64) * (y_w // OUT * OUT)
+    else:
+        row = image * (y_n // RUN * RUN) + place
+    if RUN > 1:  # as many pixels from a multiple of it on lie in one image, side by side
+        row = tl.max_contiguous(tl.multiple_of(row, RUN), RUN)
+    return row
+
+
+@triton.jit
 def _start(step, blocks, count_w, count_h, BLOCK_K: tl.constexpr):
     """The first channel, tap, column, row and plane of a step of the loop; a phase may have no taps."""
     t = step // blocks
@@ -102,6 +129,32 @@ def _reached(first, size, count, AT: tl.constexpr, BACK: tl.constexpr):
     low, high = (first - size + 1, first + 1) if BACK else (-first, size - first)
     low, high = tl.minimum(tl.maximum(low, 0), count), tl.minimum(tl.maximum(high, 0), count)
     return ((1 << high.to(tl.int32)) - (1 << low.to(tl.int32))) << AT
+
+
+@triton.jit
+def _tap_bits(d, h, v, size, count_d, count_h, count_w, inside, BITS: tl.constexpr, TRANSPOSED: tl.constexpr, DEEP: tl.constexpr):
+    """The bits of _reached of all axes, BITS for each; none of what is no output."""
+    bits = _reached(v, size[2], count_w, 0, TRANSPOSED) | _reached(h, size[1], count_h, BITS, TRANSPOSED)
+    if DEEP:
+        bits |= _reached(d, size[0], count_d, 2 * BITS, TRANSPOSED)
+    return tl.where(inside, bits, 0)
+
+
+@triton.jit
+def _seen(inside, bits, j, i, e, v, h, d, size, BITS: tl.constexpr, PADDED: tl.constexpr, DEEP: tl.constexpr):
+    """Which outputs read a cell of the image at a tap (e, i, j), there the cells (d, h, v): by their bits where they have some."""
+    if BITS > 0:
+        asked = (1 << j) | (1 << (i + BITS))
+        if DEEP:
+            asked |= 1 << (e + 2 * BITS)
+        good = (bits & asked) == asked
+    elif PADDED:
+        good = inside & within(h, size[1]) & within(v, size[2])
+        if DEEP:
+            good = good & within(d, size[0])
+    else:
+        good = inside
+    return good
 
 
 @triton.jit
@@ -159,8 +212,8 @@ def _steps(steps, ALIGN: tl.constexpr):
 def _correlate_blocks_kernel(
     x, w, y, bias, m, channels, k_part, groups, phases, batch, pixels, places, most, size_y, size, axes, x_steps, y_n, y_c, y_w, bias_c,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, TRANSPOSED: tl.constexpr, PHASES: tl.constexpr, PADDED: tl.constexpr,
-    BITS: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, LONG: tl.constexpr, Y_C1: tl.constexpr,
-    BIAS: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
+    BITS: tl.constexpr, DEEP: tl.constexpr, EVEN: tl.constexpr, ALIGN: tl.constexpr, OUT: tl.constexpr, RUN: tl.constexpr, LONG: tl.constexpr,
+    Y_C1: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr, ACC: tl.constexpr, ACTIVATION: tl.constexpr,
 ):  # fmt: skip
     channels, m = channels // ALIGN * ALIGN, m // OUT * OUT
     x_n, x_d, x_h, x_w = _steps(x_steps, ALIGN)
@@ -190,24 +243,11 @@ def _correlate_blocks_kernel(
     blocks = tl.cdiv(channels, BLOCK_K)
     start = part * k_part
     stop = min(start + k_part, blocks * count_d * count_h * count_w)
-    if BITS > 0:
-        bits = _reached(v, size[2], count_w, 0, TRANSPOSED) | _reached(h, size[1], count_h, BITS, TRANSPOSED)
-        if DEEP:
-            bits |= _reached(d, size[0], count_d, 2 * BITS, TRANSPOSED)
-        bits = tl.where(inside, bits, 0)
+    bits = _tap_bits(d, h, v, size, count_d, count_h, count_w, inside, BITS, TRANSPOSED, DEEP) if BITS > 0 else None
     c, t, j, i, e = _start(start, blocks, count_w, count_h, BLOCK_K)
     for _ in range(start, stop):
         dd, hh, vv = e * axes.hop[0], i * axes.hop[1], j * axes.hop[2]
-        good = inside
-        if BITS > 0:
-            tap_bits = (1 << j) | (1 << (i + BITS))
-            if DEEP:
-                tap_bits |= 1 << (e + 2 * BITS)
-            good = (bits & tap_bits) == tap_bits
-        elif PADDED:
-            good = good & within(h + hh, size[1]) & within(v + vv, size[2])
-            if DEEP:
-                good = good & within(d + dd, size[0])
+        good = _seen(inside, bits, j, i, e, v + vv, h + hh, d + dd, size, BITS, PADDED, DEEP)
         cell = _times(hh, x_h, LONG) + _times(vv, x_w, LONG) + c
         if DEEP:
             cell += _times(dd, x_d, LONG)
@@ -229,16 +269,8 @@ def _correlate_blocks_kernel(
     if ACTIVATION is not None:
         acc = ACTIVATION(acc)
     if PHASES:
-        place = a_h + r * axes.stride[1]
-        if DEEP:
-            place += (a_d + f * axes.stride[0]) * axes.outs[1]
-        place = place * axes.outs[2] + a_w + q * axes.stride[2]
-    if Y_C1:
-        row = image * (y_n // OUT * OUT) + place.to(tl.int64) * (y_w // OUT * OUT)
-    else:
-        row = image * (y_n // RUN * RUN) + place
-    if RUN > 1:  # as many pixels from a multiple of it on lie in one image, side by side
-        row = tl.max_contiguous(tl.multiple_of(row, RUN), RUN)
+        place = _spread(a_d, a_h, a_w, f, r, q, axes, DEEP)
+    row = _row_of(image, place, y_n, y_w, OUT, RUN, Y_C1)
     y_at = y + part.to(tl.int64) * size_y + channel[None, :] * (1 if Y_C1 else y_c // RUN * RUN) + row[:, None]
     tl.store(y_at, acc.to(y.dtype.element_ty), mask=inside[:, None] & (cols < m)[None, :])
 
@@ -291,8 +323,8 @@ def correlate(
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
         PADDED=padded, BITS=BITS if padded and _side_by_side(axes) else 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
         ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]),
-        LONG=s.batch * places >= 1 << 31 or long_offsets(x) or matrix.size >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1, PRECISION=dot_precision(), ACC=acc,
-        ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
+        LONG=s.batch * places >= 1 << 31 or long_offsets(x) or matrix.size >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1,
+        PRECISION=dot_precision(), ACC=acc, ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     if parts > 1:
         sum_parts(into, y, bias, 1 if last else places, finish=Epilogue(activation))

@@ -135,7 +135,8 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
         x, g, sums.into, m, channels, k_part, pixels, s.groups, sums.size, *divisors(v.outs), v.size, v.stride, v.padding, v.dilation,
         x_n, *steps_x, g_n, *steps_g,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=v.kernel, TAPS=taps, PADDED=max(s.padding) > 0,
-        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=alike and _flat(x), FLAT_G=_flat(g), LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
+        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=alike and _flat(x), FLAT_G=_flat(g),
+        LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
     return sums.folded()[0].transpose((0, axes + 1, *range(1, axes + 1)))
