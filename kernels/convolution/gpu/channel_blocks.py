@@ -22,7 +22,9 @@ from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.matmul_precision import dot_precision
 from tritensor.tuning.tunables import tunable
 
-BITS = 10  # taps along each of three axes that have a bit each in 32 bits: those that a pixel reads within the image
+# Taps along each of three axes that have a bit each in 32 bits: those that a pixel reads within the image. Of 16-bit types: products of the others issue
+# so many instructions themselves that the registers are worth more.
+BITS = 10
 
 tunable("conv2d_blocks", Tiles, tiles_space, tiles_problem)
 
@@ -321,7 +323,7 @@ def correlate(
         x, matrix, into, y if bias is None else bias, m, channels, k_part, s.groups, phases, s.batch, s.batch * places, places, most, y.size, ins, axes,
         (steps_x[0], *steps_x[2:]), y.strides[0], y.strides[1], y.strides[-1], 0 if bias is None else bias.strides[0],
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, TRANSPOSED=transposed, PHASES=phases > 1,
-        PADDED=padded, BITS=BITS if padded and _side_by_side(axes) else 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
+        PADDED=padded, BITS=BITS if padded and x.itemsize == 2 and _side_by_side(axes) else 0, DEEP=len(s.size) == 3, EVEN=channels % tiles.block_k == 0,
         ALIGN=align, OUT=out, RUN=1 if last or phases > 1 else alignment(into.itemsize, places, y.strides[0], y.strides[1]),
         LONG=s.batch * places >= 1 << 31 or long_offsets(x) or matrix.size >= 1 << 31, Y_C1=last, BIAS=bias is not None and parts == 1,
         PRECISION=dot_precision(), ACC=acc, ACTIVATION=activation if parts == 1 else None, num_warps=tiles.warps, num_stages=tiles.stages,

@@ -23,15 +23,17 @@ tunable("conv2d_weight_blocks", Tiles, tiles_space, tiles_problem)
 
 @triton.jit
 def _run(step, BLOCK_K: tl.constexpr, FLAT: tl.constexpr):
-    """Where the pixels of a step of the loop lie, seen from its first. FLAT: one after the other; else _lies says where each lies."""
-    return tl.arange(0, BLOCK_K).to(tl.int64) * step if FLAT else tl.zeros((BLOCK_K,), tl.int64)
+    """Where the pixels of a step of the loop lie, seen from its first, where that is kept in registers (FLAT is 2); else _lies says it at each step."""
+    return tl.arange(0, BLOCK_K).to(tl.int64) * step if FLAT == 2 else tl.zeros((BLOCK_K,), tl.int64)
 
 
 @triton.jit
-def _lies(start, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
-    """How far from there the pixels of the step that begins at `start` lie, (1,) or (BLOCK_K,)."""
-    if FLAT:
+def _lies(start, pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
+    """How far from there the pixels of the step that begins at `start` lie, (1,) or (BLOCK_K,). FLAT: they follow one another."""
+    if FLAT == 2:
         at = (tl.zeros((1,), tl.int64) + start) * step_w
+    elif FLAT == 1:
+        at = pixel.to(tl.int64) * step_w
     else:
         at = image.to(tl.int64) * step_n + r.to(tl.int64) * step_h + q.to(tl.int64) * step_w
         if DEEP:
@@ -84,8 +86,8 @@ def _weight_blocks_kernel(
         inside = pixel < stop
         good, v = inside, pixel
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
-        g_here = g_at + _lies(at, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)[None, :]
-        x_here = x_at + _lies(at, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)[:, None]
+        g_here = g_at + _lies(at, pixel, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)[None, :]
+        x_here = x_at + _lies(at, pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)[:, None]
         if PADDED:
             v = q * stride[2] + left
             good = good & within(r * stride[1] + top, size[1])
@@ -130,12 +132,13 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
     sums = Sums(x, s.out, (s.out, *s.kernel, channels), parts, False)
     rows = v.kernel[0] * v.kernel[1] * cdiv(v.kernel[2], taps)
     alike = s.outs == s.size and max(s.stride) == 1
+    flat = 2 if x.itemsize == 2 else 1  # other types have no registers to spare, and issue so much that an address is little
     launch(
         _weight_blocks_kernel, (cdiv(m, tiles.block_m) * cdiv(channels, tiles.block_n) * rows * s.groups * parts,),
         x, g, sums.into, m, channels, k_part, pixels, s.groups, sums.size, *divisors(v.outs), v.size, v.stride, v.padding, v.dilation,
         x_n, *steps_x, g_n, *steps_g,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=v.kernel, TAPS=taps, PADDED=max(s.padding) > 0,
-        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=alike and _flat(x), FLAT_G=_flat(g),
+        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=flat * (alike and _flat(x)), FLAT_G=flat * _flat(g),
         LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
