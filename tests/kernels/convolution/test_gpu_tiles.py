@@ -177,7 +177,7 @@ def test_a_wrong_bit_for_a_tap_is_found(fault: str, monkeypatch: pytest.MonkeyPa
     with forced(conv2d_blocks=Tiles(16, 16, 16, 1, 4, 2)):
         for name, sample in calls(BLOCKS["padded"])[:2]:
             try:
-                found += wrong(name, sample, "float32")
+                found += wrong(name, sample, "bfloat16")
             except SanitizerError as error:
                 found.append(str(error))
     assert found
