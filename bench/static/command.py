@@ -55,6 +55,7 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     **{("3.6", f"{name}_of_log{s}", "forward", "float64", 90): _BESIDE for name, s in (("kl_div", "s"), ("poisson_nll", ""))},
     ("3.6", "poisson_nll_of_log", "forward", "bfloat16", 100): _BESIDE,
     **{(v, "softplus", "backward", "float64", 90): _CALLED for v in ("3.6", "3.9")},
+    **{("3.6", f"conv{name}", "backward", "float64", 90): _OLDER for name in ("1d", "1d_relu", "2d", "2d_relu")},
     **{("3.6", "bessel_j1", "forward", "float32", a): _BESIDE for a in (80, 90)},
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
