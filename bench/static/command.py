@@ -45,8 +45,6 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.6", "attention", "forward", "float32", 90): _PRODUCT,
     ("3.6", "attention", "backward", "float32", 90): _PRODUCT,
     **{(v, "linear_activation", "backward", "float32", 90): _SUMS for v in ("3.6", "3.9")},
-    **{("3.6", f"conv{name}", "forward", "bfloat16", 80): _BESIDE for name in ("1d", "1d_relu", "2d", "2d_relu")},
-    **{("3.9", f"conv1d{relu}", "backward", "bfloat16", 80): _BESIDE for relu in ("", "_relu")},
     **{(v, "flash_attention", "backward", "bfloat16", a): _BESIDE for v, a in (("3.6", 80), ("3.6", 90), ("3.6", 100), ("3.9", 80))},
     **{("3.6", "flash_attention", c, "float32", 90): _BESIDE for c in ("forward", "backward")},
     ("3.6", "cross_entropy", "backward", "bfloat16", 100): _BESIDE,
