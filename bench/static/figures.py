@@ -331,11 +331,10 @@ def _waves() -> Iterator[Asked]:
 
 
 def _wide(calls: list[Call], forecasts: list[Forecast]) -> float:
-    """The share of the bytes that programs move which goes by 16 bytes or more; TMA moves whole tiles."""
+    """The share of the bytes that programs move which goes by 16 bytes or more."""
     (f,) = forecasts
-    assert f.report is not None
     assert f.prediction is not None
-    return 1.0 if any(name.startswith("cp.async.bulk") for name in f.report.bulk) else f.prediction.wide
+    return f.prediction.wide
 
 
 def _widths() -> Iterator[Asked]:

@@ -132,7 +132,8 @@ def test_kernels_are_timed_by_events() -> None:
         run()
     times = [k.time_range.elapsed_us() for k in kernels_of(prof)]
     assert len(times) == len([e for e in prof.events() if e.name == "cuLaunchKernelEx"]) >= 6
-    assert min(times) == pytest.approx(300, abs=1), "one that finds the stream idle waits for the host's launch as well"
+    assert min(times) > 299
+    assert sorted(times)[len(times) // 4] == pytest.approx(300, abs=1), "one that finds the stream idle waits for the host's launch as well"
     for k in kernels_of(prof):
         assert k.time_range.start >= k.launched_by.time_range.start - 20, "the two clocks agree"
     ends = [k.time_range for k in kernels_of(prof)]

@@ -275,8 +275,8 @@ def _executed(made: Report, work: ProgramWork) -> tuple[float, float, float]:
                     once += (around[loop] - 1.0) * (of(outer) - of(loop))
         return once
 
-    moved = work.moved()
-    wide = total(made.wide, lambda loop: loop.wide) * 32 * made.warps
+    moved, tiles = work.moved(), any(name.startswith("cp.async.bulk") for name in made.bulk)  # TMA moves whole tiles
+    wide = moved if tiles else total(made.wide, lambda loop: loop.wide) * 32 * made.warps
     hottest = max(times.items(), key=lambda item: item[0].instructions * item[1], default=(None, 0.0))
     return total(made.longest, lambda loop: loop.instructions), min(wide / moved, 1.0) if moved else 1.0, hottest[1]
 
