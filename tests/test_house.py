@@ -63,6 +63,7 @@ FLOORS = [
         "hub",
     ),  # utils is PyTorch's spelling of what stands below
     ("training",),
+    ("launch",),  # `python -m tritensor.launch`
     ("paths",),  # the rest of PyTorch's module tree
     ("tools",),
     ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`

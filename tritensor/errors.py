@@ -103,6 +103,22 @@ class HostCopyWarning(UserWarning):
     """An op without a kernel was called on a GPU: its tensors go to the host and back."""
 
 
+class DistError(RuntimeError):
+    """Something that processes cannot do together: not started as a group, of different programs, at odds over what they call."""
+
+
+class DistBackendError(DistError):
+    """What MPI or NCCL reports; the message has its words."""
+
+
+class RankFailedError(DistBackendError):
+    """A process of the group died, hangs or does something else: `ranks` are its numbers in the world; the message names op and line."""
+
+    def __init__(self, said: str, ranks: tuple[int, ...] = ()) -> None:
+        super().__init__(said)
+        self.ranks = ranks
+
+
 class TracerWarning(Warning):
     """Python decided on the values of a tensor while it was traced: what was recorded may be wrong for others."""
 

@@ -133,7 +133,7 @@ def test_what_is_wrong_is_told(world: None, call: object, error: type[Exception]
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"rank": 0, "world_size": 2}, NotImplementedError, "world_size 2: several processes cannot communicate in tritensor yet"),
+        ({"rank": 2, "world_size": 2}, ValueError, "rank 2 in a world of 2 processes; give 0 to 1"),
         ({"rank": 1, "world_size": 1}, ValueError, "rank 1 in a world of 1 process"),
         ({"rank": 0, "world_size": 1, "backend": "fast"}, ValueError, "backend 'fast' is not known"),
         ({}, ValueError, "expects the environment variable RANK"),

@@ -1,147 +1,77 @@
-"""Collective communication of tensors, with what it means among one process: every result is this process' own contribution."""
+"""Collective communication of tensors, with PyTorch's names: every process of a group calls the same, in the same order."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tritensor.autograd.modes import no_grad
-from tritensor.distributed.group import ProcessGroup, asks_outside, joined
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.array import Array
+from tritensor.distributed.arguments import (
+    check_parts,
+    check_tensor,
+    check_tensors,
+    in_one_piece,
+    room_for,
+    room_for_all,
+    root_of,
+    shown,
+    stacked,
+    write_all,
+    write_back,
+)
+from tritensor.distributed.backends.interface import Backend, Pending
+from tritensor.distributed.calls import Call
+from tritensor.distributed.process_group import asks_outside, joined
+from tritensor.distributed.reduce_op import ReduceOp, check_op
+from tritensor.distributed.work import Work
+from tritensor.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 
 
-class ReduceOp(enum.Enum):
-    """How contributions are put together."""
-
-    SUM = 0
-    AVG = 1
-    PRODUCT = 2
-    MIN = 3
-    MAX = 4
-    BAND = 5
-    BOR = 6
-    BXOR = 7
-
-    @classmethod
-    def PREMUL_SUM(cls, factor: float) -> Any:
-        """Raises NotImplementedError: multiply before you reduce."""
-        raise NotImplementedError("ReduceOp.PREMUL_SUM: not in tritensor; multiply the tensor before you reduce it")
-
-
-class reduce_op:
-    """The older spelling of ReduceOp."""
-
-    SUM, PRODUCT, MIN, MAX = ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX
-
-
-class Work:
-    """What a call with async_op=True returns: among one process it is done before it is returned."""
-
-    def __init__(self, results: Sequence[Tensor] = ()) -> None:
-        self._results = list(results)
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """True, at once."""
-        return True
-
-    def is_completed(self) -> bool:
-        """True."""
-        return True
-
-    def is_success(self) -> bool:
-        """True."""
-        return True
-
-    def exception(self) -> None:
-        """None: nothing failed."""
-
-    def synchronize(self) -> None:
-        """Nothing is left to wait for."""
-
-    def source_rank(self) -> int:
-        """0."""
-        return 0
-
-    def result(self) -> list[Tensor]:
-        """The tensors that were written."""
-        return self._results
-
-
-def _done(async_op: bool, *results: Tensor) -> Work | None:
-    return Work(results) if async_op else None
-
-
-def _tensor(name: str, what: str, t: Any) -> None:
-    if not isinstance(t, Tensor):
-        raise TypeError(
-            f"{name}: Invalid function argument: expected parameter `{what}` of type Tensor, but got {type(t).__name__} instead"
-        )
-
-
-def _tensors(name: str, what: str, given: Any) -> None:
-    if not isinstance(given, list) or not all(isinstance(t, Tensor) for t in given):
-        raise TypeError(f"{name}: Invalid function argument: expected parameter `{what}` of type List[Tensor]; give a list of tensors")
-
-
-def _root(name: str, what: str, given: int | None, inside: int | None, group: ProcessGroup) -> None:
-    """The process that sends or receives: named by its number in the world, or in the group."""
-    if given is not None and inside is not None:
-        raise ArgumentError(f"{name}: {what} and group_{what} are both given; give one")
-    number = inside if inside is not None else given
-    ranks = range(group.size()) if inside is not None else group.ranks
-    if number not in ranks:
-        raise ArgumentError(f"{name}: {what} {number} is not part of {group!r}; its one process is rank 0")
-
-
-def _op(name: str, op: Any, *tensors: Tensor) -> None:
-    if not isinstance(op, ReduceOp):
-        raise TypeError(f"{name}: op is {op!r}; give a ReduceOp, such as ReduceOp.SUM")
-    for t in tensors:
-        if op in (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR) and t.dtype.kind not in ("int", "uint", "bool"):
-            raise DTypeError(
-                f"{name}: {op.name} is of the bits of integers, and the tensor is {t.dtype.name}; convert it, or use another ReduceOp"
-            )
-
-
-def _parts(name: str, what: str, given: list[Tensor], group: ProcessGroup, like: Tensor) -> None:
-    if len(given) != group.size():
-        raise ArgumentError(f"{name}: {what} holds {len(given)} tensors for {group.size()} process; give one for each")
-    _alike(name, what, given[0], like)
-
-
-def _alike(name: str, what: str, a: Tensor, b: Tensor) -> None:
-    if a.shape != b.shape or a.dtype != b.dtype:
-        raise ShapeError(f"{name}: {what} is {a.dtype.name} {tuple(a.shape)}, the tensor {b.dtype.name} {tuple(b.shape)}; give one like it")
-
-
-def _write(to: Tensor, value: Tensor) -> None:
-    with no_grad():
-        to.detach().copy_(value.detach())
+def settle(
+    backend: Backend, pending: Pending, call: Call, async_op: bool, results: Sequence[Tensor] = (), finish: Callable[[], None] | None = None
+) -> Work | None:
+    """Wait for a call that has begun, or give the Work of it, which goes on behind the program."""
+    if async_op:
+        backend.behind(pending)
+        return Work(pending, call, results, finish)
+    pending.wait()
+    if finish is not None:
+        finish()
+    return None
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Put all processes' tensors together by `op`, in place, on all of them."""
+    """Put all processes' tensors together by `op`, in place, on all of them. The bits are the same on all, and from run to run."""
     if asks_outside(group):
         return None
-    joined("all_reduce", group)
-    _tensor("all_reduce", "tensor", tensor)
-    _op("all_reduce", op, tensor)
-    return _done(async_op, tensor)
+    world = joined("all_reduce", group)
+    check_tensor("all_reduce", "tensor", tensor)
+    op = check_op("all_reduce", op, tensor.dtype)
+    backend = world.backend_of("all_reduce", tensor)
+    call = world.begin("all_reduce", f"{shown(tensor)} {op.name}")
+    array = in_one_piece(tensor)
+    pending = backend.all_reduce(call, op, array)
+    return settle(backend, pending, call, async_op, [tensor], lambda: write_back("all_reduce", tensor, array))
 
 
 def reduce(
     tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False, group_dst: int | None = None
 ) -> Work | None:
-    """Put all processes' tensors together by `op`, in place, on process dst."""
+    """Put all processes' tensors together by `op`, in place, on process dst; the others' stay what they are."""
     if asks_outside(group):
         return None
-    _tensor("reduce", "tensor", tensor)
-    _root("reduce", "dst", dst, group_dst, joined("reduce", group))
-    _op("reduce", op, tensor)
-    return _done(async_op, tensor)
+    world = joined("reduce", group)
+    check_tensor("reduce", "tensor", tensor)
+    root = root_of("reduce", "dst", dst, group_dst, world)
+    op = check_op("reduce", op, tensor.dtype)
+    backend = world.backend_of("reduce", tensor)
+    call = world.begin("reduce", f"{shown(tensor)} {op.name} to {root}")
+    array = in_one_piece(tensor)
+    pending = backend.reduce(call, op, root, array)
+    finish = (lambda: write_back("reduce", tensor, array)) if world.rank() == root else None
+    return settle(backend, pending, call, async_op, [tensor], finish)
 
 
 def broadcast(
@@ -150,74 +80,110 @@ def broadcast(
     """Give all processes the tensor of process src."""
     if asks_outside(group):
         return None
-    _tensor("broadcast", "tensor", tensor)
-    _root("broadcast", "src", src, group_src, joined("broadcast", group))
-    return _done(async_op, tensor)
+    world = joined("broadcast", group)
+    check_tensor("broadcast", "tensor", tensor)
+    root = root_of("broadcast", "src", src, group_src, world)
+    backend = world.backend_of("broadcast", tensor)
+    call = world.begin("broadcast", f"{shown(tensor)} from {root}")
+    array = in_one_piece(tensor)
+    pending = backend.broadcast(call, root, array)
+    finish = None if world.rank() == root else (lambda: write_back("broadcast", tensor, array))
+    return settle(backend, pending, call, async_op, [tensor], finish)
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """Write every process' tensor into tensor_list, one for each process, on all of them."""
     if asks_outside(group):
         return None
-    _tensors("all_gather", "tensor_list", tensor_list)
-    _tensor("all_gather", "tensor", tensor)
-    _parts("all_gather", "tensor_list", tensor_list, joined("all_gather", group), tensor)
-    _write(tensor_list[0], tensor)
-    return _done(async_op, *tensor_list)
+    check_tensors("all_gather", "tensor_list", tensor_list)
+    check_tensor("all_gather", "tensor", tensor)
+    world = joined("all_gather", group)
+    check_parts("all_gather", "tensor_list", tensor_list, world, tensor)
+    backend = world.backend_of("all_gather", tensor, *tensor_list)
+    call = world.begin("all_gather", shown(tensor))
+    whole = room_for_all(tensor_list)
+    pending = backend.all_gather(call, in_one_piece(tensor), whole)
+    return settle(backend, pending, call, async_op, tensor_list, lambda: write_all("all_gather", tensor_list, whole))
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """Write every process' tensor, one after the other or stacked, into output_tensor."""
-    return _as_one("all_gather_into_tensor", output_tensor, input_tensor, group, async_op)
-
-
-def _as_one(name: str, output: Tensor, input: Tensor, group: Any, async_op: bool) -> Work | None:
     if asks_outside(group):
         return None
-    joined(name, group)
-    _tensor(name, "output", output)
-    _tensor(name, "input", input)
-    if output.numel() != input.numel() or output.dtype != input.dtype:
+    name = "all_gather_into_tensor"
+    world = joined(name, group)
+    check_tensor(name, "output_tensor", output_tensor)
+    check_tensor(name, "input_tensor", input_tensor)
+    _in_parts(name, "output_tensor", output_tensor, "input_tensor", input_tensor, world.size())
+    backend = world.backend_of(name, input_tensor, output_tensor)
+    call = world.begin(name, shown(input_tensor))
+    out = room_for(output_tensor)
+    pending = backend.all_gather(call, in_one_piece(input_tensor), out)
+    return settle(backend, pending, call, async_op, [output_tensor], lambda: write_back(name, output_tensor, out))
+
+
+def _in_parts(name: str, whole_is: str, whole: Tensor, part_is: str, part: Tensor, size: int) -> None:
+    """`whole` holds `size` parts: its first dimension is that many times the part's, or one that counts the parts stands before."""
+    if whole.dtype != part.dtype:
+        raise ShapeError(f"{name}: {whole_is} is {whole.dtype.name}, {part_is} {part.dtype.name}; give both of one type")
+    if whole.numel() != size * part.numel():
         raise ShapeError(
-            f"{name}: output is {output.dtype.name} {tuple(output.shape)}, input {input.dtype.name} {tuple(input.shape)}: "
-            "for one process both hold as many elements of one type"
+            f"{name}: {whole_is} {tuple(whole.shape)} holds {whole.numel()} elements, {part_is} {tuple(part.shape)} holds {part.numel()}: for "
+            f"{size} process{'es' * (size > 1)} {whole_is} must hold {size * part.numel()}"
         )
-    _write(output, input.reshape(output.shape))
-    return _done(async_op, output)
 
 
 def gather(
     tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None, async_op: bool = False,
     group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Write every process' tensor into gather_list on process dst."""
+    """Write every process' tensor into gather_list on process dst; the others give None."""
     if asks_outside(group):
         return None
-    _tensor("gather", "tensor", tensor)
+    check_tensor("gather", "tensor", tensor)
     world = joined("gather", group)
-    _root("gather", "dst", 0 if dst is None and group_dst is None else dst, group_dst, world)
-    if not gather_list:
-        raise ArgumentError("gather: argument gather_list must be specified on the destination rank; give a list of a tensor")
-    _parts("gather", "gather_list", gather_list, world, tensor)
-    _write(gather_list[0], tensor)
-    return _done(async_op, *gather_list)
+    root = root_of("gather", "dst", dst, group_dst, world)
+    parts = _list_of_root("gather", "gather_list", "destination", gather_list, root == world.rank())
+    if parts:
+        check_parts("gather", "gather_list", parts, world, tensor)
+    backend = world.backend_of("gather", tensor, *parts)
+    call = world.begin("gather", f"{shown(tensor)} to {root}")
+    whole = room_for_all(parts) if parts else None
+    pending = backend.gather(call, root, in_one_piece(tensor), whole)
+    finish = None if whole is None else (lambda: write_all("gather", parts, whole))
+    return settle(backend, pending, call, async_op, parts, finish)
+
+
+def _list_of_root(name: str, what: str, role: str, given: Any, is_root: bool) -> list[Tensor]:
+    """The list that one process gives, and no other."""
+    if is_root:
+        if not given:
+            raise ArgumentError(f"{name}: argument {what} must be specified on the {role} rank; give a list of a tensor for each process")
+        check_tensors(name, what, given)
+        return list(given)
+    if given:
+        raise ArgumentError(f"{name}: argument {what} must NOT be specified on non-{role} ranks; give None, or change the {role} rank")
+    return []
 
 
 def scatter(
     tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int | None = None, group: Any = None, async_op: bool = False,
     group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
-    """Give each process its tensor of process src's scatter_list."""
+    """Give each process its tensor of process src's scatter_list; the others give None."""
     if asks_outside(group):
         return None
-    _tensor("scatter", "tensor", tensor)
+    check_tensor("scatter", "tensor", tensor)
     world = joined("scatter", group)
-    _root("scatter", "src", 0 if src is None and group_src is None else src, group_src, world)
-    if not scatter_list:
-        raise ArgumentError("scatter: argument scatter_list must be specified on the source rank; give a list of a tensor")
-    _parts("scatter", "scatter_list", scatter_list, world, tensor)
-    _write(tensor, scatter_list[0])
-    return _done(async_op, tensor)
+    root = root_of("scatter", "src", src, group_src, world)
+    parts = _list_of_root("scatter", "scatter_list", "source", scatter_list, root == world.rank())
+    if parts:
+        check_parts("scatter", "scatter_list", parts, world, tensor)
+    backend = world.backend_of("scatter", tensor, *parts)
+    call = world.begin("scatter", f"{shown(tensor)} from {root}")
+    out = room_for(tensor)
+    pending = backend.scatter(call, root, stacked(parts) if parts else None, out)
+    return settle(backend, pending, call, async_op, [tensor], lambda: write_back("scatter", tensor, out))
 
 
 def reduce_scatter(
@@ -226,88 +192,140 @@ def reduce_scatter(
     """Put all processes' lists together by `op`; each process gets its part."""
     if asks_outside(group):
         return None
-    _tensor("reduce_scatter", "output", output)
-    _tensors("reduce_scatter", "input_list", input_list)
-    _op("reduce_scatter", op, output)
-    _parts("reduce_scatter", "input_list", input_list, joined("reduce_scatter", group), output)
-    _write(output, input_list[0])
-    return _done(async_op, output)
+    check_tensor("reduce_scatter", "output", output)
+    check_tensors("reduce_scatter", "input_list", input_list)
+    op = check_op("reduce_scatter", op, output.dtype)
+    world = joined("reduce_scatter", group)
+    check_parts("reduce_scatter", "input_list", input_list, world, output)
+    backend = world.backend_of("reduce_scatter", output, *input_list)
+    call = world.begin("reduce_scatter", f"{shown(output)} {op.name}")
+    return _reduce_scatter(backend, call, op, stacked(input_list), output, async_op)
 
 
 def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
-    """Put all processes' tensors together by `op`; each process gets its part of them."""
-    _tensor("reduce_scatter_tensor", "input", input)
-    _op("reduce_scatter_tensor", op, input)
-    return _as_one("reduce_scatter_tensor", output, input, group, async_op)
+    """Put all processes' tensors together by `op`; each process gets its part of them, cut along the first dimension."""
+    if asks_outside(group):
+        return None
+    name = "reduce_scatter_tensor"
+    check_tensor(name, "output", output)
+    check_tensor(name, "input", input)
+    op = check_op(name, op, input.dtype)
+    world = joined(name, group)
+    _in_parts(name, "input", input, "output", output, world.size())
+    backend = world.backend_of(name, output, input)
+    call = world.begin(name, f"{shown(output)} {op.name}")
+    return _reduce_scatter(backend, call, op, in_one_piece(input), output, async_op)
+
+
+def _reduce_scatter(backend: Backend, call: Call, op: ReduceOp, whole: Array, output: Tensor, async_op: bool) -> Work | None:
+    out = room_for(output)
+    pending = backend.reduce_scatter(call, op, whole, out)
+    return settle(backend, pending, call, async_op, [output], lambda: write_back(call.name, output, out))
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False) -> Work | None:
-    """Send each process a tensor of the list, and receive one of each."""
+    """Send each process a tensor of the list, and receive one of each. Tensors may differ in shape, not in type."""
     if asks_outside(group):
         return None
-    _tensors("all_to_all", "output_tensor_list", output_tensor_list)
-    _tensors("all_to_all", "input_tensor_list", input_tensor_list)
-    world = joined("all_to_all", group)
-    if len(input_tensor_list) != world.size():
-        raise ArgumentError(
-            f"all_to_all: input_tensor_list holds {len(input_tensor_list)} tensors for {world.size()} process; give one for each"
-        )
-    _parts("all_to_all", "output_tensor_list", output_tensor_list, world, input_tensor_list[0])
-    _write(output_tensor_list[0], input_tensor_list[0])
-    return _done(async_op, *output_tensor_list)
+    name = "all_to_all"
+    check_tensors(name, "output_tensor_list", output_tensor_list)
+    check_tensors(name, "input_tensor_list", input_tensor_list)
+    world = joined(name, group)
+    for what, given in (("input_tensor_list", input_tensor_list), ("output_tensor_list", output_tensor_list)):
+        if len(given) != world.size():
+            raise ArgumentError(
+                f"{name}: {what} holds {len(given)} tensors for {world.size()} process{'es' * (world.size() > 1)}; give one for each"
+            )
+    mine, kept = input_tensor_list[world.rank()], output_tensor_list[world.rank()]
+    check_parts(name, "output_tensor_list", [kept] * world.size(), world, mine)
+    types = {t.dtype.name for t in (*input_tensor_list, *output_tensor_list)}
+    if len(types) > 1:
+        raise ShapeError(f"{name}: tensors of {' and '.join(sorted(types))}; give all of one type")
+    backend = world.backend_of(name, *input_tensor_list, *output_tensor_list)
+    call = world.begin(name, mine.dtype.name)
+    give, take = [t.numel() for t in input_tensor_list], [t.numel() for t in output_tensor_list]
+    given, out = _joined_up(input_tensor_list, give), _row(output_tensor_list[0], sum(take))
+    pending = backend.all_to_all(call, given, give, out, take)
+
+    def finish() -> None:
+        start = 0
+        for t, n in zip(output_tensor_list, take, strict=True):
+            write_back(name, t, out[start : start + n])
+            start += n
+
+    return settle(backend, pending, call, async_op, output_tensor_list, finish)
+
+
+def _row(like: Tensor, n: int) -> Array:
+    return like.new_empty(n).array
+
+
+def _joined_up(tensors: Sequence[Tensor], sizes: Sequence[int]) -> Array:
+    out, start = _row(tensors[0], sum(sizes)), 0
+    for t, n in zip(tensors, sizes, strict=True):
+        write_back("all_to_all", Tensor.wrap(out[start : start + n].reshape(t.array.shape)), t.array)
+        start += n
+    return out
 
 
 def all_to_all_single(
     output: Tensor, input: Tensor, output_split_sizes: list[int] | None = None, input_split_sizes: list[int] | None = None, group: Any = None,
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
-    """Send each process a part of input, and receive one of each in output."""
-    for what, sizes, t in (("output_split_sizes", output_split_sizes, output), ("input_split_sizes", input_split_sizes, input)):
-        if sizes and list(sizes) != [t.shape[0]]:
-            raise ShapeError(f"all_to_all_single: {what} {sizes} of {tuple(t.shape)}; for one process it is [{t.shape[0]}]")
-    return _as_one("all_to_all_single", output, input, group, async_op)
+    """Send each process a part of input, and receive one of each in output: equal parts along the first dimension, or of the given sizes."""
+    if asks_outside(group):
+        return None
+    name = "all_to_all_single"
+    world = joined(name, group)
+    check_tensor(name, "output", output)
+    check_tensor(name, "input", input)
+    if output.dtype != input.dtype:
+        raise ShapeError(f"{name}: output is {output.dtype.name}, input {input.dtype.name}; give both of one type")
+    give = _splits(name, "input", input, input_split_sizes, world.size())
+    take = _splits(name, "output", output, output_split_sizes, world.size())
+    if give[world.rank()] != take[world.rank()]:
+        raise ShapeError(
+            f"{name}: this process gives itself {give[world.rank()]} elements of input {tuple(input.shape)} and takes {take[world.rank()]} in output "
+            f"{tuple(output.shape)}; make the sizes agree"
+        )
+    backend = world.backend_of(name, input, output)
+    call = world.begin(name, input.dtype.name)
+    out = room_for(output)
+    pending = backend.all_to_all(call, in_one_piece(input), give, out, take)
+    return settle(backend, pending, call, async_op, [output], lambda: write_back(name, output, out))
+
+
+def _splits(name: str, what: str, t: Tensor, sizes: Sequence[int] | None, parts: int) -> list[int]:
+    """Elements of each part. Raises ShapeError where the first dimension has no such parts."""
+    rows = t.shape[0] if t.ndim else 1
+    row = t.numel() // rows if rows else 0
+    if not sizes:
+        if rows % parts and row:
+            raise ShapeError(
+                f"{name}: {what} {tuple(t.shape)}: its first dimension does not divide into {parts} parts; give {what}_split_sizes"
+            )
+        return [rows // parts * row] * parts
+    if len(sizes) != parts or sum(sizes) != rows or any(n < 0 for n in sizes):
+        raise ShapeError(
+            f"{name}: {what}_split_sizes {list(sizes)} of {what} {tuple(t.shape)}; give {parts} sizes, one for each process, that add up to {rows}"
+        )
+    return [n * row for n in sizes]
 
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | None:
-    """Wait for all processes of the group: there is none to wait for."""
+    """Wait for all processes of the group."""
     if asks_outside(group):
         return None
-    joined("barrier", group)
-    return _done(async_op)
+    world = joined("barrier", group)
+    backend = world.backends.get("cpu") or world.backends["cuda"]
+    call = world.begin("barrier")
+    pending = backend.barrier(call)
+    if async_op:
+        return settle(backend, pending, call, True)
+    pending.wait(None if timeout is None else timeout.total_seconds())
+    return None
 
 
 def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait for all processes of the group, and name those that do not come: there is none to wait for."""
-    barrier(group)
-
-
-def _to_itself(name: str, what: str, other: int | None, group: Any) -> None:
-    world = joined(name, group)
-    if other not in (None, *world.ranks):
-        raise ArgumentError(f"{name}: {what} {other} is not part of {world!r}; its one process is rank 0")
-    raise ArgumentError(f"{name}: {what} must not be the rank of this process itself, and there is no other process in the group")
-
-
-def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> None:
-    """Send a tensor to another process. Raises ValueError: there is no other."""
-    _tensor("send", "tensor", tensor)
-    _to_itself("send", "destination rank", dst if group_dst is None else group_dst, group)
-
-
-def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive a tensor from another process. Raises ValueError: there is no other."""
-    _tensor("recv", "tensor", tensor)
-    _to_itself("recv", "source rank", src if group_src is None else group_src, group)
-    return -1
-
-
-def isend(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> Work | None:
-    """Send a tensor to another process, and go on. Raises ValueError: there is no other."""
-    send(tensor, dst, group, tag, group_dst)
-    return None
-
-
-def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Work | None:
-    """Receive a tensor from another process, and go on. Raises ValueError: there is no other."""
-    recv(tensor, src, group, tag, group_src)
-    return None
+    """barrier(group, timeout=timeout), whose error names all processes that do not come."""
+    barrier(group, timeout=timeout)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tritensor.device import as_device
-from tritensor.distributed.group import joined
+from tritensor.distributed.process_group import joined
 from tritensor.nn.module import Module
 from tritensor.nn.parallel import gather, scatter_kwargs
 

@@ -1,20 +1,69 @@
-"""Collective communication of Python objects among one process: what arrives is a copy that went through pickle, as it would from another."""
+"""Collective communication of Python objects, as bytes: JSON where that says all of an object, else pickle."""
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
-from tritensor.distributed.collectives import _root
-from tritensor.distributed.group import asks_outside, joined
+import numpy as np
+
+from tritensor.array import from_host, to_host
+from tritensor.cuda.current import here
+from tritensor.device import cpu, device
+from tritensor.distributed import collectives
+from tritensor.distributed.arguments import root_of
+from tritensor.distributed.point_to_point import recv, send
+from tritensor.distributed.process_group import ProcessGroup, asks_outside, joined
 from tritensor.errors import ArgumentError
+from tritensor.tensor.core import Tensor
 
 
-def _copy(name: str, value: Any) -> Any:
+def is_plain(value: Any) -> bool:
+    """Whether JSON gives back the same: None, truth values, numbers, text, lists and dicts by text of those."""
+    kind = type(value)
+    if kind is list:
+        return all(is_plain(v) for v in value)
+    if kind is dict:
+        return all(type(k) is str and is_plain(v) for k, v in value.items())
+    return value is None or kind in (bool, int, float, str)
+
+
+def to_bytes(name: str, value: Any) -> np.ndarray:
+    """An object in bytes, the first of which says how. Raises TypeError for what pickle refuses."""
+    if is_plain(value):
+        return np.frombuffer(b"J" + json.dumps(value).encode("utf-8", "surrogatepass"), np.uint8)
     try:
-        return pickle.loads(pickle.dumps(value))
+        return np.frombuffer(b"P" + pickle.dumps(value), np.uint8)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise TypeError(f"{name}: {type(value).__name__} cannot be pickled ({error}); give an object that can") from error
+
+
+def from_bytes(data: np.ndarray) -> Any:
+    """The object that `to_bytes` made them of. Pickled ones run what their sender says: the other processes of a group are trusted."""
+    raw = data.tobytes()
+    return json.loads(raw[1:].decode("utf-8", "surrogatepass")) if raw[:1] == b"J" else pickle.loads(raw[1:])
+
+
+def _place(world: ProcessGroup) -> device:
+    return cpu if "cpu" in world.backends else device("cuda", here.index)
+
+
+def _tensor(world: ProcessGroup, values: np.ndarray) -> Tensor:
+    return Tensor.wrap(from_host(values, _place(world)))
+
+
+def _gathered(name: str, obj: Any, world: ProcessGroup, group: Any) -> list[Any]:
+    """Every process' object, on all of them: first how long each is, then the bytes, each filled up to the longest."""
+    data = to_bytes(name, obj)
+    lengths = _tensor(world, np.zeros(world.size(), np.int64))
+    collectives.all_gather_into_tensor(lengths, _tensor(world, np.array([data.size])), group)
+    sizes = to_host(lengths.array)
+    mine = np.zeros(int(sizes.max()), np.uint8)
+    mine[: data.size] = data
+    whole = _tensor(world, np.zeros((world.size(), mine.size), np.uint8))
+    collectives.all_gather_into_tensor(whole, _tensor(world, mine), group)
+    return [from_bytes(row[:n]) for row, n in zip(to_host(whole.array), sizes, strict=True)]
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
@@ -24,9 +73,10 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     world = joined("all_gather_object", group)
     if len(object_list) < world.size():
         raise ArgumentError(
-            f"all_gather_object: object_list has {len(object_list)} entries for {world.size()} process; give [None] * world size"
+            f"all_gather_object: object_list has {len(object_list)} entries for {world.size()} process{'es' * (world.size() > 1)}; "
+            "give [None] * world size"
         )
-    object_list[0] = _copy("all_gather_object", obj)
+    object_list[: world.size()] = _gathered("all_gather_object", obj, world, group)
 
 
 def gather_object(
@@ -36,22 +86,34 @@ def gather_object(
     if asks_outside(group):
         return
     world = joined("gather_object", group)
-    _root("gather_object", "dst", 0 if dst is None and group_dst is None else dst, group_dst, world)
-    if not object_gather_list:
-        raise ArgumentError("gather_object: argument object_gather_list must be specified on the destination rank; give [None]")
-    object_gather_list[0] = _copy("gather_object", obj)
+    root = root_of("gather_object", "dst", dst, group_dst, world)
+    if world.rank() == root and not object_gather_list:
+        raise ArgumentError(
+            "gather_object: argument object_gather_list must be specified on the destination rank; give [None] * world size"
+        )
+    found = _gathered("gather_object", obj, world, group)
+    if world.rank() == root:
+        assert object_gather_list is not None
+        object_gather_list[: world.size()] = found
 
 
 def broadcast_object_list(
     object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None
 ) -> None:
-    """Give all processes the objects of process src: they stay what they are on src itself."""
+    """Give all processes the objects of process src, in lists of one length: on src itself they stay what they are."""
     if asks_outside(group):
         return
     world = joined("broadcast_object_list", group)
-    _root("broadcast_object_list", "src", 0 if src is None and group_src is None else src, group_src, world)
-    for one in object_list:
-        _copy("broadcast_object_list", one)
+    root = root_of("broadcast_object_list", "src", src, group_src, world)
+    sends = world.rank() == root
+    data = [to_bytes("broadcast_object_list", one) for one in object_list] if sends else []
+    sizes = _tensor(world, np.array([d.size for d in data] if sends else [0] * len(object_list), np.int64))
+    collectives.broadcast(sizes, group=group, group_src=root)
+    lengths = to_host(sizes.array)
+    raw = _tensor(world, np.concatenate([*data, np.zeros(0, np.uint8)]) if sends else np.zeros(int(lengths.sum()), np.uint8))
+    collectives.broadcast(raw, group=group, group_src=root)
+    if not sends:
+        object_list[:] = [from_bytes(part) for part in np.split(to_host(raw.array), np.cumsum(lengths)[:-1])]
 
 
 def scatter_object_list(
@@ -61,12 +123,48 @@ def scatter_object_list(
     """Give each process its object of process src's list, as the first entry of scatter_object_output_list."""
     if asks_outside(group):
         return
-    world = joined("scatter_object_list", group)
-    _root("scatter_object_list", "src", 0 if src is None and group_src is None else src, group_src, world)
+    name = "scatter_object_list"
+    world = joined(name, group)
+    root = root_of(name, "src", src, group_src, world)
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
-        raise ArgumentError(
-            "scatter_object_list: Expected argument scatter_object_output_list to be a list of size at least 1; give [None]"
-        )
-    if not scatter_object_input_list or len(scatter_object_input_list) != world.size():
-        raise ArgumentError(f"scatter_object_list: scatter_object_input_list holds one object for each process: give {world.size()}")
-    scatter_object_output_list[0] = _copy("scatter_object_list", scatter_object_input_list[0])
+        raise ArgumentError(f"{name}: Expected argument scatter_object_output_list to be a list of size at least 1; give [None]")
+    sends = world.rank() == root
+    if sends and (not scatter_object_input_list or len(scatter_object_input_list) != world.size()):
+        raise ArgumentError(f"{name}: scatter_object_input_list holds one object for each process: give {world.size()}")
+    data = [to_bytes(name, one) for one in scatter_object_input_list or ()] if sends else []
+    lengths = _tensor(world, np.array([d.size for d in data] if sends else [0] * world.size(), np.int64))
+    collectives.broadcast(lengths, group=group, group_src=root)
+    sizes = to_host(lengths.array)
+    room = int(sizes.max())
+    parts = [_tensor(world, np.concatenate([d, np.zeros(room - d.size, np.uint8)])) for d in data]
+    out = _tensor(world, np.zeros(room, np.uint8))
+    collectives.scatter(out, parts or None, group=group, group_src=root)
+    scatter_object_output_list[0] = from_bytes(to_host(out.array)[: sizes[world.rank()]])
+
+
+def send_object_list(
+    object_list: list[Any], dst: int | None = None, group: Any = None, device: Any = None, group_dst: int | None = None, use_batch: bool = False
+) -> None:  # fmt: skip
+    """Send objects to another process, which calls recv_object_list."""
+    if asks_outside(group):
+        return
+    world = joined("send_object_list", group)
+    data = [to_bytes("send_object_list", one) for one in object_list]
+    send(_tensor(world, np.array([d.size for d in data], np.int64)), dst, group, group_dst=group_dst)
+    send(_tensor(world, np.concatenate([*data, np.zeros(0, np.uint8)])), dst, group, group_dst=group_dst)
+
+
+def recv_object_list(
+    object_list: list[Any], src: int | None = None, group: Any = None, device: Any = None, group_src: int | None = None, use_batch: bool = False
+) -> int:  # fmt: skip
+    """Receive as many objects as the list has entries, in their place. The number in the world of who sent, -1 outside of the group."""
+    if asks_outside(group):
+        return -1
+    world = joined("recv_object_list", group)
+    sizes = _tensor(world, np.zeros(len(object_list), np.int64))
+    sender = recv(sizes, src, group, group_src=group_src)
+    lengths = to_host(sizes.array)
+    raw = _tensor(world, np.zeros(int(lengths.sum()), np.uint8))
+    recv(raw, sender, group)
+    object_list[:] = [from_bytes(part) for part in np.split(to_host(raw.array), np.cumsum(lengths)[:-1])]
+    return sender

@@ -30,7 +30,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "cuda.memory": {"machines.memory_histories": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
     "distributed": {
-        "underscored.process_groups": "Backend DebugLevel default_pg_timeout get_debug_level set_debug_level set_debug_level_from_env supports_complex",
+        "underscored.process_groups": "Backend supports_complex",
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
     "export": {"underscored.named_sizes": "Dim dims"},

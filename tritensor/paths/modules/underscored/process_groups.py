@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import enum
-import os
-from datetime import timedelta
 from typing import Any, ClassVar
 
-from tritensor.distributed.collectives import ReduceOp
-from tritensor.distributed.group import ProcessGroup as ProcessGroup
-from tritensor.distributed.group import joined
-
-default_pg_timeout = timedelta(minutes=30)  # what groups wait for others where nothing is said; there are no others
+from tritensor.distributed.debug_level import DebugLevel as DebugLevel
+from tritensor.distributed.debug_level import get_debug_level as get_debug_level
+from tritensor.distributed.debug_level import set_debug_level as set_debug_level
+from tritensor.distributed.debug_level import set_debug_level_from_env as set_debug_level_from_env
+from tritensor.distributed.initialisation import default_pg_timeout as default_pg_timeout
+from tritensor.distributed.process_group import ProcessGroup as ProcessGroup
+from tritensor.distributed.process_group import asks_outside, joined
+from tritensor.distributed.reduce_op import ReduceOp
 
 
 class Backend(str):
@@ -28,34 +28,6 @@ class Backend(str):
         return name.lower()
 
 
-class DebugLevel(enum.Enum):
-    """How much PyTorch's collectives check and tell."""
-
-    OFF, INFO, DETAIL = range(3)
-
-
-_level = DebugLevel.OFF
-
-
-def get_debug_level() -> DebugLevel:
-    """What was set last; OFF before. The collectives of one process check everything always."""
-    return _level
-
-
-def set_debug_level(level: DebugLevel) -> None:
-    """Accepted, see get_debug_level."""
-    global _level
-    _level = DebugLevel(level)
-
-
-def set_debug_level_from_env() -> None:
-    """set_debug_level to what TORCH_DISTRIBUTED_DEBUG names. Raises RuntimeError for what is no level."""
-    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
-    if name not in DebugLevel.__members__:
-        raise RuntimeError(f"TORCH_DISTRIBUTED_DEBUG is {name!r}; the value must be one of OFF, INFO, or DETAIL")
-    set_debug_level(DebugLevel[name])
-
-
 def supports_complex(reduceOp: ReduceOp) -> bool:
     """Whether a reduction is defined for complex numbers: the largest of them is not."""
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
@@ -67,5 +39,5 @@ def _get_default_group() -> ProcessGroup:
 
 
 def _rank_not_in_group(group: Any) -> bool:
-    """False: the one process is in every group."""
-    return False
+    """Whether this process is no member of a group."""
+    return asks_outside(group)

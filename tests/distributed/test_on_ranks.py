@@ -1,0 +1,22 @@
+"""Collectives, messages, objects and groups on 2 and 4 ranks of MPI, each program against numpy."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.distributed.ranks import succeed
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("part", ["odd", "moves", "reductions", "large"])
+def test_every_collective(part: str, ranks: int) -> None:
+    succeed("every_collective.py", ranks, part)
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_messages_objects_groups_and_asynchronous_calls(ranks: int) -> None:
+    succeed("messages.py", ranks)
+
+
+def test_every_call_compared() -> None:
+    succeed("messages.py", 3, TRITENSOR_DISTRIBUTED_DEBUG="DETAIL")

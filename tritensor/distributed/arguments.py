@@ -1,0 +1,105 @@
+"""What collectives are given: checks with their messages, memory in one piece, and results written back to where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.array import Array, device_of, empty, empty_like, is_contiguous
+from tritensor.autograd.node import version_of
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.errors import ArgumentError, ShapeError
+from tritensor.tensor.core import Tensor
+
+
+def check_tensor(name: str, what: str, t: Any) -> None:
+    """Raise TypeError for what is no tensor."""
+    if not isinstance(t, Tensor):
+        raise TypeError(
+            f"{name}: Invalid function argument: expected parameter `{what}` of type Tensor, but got {type(t).__name__} instead"
+        )
+
+
+def check_tensors(name: str, what: str, given: Any) -> None:
+    """Raise TypeError for what is no list of tensors."""
+    if not isinstance(given, list | tuple) or not all(isinstance(t, Tensor) for t in given):
+        raise TypeError(f"{name}: Invalid function argument: expected parameter `{what}` of type List[Tensor]; give a list of tensors")
+
+
+def root_of(name: str, what: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
+    """The number in the group of the process that sends or receives, named by its number in the world, or in the group. Raises ValueError
+    for one that is no member."""
+    if given is not None and inside is not None:
+        raise ArgumentError(f"{name}: {what} and group_{what} are both given; give one")
+    if given is None and inside is None:
+        given = group.ranks[0]
+    number = inside if inside is not None else given
+    ranks = tuple(range(group.size())) if inside is not None else group.ranks
+    if number not in ranks:
+        raise ArgumentError(
+            f"{name}: {what} {number} is not part of {group!r}; give one of its ranks" + (", 0" if group.size() == 1 else "")
+        )
+    assert number is not None
+    return ranks.index(number)
+
+
+def check_parts(name: str, what: str, given: Sequence[Tensor], group: ProcessGroup, like: Tensor) -> None:
+    """Raise where a list does not hold a tensor like another one for each process."""
+    if len(given) != group.size():
+        raise ArgumentError(
+            f"{name}: {what} holds {len(given)} tensors for {group.size()} process{'es' * (group.size() > 1)}; give one for each"
+        )
+    for part in given:
+        if part.shape != like.shape or part.dtype != like.dtype:
+            raise ShapeError(
+                f"{name}: {what} is {part.dtype.name} {tuple(part.shape)}, the tensor {like.dtype.name} {tuple(like.shape)}; give one like it"
+            )
+
+
+def shown(*tensors: Tensor) -> str:
+    """ "float32 (4, 3)": what must be alike on all ranks."""
+    return " ".join([f"{t.dtype.name} {t.array.shape}" for t in tensors])
+
+
+def in_one_piece(t: Tensor) -> Array:
+    """The tensor's own memory where it is C-contiguous, else a copy that is."""
+    array = t.array
+    if is_contiguous(array):
+        return array
+    out = empty_like(array)
+    copy_into(out, array)
+    return out
+
+
+def room_for(t: Tensor) -> Array:
+    """Memory to receive in: the tensor's own, or some to copy from afterwards (see `write_back`)."""
+    return t.array if is_contiguous(t.array) else empty_like(t.array)
+
+
+def write_back(name: str, t: Tensor, array: Array) -> None:
+    """The tensor has been written through `array`, which is its own memory, or is copied there now."""
+    if array is not t.array:
+        copy_into(t.array, array.reshape(t.array.shape))
+    version_of(t).bump(name)
+
+
+def stacked(tensors: Sequence[Tensor]) -> Array:
+    """A new array (n, *shape) of n tensors of one shape."""
+    out = room_for_all(tensors)
+    for i, t in enumerate(tensors):
+        copy_into(out[i], t.array)
+    return out
+
+
+def room_for_all(tensors: Sequence[Tensor]) -> Array:
+    """An uninitialised array (n, *shape) for n tensors of one shape."""
+    first = tensors[0].array
+    return empty((len(tensors), *first.shape), first.dtype, device_of(first))
+
+
+def write_all(name: str, tensors: Sequence[Tensor], whole: Array) -> None:
+    """Part i of `whole` is the new value of tensor i."""
+    for i, t in enumerate(tensors):
+        copy_into(t.array, whole[i])
+        version_of(t).bump(name)

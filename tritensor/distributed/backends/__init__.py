@@ -1,0 +1,1 @@
+"""What carries bytes between processes: one interface, a folder for each library that does it."""

@@ -1,0 +1,154 @@
+"""MpiBackend: every call is begun without blocking, straight on the arrays' memory, and waited for with an eye on the other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from tritensor.array import Array
+from tritensor.distributed.backends.interface import Backend, Pending
+from tritensor.distributed.backends.mpi.library import is_lost, mpi
+from tritensor.distributed.backends.mpi.peers import Peers, Process, disagree
+from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver
+from tritensor.distributed.backends.mpi.reductions import averaged, reduction
+from tritensor.distributed.calls import Call
+from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.errors import ArgumentError, DeviceError
+
+_TEXT = 512  # bytes of a rank's own words where calls differ
+
+
+class MpiBackend(Backend):
+    """The processes of one communicator, which belongs to this backend. See the interface."""
+
+    name = "mpi"
+
+    def __init__(self, comm: Any, members: Sequence[Process], seconds: float) -> None:
+        self.MPI = mpi("init_process_group")
+        self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
+        self.seconds = seconds
+        self.peers = Peers(self.MPI, comm.Dup(), members, seconds)
+        # The sum over ranks is told apart from a mistake by its least and largest alone: see agree.
+        self._sums = np.zeros(2, np.int64)
+
+    def refuse(self, call: str, array: Array) -> None:
+        if type(array) is not np.ndarray:
+            on = getattr(array, "device", type(array).__name__)
+            raise DeviceError(
+                f"{call}: the tensor is on {on}, and MPI reaches the memory of the CPU; init_process_group('nccl') or 'cpu:mpi,cuda:nccl' for GPUs, "
+                "or move the tensor with .cpu()"
+            )
+
+    def begin(self, call: Call, request: Any, *keep: Any, finish: Callable[[], None] | None = None) -> MpiPending:
+        return MpiPending(request, call, self.peers, keep, finish)
+
+    def all_reduce(self, call: Call, op: ReduceOp, out: Array) -> Pending:
+        view, kind, how = _as(out, op)
+        return self.begin(call, self.comm.Iallreduce(self.MPI.IN_PLACE, [view, kind], how), out, finish=self._mean(op, out))
+
+    def reduce(self, call: Call, op: ReduceOp, root: int, out: Array) -> Pending:
+        view, kind, how = _as(out, op)
+        if self.rank != root:
+            return self.begin(call, self.comm.Ireduce([view, kind], None, how, root), out)
+        return self.begin(call, self.comm.Ireduce(self.MPI.IN_PLACE, [view, kind], how, root), out, finish=self._mean(op, out))
+
+    def _mean(self, op: ReduceOp, out: Array) -> Callable[[], None] | None:
+        return (lambda: averaged(out, self.size)) if op is ReduceOp.AVG else None  # type: ignore[arg-type]
+
+    def broadcast(self, call: Call, root: int, out: Array) -> Pending:
+        return self.begin(call, self.comm.Ibcast(self._bytes(out), root), out)
+
+    def all_gather(self, call: Call, part: Array, out: Array) -> Pending:
+        return self.begin(call, self.comm.Iallgather(self._bytes(part), self._bytes(out)), part, out)
+
+    def gather(self, call: Call, root: int, part: Array, out: Array | None) -> Pending:
+        return self.begin(call, self.comm.Igather(self._bytes(part), None if out is None else self._bytes(out), root), part, out)
+
+    def scatter(self, call: Call, root: int, whole: Array | None, out: Array) -> Pending:
+        return self.begin(call, self.comm.Iscatter(None if whole is None else self._bytes(whole), self._bytes(out), root), whole, out)
+
+    def reduce_scatter(self, call: Call, op: ReduceOp, whole: Array, out: Array) -> Pending:
+        given, kind, how = _as(whole, op)
+        request = self.comm.Ireduce_scatter_block([given, kind], [_as(out, op)[0], kind], how)
+        return self.begin(call, request, whole, out, finish=self._mean(op, out))
+
+    def all_to_all(self, call: Call, given: Array, give: Sequence[int], out: Array, take: Sequence[int]) -> Pending:
+        request = self.comm.Ialltoallv(self._parts(given, give), self._parts(out, take))
+        return self.begin(call, request, given, out)
+
+    def _parts(self, array: Array, counts: Sequence[int]) -> list[Any]:
+        sizes = [n * array.itemsize for n in counts]
+        starts = np.cumsum([0, *sizes[:-1]]).tolist()
+        return [_flat(array), (sizes, starts), self.MPI.BYTE]
+
+    def send(self, call: Call, to: int, tag: int, array: Array) -> Pending:
+        self._tag(call, tag)
+        return self.begin(call, self.comm.Isend(self._bytes(array), to, tag), array)
+
+    def receive(self, call: Call, source: int | None, tag: int, out: Array) -> Pending:
+        self._tag(call, tag)
+        sender = self.MPI.ANY_SOURCE if source is None else source
+        return Receive(self.comm.Irecv(self._bytes(out), sender, tag), call, self.peers, out)  # type: ignore[arg-type]
+
+    def _tag(self, call: Call, tag: int) -> None:
+        largest = self.comm.Get_attr(self.MPI.TAG_UB)
+        if not 0 <= tag <= largest:
+            raise ArgumentError(f"{call}: tag {tag} is not between 0 and {largest}, the largest that this MPI takes")
+
+    def barrier(self, call: Call) -> Pending:
+        return self.begin(call, self.comm.Ibarrier())
+
+    def limit(self, seconds: float) -> None:
+        self.seconds = self.peers.seconds = seconds
+
+    def behind(self, pending: Pending) -> None:
+        if isinstance(pending, MpiPending):
+            driver.add(pending)
+
+    def broken(self, call: str) -> None:
+        self.peers.broken(call)
+
+    def agree(self, call: Call) -> None:
+        # The least of (x, -x) over all ranks: the two are each other's negative where all gave the same x.
+        x = crc32(f"{call.name} {call.what}".encode())
+        self._sums[:] = x, -x
+        self.begin(call, self.comm.Iallreduce(self.MPI.IN_PLACE, [self._sums, self.MPI.INT64_T], self.MPI.MIN)).wait()
+        if self._sums[0] == x == -self._sums[1]:
+            return
+        mine = f"{call.name} {call.what} @{call.line}".encode()[:_TEXT].ljust(_TEXT)
+        texts = bytearray(_TEXT * self.size)
+        self.begin(call, self.comm.Iallgather([mine, self.MPI.BYTE], [texts, self.MPI.BYTE]), mine, texts).wait()
+        said = [bytes(texts[i : i + _TEXT]).decode(errors="replace").rstrip() for i in range(0, len(texts), _TEXT)]
+        self.peers.fail("its ranks made different calls")
+        disagree(call, self.peers.members, said)
+
+    def split(self, call: Call, members: Sequence[int]) -> Backend | None:
+        self.barrier(call).wait()  # with a timeout, which making a communicator has not
+        if self.rank not in members:
+            self.comm.Split(self.MPI.UNDEFINED)
+            return None
+        comm = self.comm.Split(0, members.index(self.rank))
+        return MpiBackend(comm, [self.peers.members[i] for i in members], self.seconds)
+
+    def close(self) -> None:
+        if is_lost():  # to free a communicator asks for all of its processes
+            return
+        self.peers.comm.Free()
+        self.comm.Free()
+
+    def _bytes(self, array: Array) -> list[Any]:
+        return [_flat(array), self.MPI.BYTE]
+
+
+def _flat(array: Array) -> np.ndarray:
+    """The memory of a C-contiguous array, in bytes."""
+    return array.reshape(-1).view(np.uint8)  # type: ignore[return-value]
+
+
+def _as(array: Array, op: ReduceOp) -> tuple[np.ndarray, Any, Any]:
+    seen, kind, how = reduction(array.dtype, op)
+    flat = array.reshape(-1)
+    return (flat if seen is None else flat.view(seen)), kind, how  # type: ignore[return-value]

@@ -1,0 +1,121 @@
+"""mpi4py: loaded when it is needed, and left in order when the process ends, also where another process is lost."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import importlib.util
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from tritensor.errors import DistBackendError, RankFailedError
+from tritensor.extras import extra
+
+_ended: list[Callable[[], None]] = []  # what must stop before MPI does
+_lost = False  # another process died or hangs: MPI_Finalize would wait for it
+_loaded: Any = None
+
+
+def available() -> bool:
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def mpi(who: str, seconds: float = 1800.0) -> Any:
+    """The module mpi4py.MPI, for `who`. The first call starts MPI, which waits for all processes that were started together.
+
+    Raises ModuleNotFoundError where mpi4py is not installed, DistBackendError where it finds no MPI library or MPI lacks threads,
+    RankFailedError where another process does not start MPI within `seconds`.
+    """
+    global _loaded
+    if _loaded is None:
+        _loaded = _load(who, seconds)
+    return _loaded
+
+
+def _load(who: str, seconds: float) -> Any:
+    settings = extra("mpi4py", who, "mpi4py", "tritensor[mpi]").rc
+    settings.initialize = settings.finalize = False  # `_start` and `_end` do it, which do not wait for ever
+    try:
+        MPI = extra("mpi4py.MPI", who, "mpi4py", "tritensor[mpi]")
+    except (ImportError, RuntimeError) as error:
+        raise DistBackendError(
+            f"{who}: mpi4py is installed and finds no MPI library ({error}); pip install 'tritensor[mpi]' brings MPICH"
+        ) from error
+    if not MPI.Is_initialized():
+        _start(MPI, who, seconds)
+    if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        raise DistBackendError(
+            f"{who}: MPI was started without threads (level {MPI.Query_thread()}), and calls that run beside the program need them; "
+            "leave mpi4py.rc.thread_level at 'multiple'"
+        )
+    # MPICH's mpiexec tells of a process that has died by a signal that ends who does not know it; the peers are watched here anyway.
+    if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    atexit.register(_end, os.getpid())
+    return MPI
+
+
+def _start(MPI: Any, who: str, seconds: float) -> None:
+    """MPI_Init_thread, called without Python's lock (mpi4py holds it) and beside this thread: it waits for all other processes."""
+    provided = ctypes.c_int()
+    begin = ctypes.CDLL(MPI.__file__).MPI_Init_thread
+    thread = threading.Thread(target=begin, args=(None, None, MPI.THREAD_MULTIPLE, ctypes.byref(provided)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        lose()
+        raise RankFailedError(
+            f"{who}: not all processes that were started together have started MPI within {seconds:g} s; does each of them call init_process_group?"
+        )
+
+
+def before_end(stop: Callable[[], None]) -> None:
+    """Call `stop` when the process ends, before MPI does."""
+    _ended.append(stop)
+
+
+def lose() -> None:
+    """Another process is lost: this one leaves without waiting for it."""
+    global _lost
+    _lost = True
+
+
+def is_lost() -> bool:
+    """Whether another process is lost."""
+    return _lost
+
+
+def _end(pid: int) -> None:
+    if pid != os.getpid():  # a fork: MPI is its parent's
+        return
+    for stop in _ended:
+        stop()
+    MPI = _loaded
+    if not _lost and MPI is not None and not MPI.Is_finalized():
+        MPI.Finalize()
+
+
+def abort_on_errors() -> None:
+    """An error that nobody catches ends all processes, and not this one alone, for which the others would wait.
+
+    The launcher does that itself, and shows the error once; this is for programs that mpiexec or srun starts.
+    """
+    if os.environ.get("TRITENSOR_LAUNCH") or getattr(sys.excepthook, "aborts", False):
+        return
+    before, pid = sys.excepthook, os.getpid()
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        before(kind, error, trace)
+        if pid == os.getpid() and _loaded is not None and not _loaded.Is_finalized():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            _loaded.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
+
+    hook.aborts = True  # type: ignore[attr-defined]
+    sys.excepthook = hook

@@ -1,0 +1,147 @@
+"""The other processes of a group: who they are, whether they live, and what each of them is doing when something is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from tritensor.distributed.backends.mpi.library import lose
+from tritensor.distributed.calls import Call
+from tritensor.errors import DistError, RankFailedError
+
+LOOK = 0.25  # seconds between two looks at the others while one waits
+GRACE = 2.0  # seconds that the others have to say what they are doing, once one has given up
+_TAG = 1
+
+
+class Process(NamedTuple):
+    """A process of the world: its number, machine, process id, and when it started (clock ticks since the machine did)."""
+
+    rank: int
+    host: str
+    pid: int
+    started: str
+
+
+def stat_of(pid: int) -> tuple[str, str] | None:
+    """(state, start) of a process of this machine, None where it is gone. The name in the middle may hold spaces and brackets."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return fields[0], fields[19]
+
+
+def this_process(rank: int) -> Process:
+    """What the others need to know of this process."""
+    found = stat_of(os.getpid())
+    return Process(rank, socket.gethostname(), os.getpid(), found[1] if found else "")
+
+
+class Peers:
+    """Watches the processes of one group over a communicator of its own, on which nothing else is received.
+
+    A process that waits longer than `seconds`, or finds another dead, tells all others what it is doing; each of them answers so, unless
+    it hangs; and all of them raise, with the same names in the message.
+    """
+
+    def __init__(self, MPI: Any, comm: Any, members: Sequence[Process], seconds: float) -> None:
+        self.MPI, self.comm, self.members, self.seconds = MPI, comm, tuple(members), seconds
+        self.rank: int = comm.Get_rank()
+        here = self.members[self.rank]
+        self._near = [p for p in self.members if p.host == here.host and p is not here]
+        self.failure: str | None = None  # why the group is of no more use
+        self.failed: tuple[int, ...] = ()
+        self._told = False
+
+    def dead(self) -> list[Process]:
+        """The processes of this machine that have ended."""
+        found = [(p, stat_of(p.pid)) for p in self._near]
+        return [p for p, stat in found if stat is None or stat[0] in "ZX" or stat[1] != p.started]
+
+    def look(self, call: Call, until: float) -> None:
+        """Raise RankFailedError where something is wrong: another has given up, is dead, or it is past `until` (time.monotonic())."""
+        if self.failure is not None:
+            raise RankFailedError(f"{call}: {self.failure}", self.failed)
+        dead = self.dead()
+        if dead:
+            self._give_up(call, dead, "")
+        if self.comm.Iprobe(source=self.MPI.ANY_SOURCE, tag=_TAG):
+            self._give_up(call, [], "")
+        if time.monotonic() > until:
+            self._give_up(call, [], f" within {self.seconds:g} s")
+
+    def broken(self, call: str) -> None:
+        """Raise RankFailedError where the group has failed before."""
+        if self.failure is not None:
+            raise RankFailedError(f"{call}: the group is of no more use since {self.failure}", self.failed)
+
+    def _give_up(self, call: Call, dead: list[Process], within: str) -> NoReturn:
+        self._tell({"call": call.name, "number": call.number, "line": call.line, "group": call.group, "what": call.what})
+        said = self._answers({p.rank for p in dead})
+        silent = [p for i, p in enumerate(self.members) if i not in said and i != self.rank and p not in dead]
+        elsewhere = {i: s for i, s in said.items() if (s["call"], s["number"]) != (call.name, call.number)}
+        parts = [f"rank {p.rank} (pid {p.pid} on {p.host}) has ended" for p in dead]
+        parts += [f"rank {p.rank} (pid {p.pid} on {p.host}) did not come" + within for p in silent]
+        parts += [
+            f"rank {self.members[i].rank} is in {s['call']} (call {s['number']} of {s['group']}, {s['line']})"
+            for i, s in sorted(elsewhere.items())
+        ]
+        if not parts:
+            parts = [
+                f"all ranks are in it, and it did not end{within}: the machines are too slow for the timeout, or the connection is lost"
+            ]
+        blamed = [p.rank for p in (dead or silent)] or [self.members[i].rank for i in sorted(elsewhere)]
+        self.fail("; ".join(parts), tuple(blamed))
+        raise RankFailedError(f"{call}: {self.failure}", self.failed)
+
+    def fail(self, why: str, ranks: tuple[int, ...] = ()) -> None:
+        """The group is of no more use, and MPI cannot be left in order."""
+        self.failure, self.failed = why, ranks
+        lose()
+
+    def _tell(self, status: dict[str, Any]) -> None:
+        """Send the others, without waiting for them, what this process does."""
+        if self._told:
+            return
+        self._told = True
+        text = json.dumps(status).encode()
+        # The buffers and requests stay for good: whether they are ever received is not known.
+        self._sent = [self.comm.Isend([text, self.MPI.BYTE], dest=i, tag=_TAG) for i in range(len(self.members)) if i != self.rank]
+
+    def _answers(self, dead: set[int]) -> dict[int, dict[str, Any]]:
+        """What each of the others says, by its number in the group, as far as it comes within GRACE."""
+        said: dict[int, dict[str, Any]] = {}
+        until, status = time.monotonic() + min(GRACE, max(self.seconds, 0.2)), self.MPI.Status()
+        while time.monotonic() < until and len(said) < len(self.members) - 1 - len(dead):
+            if not self.comm.Iprobe(source=self.MPI.ANY_SOURCE, tag=_TAG, status=status):
+                time.sleep(0.001)
+                continue
+            text = bytearray(status.Get_count(self.MPI.BYTE))
+            self.comm.Recv([text, self.MPI.BYTE], source=status.Get_source(), tag=_TAG)
+            said[status.Get_source()] = json.loads(bytes(text))
+        return said
+
+
+def disagree(call: Call, members: Sequence[Process], texts: Sequence[str]) -> NoReturn:
+    """Raise DistError: the ranks are in different calls; the fewest that differ are named first."""
+    groups: dict[str, list[int]] = {}
+    for p, text in zip(members, texts, strict=True):
+        groups.setdefault(text.partition(" @")[0], []).append(p.rank)
+    by_rank = {p.rank: text for p, text in zip(members, texts, strict=True)}
+    said = [
+        f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}: " + by_rank[ranks[0]].replace(" @", " at ")
+        for _, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
+    ]
+    raise DistError(f"call {call.number} of {call.group} is not the same on all ranks: " + "; ".join(said))
+
+
+def said_on_stderr(text: str) -> None:
+    """A line for whoever watches the program."""
+    print(f"tritensor.distributed: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,126 @@
+"""The world: all processes that were started together find one another, and see whether they run the same program."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tritensor.distributed.backends.mpi.backend import MpiBackend
+from tritensor.distributed.backends.mpi.library import abort_on_errors, is_lost, lose, mpi
+from tritensor.distributed.backends.mpi.peers import Process, this_process
+from tritensor.errors import ArgumentError, DistError, RankFailedError
+
+_TAG = 7
+_HOW = "python -m tritensor.launch -n {size} {script}"
+
+
+def script() -> tuple[str, str]:
+    """(name, digest) of the program that runs; of an interactive one the digest is empty."""
+    name = sys.argv[0] if sys.argv and sys.argv[0] else "-c"
+    path = Path(name)
+    return path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
+
+
+def join_world(version: str, rank: int | None, size: int, seconds: float) -> MpiBackend:
+    """A backend over all processes; `rank` and `size` are what the environment or the program say, rank None where neither does.
+
+    Raises DistError where the program was not started as `size` processes, or the processes differ in program or versions, and
+    RankFailedError where one does not come within `seconds`.
+    """
+    if is_lost():
+        raise DistError("init_process_group: a process was lost, and MPI cannot go on without it; start the program anew")
+    MPI = mpi("init_process_group", seconds)
+    comm = MPI.COMM_WORLD
+    found = comm.Get_size()
+    if found != size:
+        how = _HOW.format(size=size, script=script()[0])
+        raise DistError(
+            f"init_process_group: world_size is {size}, and MPI has started {found} process{'es' * (found > 1)}; start them together: {how}, or by "
+            f"mpiexec -n {size} or srun -n {size}"
+        )
+    abort_on_errors()
+    here = this_process(comm.Get_rank() if rank is None else rank)
+    mine = {"rank": here.rank, "process": here, "script": script(), "versions": [version, platform.python_version()], "size": size}
+    table = _exchange(MPI, comm, mine, seconds)
+    _same(table)
+    ranks = [entry["rank"] for entry in table]
+    if sorted(ranks) != list(range(size)):
+        raise ArgumentError(f"init_process_group: the ranks of {size} processes are {ranks}; give each of 0 to {size - 1} once")
+    members = sorted((Process(*entry["process"]) for entry in table), key=lambda p: p.rank)
+    return MpiBackend(comm.Split(0, here.rank), members, seconds)
+
+
+def _exchange(MPI: Any, comm: Any, mine: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
+    """Every process' entry, by way of process 0, which tells the others too when somebody is missing."""
+    number, size = comm.Get_rank(), comm.Get_size()
+    if number:
+        text = json.dumps(mine).encode()
+        sent = comm.Isend([text, MPI.BYTE], 0, _TAG)
+        status = MPI.Status()
+        late = time.monotonic() + seconds + 5
+        _until(lambda: comm.Iprobe(source=0, tag=_TAG, status=status), late)
+        if not comm.Iprobe(source=0, tag=_TAG, status=status):
+            _missing([0], seconds)
+        got = bytearray(status.Get_count(MPI.BYTE))
+        comm.Recv([got, MPI.BYTE], 0, _TAG)
+        sent.Wait()
+        answer = json.loads(bytes(got))
+    else:
+        entries: dict[int, Any] = {0: mine}
+        status = MPI.Status()
+
+        def came() -> bool:
+            while comm.Iprobe(source=MPI.ANY_SOURCE, tag=_TAG, status=status):
+                got = bytearray(status.Get_count(MPI.BYTE))
+                comm.Recv([got, MPI.BYTE], status.Get_source(), _TAG)
+                entries[status.Get_source()] = json.loads(bytes(got))
+            return len(entries) == size
+
+        _until(came, time.monotonic() + seconds)
+        missing = [i for i in range(size) if i not in entries]
+        answer = {"missing": missing, "entries": [entries.get(i) for i in range(size)]}
+        text = json.dumps(answer).encode()
+        for request in [comm.Isend([text, MPI.BYTE], i, _TAG) for i in entries if i]:
+            request.Wait()
+        answer = json.loads(text)  # as the others see it
+    if answer["missing"]:
+        _missing(answer["missing"], seconds)
+    return answer["entries"]
+
+
+def _until(ready: Callable[[], bool], end: float) -> None:
+    while not ready() and time.monotonic() < end:
+        os.sched_yield()
+        time.sleep(1e-4)
+
+
+def _missing(ranks: list[int], seconds: float) -> None:
+    lose()
+    raise RankFailedError(
+        f"init_process_group: rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} did not come within {seconds:g} s; "
+        "does every process call init_process_group?",
+        tuple(ranks),
+    )
+
+
+def _same(table: list[dict[str, Any]]) -> None:
+    for what, how in (("size", "a world_size"), ("script", "a program"), ("versions", "versions of tritensor and Python")):
+        first = table[0][what]
+        others = [e["rank"] for e in table if e[what] != first]
+        if others:
+            other = next(e for e in table if e[what] != first)
+            raise DistError(
+                f"init_process_group: rank {other['rank']} has {how} of its own, {_shown(other[what])}, and rank {table[0]['rank']} {_shown(first)}; "
+                "start all processes from one installation with one script"
+            )
+
+
+def _shown(value: Any) -> str:
+    return " ".join(str(v) for v in value if v) if isinstance(value, list) else str(value)

@@ -1,0 +1,31 @@
+"""What a process is doing in a group: the op, its number, the user's line. Messages of every process name it."""
+
+from __future__ import annotations
+
+import sys
+from types import CodeType
+
+from tritensor.call_site import line_of, shown, user_frame
+
+
+class Call:
+    """One collective call: what the user called, the how-manieth of its group, what it was given, and from where.
+
+    Reading a line out of code is dear beside a small collective, so it waits until somebody asks (see `line`).
+    """
+
+    __slots__ = ("_at", "group", "name", "number", "what")
+
+    def __init__(self, name: str, number: int, group: str, what: str = "") -> None:
+        frame = user_frame(sys._getframe(2))
+        self._at: tuple[CodeType, int] = frame.f_code, frame.f_lasti
+        self.name, self.number, self.group, self.what = name, number, group, what
+
+    @property
+    def line(self) -> str:
+        """ "train.py:42"."""
+        return shown(*line_of(*self._at))
+
+    def __str__(self) -> str:
+        """ "all_reduce (call 7 of default_pg, train.py:42)"."""
+        return f"{self.name} (call {self.number} of {self.group}, {self.line})"

@@ -1,0 +1,48 @@
+"""Which process of how many this is, as torchrun, mpiexec and Slurm say it in the environment, or an address says it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from urllib.parse import parse_qs, urlsplit
+
+from tritensor.errors import ArgumentError
+
+# (rank, size) of each way to start processes, the nearest to the user first: torchrun and this launcher, MPICH and Intel MPI, Open MPI, Slurm.
+_NAMES = (
+    ("RANK", "WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+)
+_LOCAL = ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+
+
+def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+    """(world size, rank), each as given, or where it is -1 as `method` or the environment has it. Raises ValueError where nobody says."""
+    parts = urlsplit(method)
+    told = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    if parts.scheme == "env":
+        names = next(((r, s) for r, s in _NAMES if r in environment and s in environment), ("RANK", "WORLD_SIZE"))
+        for variable, given in zip(names, (rank, world_size), strict=True):
+            if given == -1 and variable not in environment:
+                raise ArgumentError(
+                    f"init_process_group: 'env://' expects the environment variable {variable}, which is not set; start the program with "
+                    "python -m tritensor.launch -n 2 train.py (or mpiexec, srun, torchrun), or give rank=0, world_size=1 for one process"
+                )
+        told = {"rank": environment.get(names[0], ""), "world_size": environment.get(names[1], ""), **told}
+    size, number = world_size if world_size != -1 else told.get("world_size"), rank if rank != -1 else told.get("rank")
+    for what, value in (("world_size", size), ("rank", number)):
+        if value is None:
+            raise ArgumentError(f"init_process_group: {method!r} does not say the {what}; give {what}=, or put ?{what}= behind it")
+        if not isinstance(value, int) and not value.lstrip("-").isdigit():
+            raise ArgumentError(f"init_process_group: {what} is {value!r}, no integer")
+    assert size is not None
+    assert number is not None
+    return int(size), int(number)
+
+
+def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+    """The number of this process on its machine, where its starter says it."""
+    found = next((name for name in _LOCAL if name in environment), None)
+    return None if found is None else int(environment[found])

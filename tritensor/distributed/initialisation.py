@@ -1,0 +1,247 @@
+"""Making groups and forgetting them: init_process_group, new_group, destroy_process_group, and which backends are here."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from tritensor.cuda.presence import gpus
+from tritensor.distributed.backends.interface import Backend
+from tritensor.distributed.backends.one_process import OneProcess
+from tritensor.distributed.debug_level import DebugLevel, get_debug_level
+from tritensor.distributed.environment import local_rank, rank_and_size
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_initialized, joined
+from tritensor.errors import ArgumentError
+
+BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "fake")
+default_pg_timeout = timedelta(minutes=30)  # how long a group waits for its processes where nothing is said
+_made = 0
+_said_gloo = False
+
+
+def is_available() -> bool:
+    """True: a world can be initialised."""
+    return True
+
+
+def is_backend_available(backend: str) -> bool:
+    """Whether what a backend needs is installed: "mpi" and "gloo", which means mpi here, need mpi4py; "nccl" needs nccl4py."""
+    return {"mpi": is_mpi_available, "gloo": is_gloo_available, "nccl": is_nccl_available}.get(backend.lower(), lambda: False)()
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py is installed."""
+    return importlib.util.find_spec("mpi4py") is not None
+
+
+def is_gloo_available() -> bool:
+    """Whether mpi4py is installed: "gloo" means mpi here."""
+    return is_mpi_available()
+
+
+def is_nccl_available() -> bool:
+    """Whether nccl4py is installed."""
+    return importlib.util.find_spec("nccl") is not None
+
+
+def is_ucc_available() -> bool:
+    """False: no UCC is here."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """False: no XCCL is here."""
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether torchrun or tritensor.launch started this process."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """The number of this process on its machine, from LOCAL_RANK or what mpiexec and Slurm set. Raises RuntimeError where nobody says."""
+    found = local_rank()
+    if found is not None:
+        return found
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError("get_node_local_rank: LOCAL_RANK is not in the environment; start with tritensor.launch, or give fallback_rank")
+
+
+def get_default_backend_for_device(device: Any) -> str:
+    """ "nccl" for a GPU, "gloo" for the CPU."""
+    return "nccl" if str(device).startswith("cuda") else "gloo"
+
+
+def get_pg_count() -> int:
+    """How many groups were made."""
+    return (GroupMember.WORLD is not None) + _made
+
+
+def words_of(name: str, backend: str | None) -> dict[str, str]:
+    """{"cpu": "mpi", "cuda": "nccl"}: a backend for each device, of `gloo`, or `cpu:gloo,cuda:nccl`; of None what is here.
+
+    Raises ValueError for words that are no backend, and NotImplementedError for those that are PyTorch's and not here.
+    """
+    global _said_gloo
+    if backend is None:
+        return {"cpu": "mpi"} | ({"cuda": "nccl"} if is_nccl_available() and gpus() > 0 else {})
+    if not isinstance(backend, str):
+        raise ArgumentError(f"{name}: backend is {backend!r}; give a string: {', '.join(map(repr, BACKENDS))}")
+    found = {}
+    for part in backend.lower().split(","):
+        device, _, word = part.strip().rpartition(":")
+        if word not in BACKENDS:
+            raise ArgumentError(f"{name}: backend {backend!r} is not known; give one of {', '.join(map(repr, BACKENDS))}")
+        if word == "gloo":
+            word = "mpi"
+        found[device or ("cuda" if word == "nccl" else "cpu")] = word
+    return found
+
+
+def _check_words(words: dict[str, str]) -> None:
+    """Refuse, in a world of several processes, what is no backend of ours or is for another device."""
+    for device, word in words.items():
+        if word not in ("mpi", "nccl"):
+            raise NotImplementedError(f"init_process_group: backend {word!r} is not in tritensor; give 'mpi' for the CPU, 'nccl' for GPUs")
+        if device != ("cuda" if word == "nccl" else "cpu"):
+            raise ArgumentError(f"init_process_group: backend {word!r} for {device}; MPI is for cpu and NCCL for cuda: 'cpu:mpi,cuda:nccl'")
+
+
+def _say_gloo(backend: str | None) -> None:
+    global _said_gloo
+    if backend is not None and "gloo" in backend.lower() and not _said_gloo:
+        _said_gloo = True
+        warnings.warn("init_process_group: backend 'gloo' means 'mpi' in tritensor: the same calls, carried by MPI", stacklevel=3)
+
+
+def init_process_group(
+    backend: str | None = None, init_method: str | None = None, timeout: timedelta | None = None, world_size: int = -1, rank: int = -1,
+    store: Any = None, group_name: str = "", pg_options: Any = None, device_id: Any = None,
+) -> None:  # fmt: skip
+    """Make the group of all processes, which all of them call.
+
+    World size and rank are given, or stand in init_method (`tcp://host:port?rank=0&world_size=1`) or, with "env://", which is the default,
+    in the environment: RANK and WORLD_SIZE (tritensor.launch, torchrun), or what mpiexec or Slurm set. Processes find one another through
+    MPI, so an address tells nothing but these two. A world of one process needs no library.
+
+    Args:
+        backend: "mpi" for tensors on the CPU, "nccl" for those on GPUs, "cpu:mpi,cuda:nccl" for both; "gloo" means "mpi".
+        timeout: how long a call waits for the other processes before it raises RankFailedError; 30 minutes where nothing is given.
+        device_id: the GPU of this process, for NCCL; the current one where nothing is given.
+
+    Raises:
+        ValueError: a group is there already; a backend, init_method, rank or variable that makes no sense or is missing.
+        ModuleNotFoundError: mpi4py or nccl4py is missing; the message says what to install.
+        DistError: not started as that many processes, or the processes differ in program or versions.
+        RankFailedError: a process does not come within the timeout.
+    """
+    if is_initialized():
+        raise ArgumentError("init_process_group: trying to initialize the default process group twice; call destroy_process_group() first")
+    if store is not None and init_method is not None:
+        raise ArgumentError("init_process_group: store and init_method are two ways to say the same; give one")
+    words = words_of("init_process_group", backend)
+    if init_method is not None and urlsplit(init_method).scheme not in ("env", "tcp", "file"):
+        raise ArgumentError(f"init_process_group: init_method {init_method!r}; give 'env://', 'tcp://host:port' or 'file:///path'")
+    seconds = _seconds("init_process_group", timeout)
+    if world_size == -1 or rank == -1:
+        size, number = (world_size, rank) if store is not None else rank_and_size(init_method or "env://", world_size, rank)
+    else:
+        size, number = world_size, rank
+    if size < 1:
+        raise ArgumentError(f"init_process_group: world_size {size}; give the number of processes, 1 or more")
+    if not 0 <= number < size:
+        raise ArgumentError(f"init_process_group: rank {number} in a world of {size} process{'es' * (size > 1)}; give 0 to {size - 1}")
+    backends: dict[str, Backend] = {device: OneProcess() for device in ("cpu", "cuda")}
+    if size > 1:
+        _check_words(words)
+        _say_gloo(backend)
+        backends = _backends(words, number, size, seconds, device_id)
+    detail = get_debug_level() is DebugLevel.DETAIL
+    GroupMember.WORLD = ProcessGroup(range(size), backend or "undefined", group_name or "default_pg", backends, number, seconds, detail)
+
+
+def _seconds(name: str, timeout: timedelta | None) -> float:
+    if timeout is None:
+        timeout = default_pg_timeout
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"{name}: timeout is {timeout!r}; give a datetime.timedelta")
+    if timeout.total_seconds() <= 0:
+        raise ArgumentError(f"{name}: timeout {timeout} is over before anything begins; give more than 0 seconds")
+    return timeout.total_seconds()
+
+
+def _backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any) -> dict[str, Backend]:
+    from tritensor.distributed.backends.mpi import join_world
+
+    found: dict[str, Backend] = {}
+    world = join_world(getattr(sys.modules.get("tritensor"), "__version__", ""), rank, size, seconds)
+    if "cpu" in words:
+        found["cpu"] = world
+    return found
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Forget a group; all of them without one. Raises ValueError where there is none."""
+    if GroupMember.WORLD is None:
+        raise ArgumentError("destroy_process_group: no process group has been initialised; there is nothing to destroy")
+    if group is None or group is GroupMember.WORLD:
+        for made in (*_groups, GroupMember.WORLD):
+            _close(made)
+        _groups.clear()
+        GroupMember.WORLD = None
+    elif group in _groups:
+        _groups.remove(group)
+        _close(group)
+
+
+_groups: list[ProcessGroup] = []  # those that new_group made, of which this process is a member
+
+
+def _close(group: ProcessGroup) -> None:
+    if not group.forked():
+        for backend in group.backends.values():
+            backend.close()
+
+
+def new_group(
+    ranks: Sequence[int] | None = None, timeout: timedelta | None = None, backend: str | None = None, pg_options: Any = None,
+    use_local_synchronization: bool = False, group_desc: str | None = None, device_id: Any = None, sort_ranks: bool = True,
+) -> Any:  # fmt: skip
+    """A group of some of the processes, all without `ranks`; GroupMember.NON_GROUP_MEMBER where this one is not among them.
+
+    All processes call it, members or not, in the same order.
+
+    Raises ValueError without a world, and for ranks that the world has not or that stand there twice.
+    """
+    global _made
+    world = joined("new_group")
+    words_of("new_group", backend)
+    given = list(world.ranks) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
+    if len(set(given)) != len(given):
+        raise ArgumentError(f"new_group: ranks {list(ranks or ())} holds a rank twice; give each once")
+    if any(not 0 <= r < world.size() for r in given):
+        raise ArgumentError(
+            f"new_group: ranks {given}; this world has {world.size()} process{'es' * (world.size() > 1)}, rank 0"
+            + f" to {world.size() - 1}" * (world.size() > 1)
+        )
+    _made += 1
+    name = group_desc or f"group {_made}"
+    call = world.begin("new_group", f"ranks {given}")
+    backends = {device: b.split(call, given) for device, b in world.backends.items()}
+    if world.rank() not in given:
+        return GroupMember.NON_GROUP_MEMBER
+    seconds = world.seconds if timeout is None else _seconds("new_group", timeout)
+    kept = {device: b for device, b in backends.items() if b is not None}
+    for b in kept.values():
+        b.limit(seconds)
+    made = ProcessGroup(given, backend or world.backend, name, kept, given.index(world.rank()), seconds, world.detail)
+    _groups.append(made)
+    return made

@@ -1,0 +1,185 @@
+"""The process group: who takes part, and over which backend each device's tensors go."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.array import CudaArray
+from tritensor.call_site import user_line
+from tritensor.cuda.current import here
+from tritensor.distributed.backends.interface import Backend
+from tritensor.distributed.calls import Call
+from tritensor.errors import ArgumentError, CaptureError, DeviceError, DistError
+from tritensor.layers import LayerArray
+from tritensor.tensor.core import Tensor
+
+CHECKED = 64  # of a group's calls, the first so many are compared between the ranks in any case: most mistakes show in the first step
+
+
+class ProcessGroup:
+    """Processes that communicate: `ranks` are their numbers in the whole world, `backend` the word that was given.
+
+    Attributes for library code: `backends` (one for "cpu", one for "cuda", as there are), `detail` (every call is compared between ranks).
+    """
+
+    def __init__(
+        self, ranks: Sequence[int], backend: str, name: str, backends: dict[str, Backend], rank: int = 0, seconds: float = 1800.0,
+        detail: bool = False,
+    ) -> None:  # fmt: skip
+        self.ranks, self.backend, self.group_name = tuple(ranks), backend, name
+        self.backends, self.seconds, self.detail = backends, seconds, detail
+        self._rank, self._calls, self._sent, self._pid = rank, 0, 0, os.getpid()
+
+    def rank(self) -> int:
+        """This process' number in the group, -1 where it is no member."""
+        return self._rank if self.ranks else -1
+
+    def size(self) -> int:
+        """How many processes take part."""
+        return len(self.ranks)
+
+    def name(self) -> str:
+        """The backend's name."""
+        return self.backend
+
+    def __repr__(self) -> str:
+        return (
+            f"<ProcessGroup {self.group_name} of rank{'s' * (self.size() > 1)} {', '.join(map(str, self.ranks))}, backend {self.backend}>"
+        )
+
+    def forked(self) -> bool:
+        """Whether this process was forked after the group was made, which no library of communication survives."""
+        return self._pid != os.getpid()
+
+    def _check(self, name: str) -> None:
+        if self.forked():
+            raise DistError(
+                f"{name}: this process was forked after init_process_group, and a library of communication does not survive that; fork before, or "
+                "start processes by spawn"
+            )
+        if here.capture is not None:
+            raise CaptureError(
+                f"{name} ({user_line()}): communicates, which no replay would do again; a CUDA graph is being captured. Call it outside of the capture"
+            )
+
+    def begin(self, name: str, what: str = "") -> Call:
+        """A collective call that starts now; `what` says all that must be alike on all ranks."""
+        self._check(name)
+        self._calls += 1
+        call = Call(name, self._calls, self.group_name, what)
+        checker = self.backends.get("cpu") or self.backends["cuda"]
+        checker.broken(name)
+        if self._calls <= CHECKED or self.detail:
+            checker.agree(call)
+        return call
+
+    def begin_to_one(self, name: str, what: str = "") -> Call:
+        """A call between two processes, which the others do not make; it has a number of its own row."""
+        self._check(name)
+        self._sent += 1
+        (self.backends.get("cpu") or self.backends["cuda"]).broken(name)
+        return Call(name, self._sent, self.group_name, what)
+
+    def backend_of(self, name: str, *tensors: Tensor) -> Backend:
+        """The backend that reaches these tensors. Raises DeviceError where there is none, or they are on several devices."""
+        kinds = {_kind(name, t) for t in tensors}
+        if len(kinds) > 1:
+            raise DeviceError(f"{name}: tensors on {' and '.join(sorted({str(t.device) for t in tensors}))}; move all to one device")
+        kind = kinds.pop()
+        if kind not in self.backends:
+            (only,) = self.backends
+            raise DeviceError(
+                f"{name}: the tensor is on {tensors[0].device}, and the group's backend {self.backend!r} is for {only}; init_process_group with "
+                f"'cpu:mpi,cuda:nccl', or move the tensor with .{'cuda' if only == 'cuda' else 'cpu'}()"
+            )
+        found = self.backends[kind]
+        for t in tensors:
+            found.refuse(name, t.array)
+        return found
+
+
+def _kind(name: str, t: Tensor) -> str:
+    if type(t.array) is LayerArray:
+        raise ArgumentError(
+            f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
+        )
+    return "cuda" if isinstance(t.array, CudaArray) else "cpu"
+
+
+class GroupMember:
+    """WORLD is the group of all processes, None until init_process_group; NON_GROUP_MEMBER what new_group gives a process outside of it."""
+
+    WORLD: ProcessGroup | None = None
+    NON_GROUP_MEMBER = -100
+
+
+class _World(type):
+    """Gives a class the attribute WORLD, looked up anew each time."""
+
+    @property
+    def WORLD(cls) -> ProcessGroup | None:
+        return GroupMember.WORLD
+
+
+class group(metaclass=_World):
+    """`group.WORLD`: the group of all processes, None until init_process_group."""
+
+
+def joined(name: str, asked: Any = None) -> ProcessGroup:
+    """The group that a call named `name` works in. Raises ValueError where there is none."""
+    if asked is not None and asked is not GroupMember.WORLD:
+        if asked == GroupMember.NON_GROUP_MEMBER:
+            raise ArgumentError(f"{name}: this process is no member of the group; ask get_rank(group) first")
+        if not isinstance(asked, ProcessGroup):
+            raise TypeError(f"{name}: group is {type(asked).__name__}; give what new_group returned, or None for all processes")
+    if GroupMember.WORLD is None:
+        raise ArgumentError(f"{name}: no process group has been initialised (default process group); call init_process_group first")
+    return asked if isinstance(asked, ProcessGroup) else GroupMember.WORLD
+
+
+def asks_outside(group: Any) -> bool:
+    """Whether a group is the one that this process is no member of: communication in it passes over this process."""
+    return isinstance(group, int) and group == GroupMember.NON_GROUP_MEMBER
+
+
+def is_initialized() -> bool:
+    """Whether init_process_group was called, and destroy_process_group not since."""
+    return GroupMember.WORLD is not None
+
+
+def get_rank(group: Any = None) -> int:
+    """This process' number in the group, -1 outside of it. Raises ValueError before init_process_group."""
+    return -1 if asks_outside(group) else joined("get_rank", group).rank()
+
+
+def get_world_size(group: Any = None) -> int:
+    """How many processes the group has, -1 outside of it. Raises ValueError before init_process_group."""
+    return -1 if asks_outside(group) else joined("get_world_size", group).size()
+
+
+def get_backend(group: Any = None) -> str:
+    """The backend's word, as it was given. Raises ValueError before init_process_group."""
+    return joined("get_backend", group).backend
+
+
+def get_process_group_ranks(group: Any = None) -> list[int]:
+    """The numbers in the whole world of a group's processes."""
+    return list(joined("get_process_group_ranks", group).ranks)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """The number in the whole world of the process that is group_rank in the group. Raises ValueError where there is none."""
+    ranks = joined("get_global_rank", group).ranks
+    if not 0 <= group_rank < len(ranks):
+        raise ArgumentError(f"get_global_rank: group rank {group_rank} is not part of {group!r}")
+    return ranks[group_rank]
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """The number in the group of the process that is global_rank in the world. Raises ValueError where it is no member."""
+    ranks = joined("get_group_rank", group).ranks
+    if global_rank not in ranks:
+        raise ArgumentError(f"get_group_rank: global rank {global_rank} is not part of {group!r}")
+    return ranks.index(global_rank)
