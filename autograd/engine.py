@@ -287,7 +287,7 @@ def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, 
     seeds = [seed(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
     targets = None if inputs is None else [_target(t, "backward") for t in inputs]
     task, outer, casting = Task(), state.task, state.casting
-    state.task = task
+    state.task, task.outer = task, outer
     try:
         if casting is not None:  # gradients have the types that their ops gave
             state.casting = None
@@ -412,7 +412,7 @@ def _grad(
     seeds = [seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
     targets = [_target(t, "grad") for t in ins]
     task, outer, casting = Task(), state.task, state.casting
-    state.task = task
+    state.task, task.outer = task, outer
     try:
         if casting is not None:
             state.casting = None

@@ -27,6 +27,14 @@ class Task:
     walk: tuple[Sequence[Node], set[Any] | None, Sequence[Any]] = ((), None, ())
     running: Node | None = None  # the node whose backward runs, in anomaly mode
     ends: list[Callable[[], Any]] | None = None  # called when it has ended
+    outer: Task | None = None  # the call in which this one was made, by a function's backward or a hook
+
+    def outermost(self) -> Task:
+        """The call that the user made."""
+        task = self
+        while task.outer is not None:
+            task = task.outer
+        return task
 
     def at_end(self, call: Callable[[], Any]) -> None:
         """Call this when the walk has ended well."""

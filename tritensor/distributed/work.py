@@ -68,6 +68,10 @@ class Work:
         """wait()."""
         self.wait()
 
+    def ended(self) -> float:
+        """time.perf_counter() when it was seen to be done, 0 where the backend does not look."""
+        return self._pending.ended
+
     def source_rank(self) -> int:
         """Of a receive that is done: the number in the group of who sent."""
         return self._pending.source()

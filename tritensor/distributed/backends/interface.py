@@ -12,7 +12,9 @@ from tritensor.distributed.reduce_op import ReduceOp
 
 
 class Pending(ABC):
-    """A call that has begun. Its arrays belong to it until it is done."""
+    """A call that has begun. Its arrays belong to it until it is done. `ended`: time.perf_counter() when it was seen to be, 0 where nobody looked."""
+
+    ended: float = 0.0
 
     @abstractmethod
     def done(self) -> bool:

@@ -25,7 +25,7 @@ PAUSE = 1e-4  # seconds between two tests from then on, and of the thread that d
 class MpiPending(Pending):
     """A request, what is to be done when it is finished, and the memory that it reads and writes."""
 
-    __slots__ = ("_call", "_error", "_finish", "_keep", "_lock", "_peers", "_request", "_source", "ended")
+    __slots__ = ("_call", "_error", "_finish", "_keep", "_lock", "_peers", "_request", "_source")
 
     def __init__(self, request: Any, call: Call, peers: Peers, keep: tuple[Any, ...], finish: Callable[[], None] | None = None) -> None:
         self._request, self._call, self._peers, self._keep, self._finish = request, call, peers, keep, finish

@@ -1,0 +1,64 @@
+"""All processes begin alike: parameters are compared, and the first one's values given to the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tritensor.array import device_of, empty
+from tritensor.autograd.node import version_of
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.collectives import broadcast
+from tritensor.distributed.objects import all_gather_object
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.errors import DistError
+from tritensor.tensor.core import Tensor
+
+PIECE = 64 << 20  # bytes that are sent at once
+
+
+def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: ProcessGroup) -> None:
+    """Raise DistError on all processes where their parameters differ in number, name, shape or type."""
+    mine = [f"{name} {p.dtype.name} {p.array.shape}" for name, p in zip(names, params, strict=True)]
+    found: list[list[str]] = [[] for _ in range(group.size())]
+    all_gather_object(found, mine, group)
+    for rank, theirs in enumerate(found):
+        if theirs == found[0]:
+            continue
+        pair = next(((a, b) for a, b in zip(found[0], theirs, strict=False) if a != b), None)
+        what = f"{len(theirs)} parameters, rank 0 {len(found[0])}" if pair is None else f"parameter {pair[1]}, rank 0 {pair[0]}"
+        raise DistError(
+            f"DistributedDataParallel: the modules differ: rank {rank} of the group has {what}; make the same module on all ranks"
+        )
+
+
+def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0) -> None:
+    """Give all processes root's values, several tensors of one type in one message."""
+    pieces: dict[tuple[object, object], list[Tensor]] = {}
+    for t in tensors:
+        kind = (t.array.dtype, device_of(t.array))
+        piece = pieces.setdefault(kind, [])
+        piece.append(t)
+        if sum(x.array.nbytes for x in piece) >= PIECE:
+            _broadcast(pieces.pop(kind), group, root)
+    for piece in pieces.values():
+        _broadcast(piece, group, root)
+
+
+def _broadcast(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> None:
+    if len(tensors) == 1:
+        broadcast(tensors[0], group=group, group_src=root)
+        return
+    first = tensors[0].array
+    flat = empty((sum(t.numel() for t in tensors),), first.dtype, device_of(first))
+    parts, start = [], 0
+    for t in tensors:
+        parts.append(flat[start : start + t.numel()].reshape(t.array.shape))
+        start += t.numel()
+    if group.rank() == root:
+        for part, t in zip(parts, tensors, strict=True):
+            copy_into(part, t.array)
+    broadcast(Tensor.wrap(flat), group=group, group_src=root)
+    if group.rank() != root:
+        for part, t in zip(parts, tensors, strict=True):
+            copy_into(t.array, part)
+            version_of(t).bump("broadcast")

@@ -1,0 +1,37 @@
+"""A replica that has no batch left takes part in the others' steps with nothing to give, and ends with what they have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tritensor.distributed.algorithms.join import JoinHook
+from tritensor.distributed.data_parallel.agreement import broadcast_all
+
+if TYPE_CHECKING:
+    from tritensor.distributed.data_parallel.module import DistributedDataParallel
+
+
+class ReplicaJoin(JoinHook):
+    """What a DistributedDataParallel does once its process is through."""
+
+    def __init__(self, replica: DistributedDataParallel) -> None:
+        self.replica = replica
+
+    def main_hook(self) -> None:
+        """A step of the others: their buffers, and zeros for the averages of their gradients."""
+        replica = self.replica
+        step = replica.join_step
+        assert step is not None
+        if replica.will_sync_module_buffers():
+            broadcast_all(list(replica.module.buffers()), replica.process_group, step.root)
+        replica.require_forward_param_sync = step.syncs
+        if step.syncs:
+            replica.reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """All are through: one that was so last gives its parameters and buffers to all."""
+        replica = self.replica
+        replica.reducer.divide = replica.process_group.size()
+        root = replica.join_step.root if replica.join_step is not None else 0
+        broadcast_all([*replica.module.parameters(), *replica.module.buffers()], replica.process_group, root)
+        replica.__dict__["join_step"] = None

@@ -1,0 +1,301 @@
+"""Reducer: watches gradients come, averages a bucket as soon as its last one is there, and lets backward end when all are averaged."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.array import from_host, to_host
+from tritensor.autograd.modes import state
+from tritensor.device import cpu
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.collectives import all_reduce, broadcast
+from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assigned, divided, fill_zeros
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.distributed.work import Future
+from tritensor.errors import GradError
+from tritensor.tensor.core import Tensor
+
+
+class BucketTimes(NamedTuple):
+    """When a bucket's gradients were there, and when they were seen to be averaged: seconds since backward's first gradient came."""
+
+    bucket: int
+    nbytes: int
+    ready: float
+    averaged: float
+
+
+class Reducer:
+    """The buckets of some parameters in one group, filled by hooks on the parameters.
+
+    Attributes:
+        expects: whether gradients that come are to be averaged (a forward with gradients was run outside of no_sync).
+        times: the BucketTimes of the last backward.
+        divide: by how much the sum is divided: the size of the group, unless join says otherwise.
+    """
+
+    def __init__(
+        self, params: Sequence[Tensor], names: Sequence[str], group: ProcessGroup, caps: Sequence[float], finds_unused: bool, is_static: bool
+    ) -> None:  # fmt: skip
+        self.params, self.names, self.group = list(params), list(names), group
+        self.finds_unused, self.is_static = finds_unused, is_static
+        self.expects, self.divide = False, group.size()
+        self.hook: tuple[Any, Callable[..., Any]] | None = None
+        self.times: list[BucketTimes] = []
+        self._caps = caps
+        self._rebuilt = False
+        self._uses: list[int] | None = None  # static graph: how often each gradient comes in a pass
+        self._silent: list[int] = []  # static graph: parameters whose gradient never comes here
+        self._anywhere: np.ndarray | None = None  # static graph: whether a parameter is used by any process
+        self._unused: list[int] = []
+        self._task: Any = None  # the backward at whose end `_end` is called
+        self._order: list[int] = []  # parameters as their gradients came in the first pass
+        self._build(list(reversed(range(len(self.params)))))
+        this = weakref.ref(self)
+        self._handles = [p.register_post_accumulate_grad_hook(_Hook(this, i)) for i, p in enumerate(self.params)]
+
+    def _build(self, order: list[int]) -> None:
+        self.buckets = assigned(self.params, order, self._caps)
+        self._place = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
+        self._running = False
+
+    def forget(self) -> None:
+        """Take the hooks away."""
+        for handle in self._handles:
+            handle.remove()
+
+    # a forward
+    def expect(self, outputs: Sequence[Tensor]) -> None:
+        """A forward was run whose backward is to be averaged; `outputs` are what it gave.
+
+        Raises RuntimeError where the last backward left parameters without a gradient.
+        """
+        self._refuse_unfinished()
+        self.expects, self._running = True, False
+        self._unused = list(self._silent)
+        if self.finds_unused and not self.is_static:
+            used = leaves_behind(outputs)
+            self._unused = [i for i, p in enumerate(self.params) if id(p) not in used]
+
+    def _refuse_unfinished(self) -> None:
+        if not self._running:
+            return
+        missing = [self.names[n] for b in self.buckets for n in (b.numbers[i] for i in sorted(b.left))]
+        if missing:
+            raise RuntimeError(
+                "DistributedDataParallel: Expected to have finished reduction in the prior iteration before starting a new one: on rank "
+                f"{self.group.rank()} these parameters got no gradient: {', '.join(missing)}. Give find_unused_parameters=True where the loss does not "
+                "reach all parameters, or let all outputs of forward take part in the loss"
+            )
+
+    # a backward
+    def came(self, number: int) -> None:
+        """A parameter's gradient has been accumulated."""
+        if not self.expects:
+            return
+        if not self._running:
+            self._begin()
+        if state.task is not None and self._task is not (task := state.task.outermost()):
+            self._task = task
+            task.at_end(self._end)
+        bucket, i = self._place[number]
+        if self.is_static:
+            self._counts[number] += 1
+            if self._uses is not None and self._counts[number] < self._uses[number]:
+                return
+            if self._uses is None:
+                self._late.setdefault(number, None)
+                return
+        if i not in bucket.left:
+            raise RuntimeError(
+                f"DistributedDataParallel: Expected to mark a variable ready only once: the gradient of {self.names[number]} came twice in one backward. "
+                "Reentrant checkpoints or a graph that is gone through twice do that; static_graph=True allows it where every step is alike"
+            )
+        self._ready(bucket, i)
+
+    def _begin(self) -> None:
+        self._running, self._began = True, time.perf_counter()
+        self._next = 0
+        self._ready_at: dict[int, float] = {}
+        self._counts = [0] * len(self.params)
+        self._late: dict[int, None] = {}
+        self._kept: dict[int, Tensor | None] = {}
+        for bucket in self.buckets:
+            bucket.begin()
+        self._task = None
+        self._leave_out(self._unused)
+
+    def _ready(self, bucket: Bucket, i: int, used: bool = True) -> None:
+        self._put(bucket, i, used)
+        bucket.left.discard(i)
+        if used and not self._rebuilt:
+            self._order.append(bucket.numbers[i])
+        if not bucket.left:
+            self._ready_at[bucket.index] = time.perf_counter()
+        while self._next < len(self.buckets) and not self.buckets[self._next].left:
+            self._average(self.buckets[self._next])
+            self._next += 1
+
+    def _put(self, bucket: Bucket, i: int, used: bool) -> None:
+        """A gradient into its place in the bucket, divided by the number of processes unless a hook does that."""
+        p, place = bucket.params[i], bucket.view(i)
+        if not used:
+            fill_zeros(place)
+            return
+        held = p._grad
+        if held is None:
+            raise GradError(
+                f"DistributedDataParallel: a hook took the gradient of {self.names[bucket.numbers[i]]} away before it was averaged; leave it"
+            )
+        if held.node is not None or held.tracked:
+            raise GradError(
+                "DistributedDataParallel: backward(create_graph=True) leaves gradients that cannot be averaged in place; use no_sync()"
+            )
+        if self.hook is None and self.divide > 1:
+            divided(held.array, self.divide, place)
+        elif not bucket.holds(i, held.array):
+            copy_into(place, held.array)
+        p._grad = Tensor.wrap(place)
+
+    def _average(self, bucket: Bucket) -> None:
+        if self.hook is not None:
+            state, hook = self.hook
+            got = hook(state, GradBucket(bucket, len(self.buckets)))
+            if not isinstance(got, Future):
+                raise TypeError(
+                    f"DistributedDataParallel: the communication hook returned {type(got).__name__}; return a Future of the tensor"
+                )
+            bucket.future = got
+        elif self.group.size() > 1:
+            bucket.work = all_reduce(Tensor.wrap(bucket.flat), ReduceOp.SUM, self.group, async_op=True)
+
+    def _end(self) -> None:
+        """Backward has come to its end: wait for the averages."""
+        if self.is_static and self._uses is None:
+            self._first_of_static()
+        if self._next < len(self.buckets):
+            return  # more gradients may come by another backward; the next forward tells if not
+        for bucket in self.buckets:
+            if bucket.work is not None:
+                bucket.work.wait()
+            if bucket.future is not None:
+                self._take(bucket, bucket.future.wait())
+        now = time.perf_counter() - self._began
+        self.times = [
+            BucketTimes(b.index, b.flat.nbytes, self._ready_at[b.index] - self._began, self._averaged(b, now)) for b in self.buckets
+        ]
+        if self.finds_unused or self.is_static:
+            self._settle_unused()
+        self._running = self.expects = False
+        self._task = None
+        if not self._rebuilt and not (self.finds_unused and not self.is_static):
+            self._rebuild()
+
+    def _averaged(self, bucket: Bucket, now: float) -> float:
+        ended = bucket.work.ended() if bucket.work is not None else 0.0
+        return ended - self._began if ended else now
+
+    def _first_of_static(self) -> None:
+        """The first pass of a static graph has told which gradients come how often; now they are averaged."""
+        self._uses = [max(n, 1) for n in self._counts]
+        self._silent = [n for n in range(len(self.params)) if n not in self._late]
+        self._leave_out(self._silent)
+        for number in self._late:
+            self._ready(*self._place[number])
+
+    def _leave_out(self, numbers: Sequence[int]) -> None:
+        """Gradients that will not come: zeros in their places, and what the parameters had is remembered."""
+        for number in numbers:
+            bucket, i = self._place[number]
+            self._kept[number] = self.params[number]._grad
+            self._ready(bucket, i, used=False)
+
+    def _take(self, bucket: Bucket, result: Any) -> None:
+        tensor = result[0] if isinstance(result, list | tuple) else result
+        if tensor.array is not bucket.flat:
+            copy_into(bucket.flat, tensor.array.reshape(bucket.flat.shape))
+
+    def _settle_unused(self) -> None:
+        """Parameters that no process used keep the gradient that they had; those that another used get the average."""
+        anywhere = self._anywhere
+        if anywhere is None:
+            used = np.ones(len(self.params), np.int32)
+            used[list(self._kept)] = 0
+            told = Tensor.wrap(from_host(used, self._where()))
+            all_reduce(told, ReduceOp.MAX, self.group)
+            anywhere = to_host(told.array)
+        if self.is_static:
+            self._anywhere = anywhere
+        for number, before in self._kept.items():
+            bucket, i = self._place[number]
+            self.params[number]._grad = Tensor.wrap(bucket.view(i)) if anywhere[number] else before
+
+    def _rebuild(self) -> None:
+        """Buckets in the order in which gradients came, as process 0 saw it."""
+        self._rebuilt = True
+        order = self._order + [n for n in range(len(self.params)) if n not in set(self._order)]
+        told = Tensor.wrap(from_host(np.array(order, np.int64), self._where()))
+        broadcast(told, group=self.group, group_src=0)
+        order = [int(n) for n in to_host(told.array)]
+        if order != [n for b in self.buckets for n in b.numbers]:
+            self._build(order)
+
+    def _where(self) -> Any:
+        return cpu if "cpu" in self.group.backends else self.params[0].device
+
+    def shadow(self) -> None:
+        """Take part in one backward of the others with nothing to give (join): zeros in every bucket."""
+        self._running = False
+        for bucket in self.buckets:
+            bucket.begin()
+            fill_zeros(bucket.flat)
+            if self.hook is None:
+                bucket.work = all_reduce(Tensor.wrap(bucket.flat), ReduceOp.SUM, self.group, async_op=True)
+            else:
+                bucket.future = self.hook[1](self.hook[0], GradBucket(bucket, len(self.buckets)))
+        for bucket in self.buckets:
+            if bucket.work is not None:
+                bucket.work.wait()
+            if bucket.future is not None:
+                bucket.future.wait()
+        if self._anywhere is None and (self.finds_unused or self.is_static):
+            all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._where())), ReduceOp.MAX, self.group)
+        if not self._rebuilt and not (self.finds_unused and not self.is_static):
+            self._rebuild()
+
+
+class _Hook:
+    """Calls a reducer that still lives; a wrapper that is gone leaves its parameters alone."""
+
+    __slots__ = ("_number", "_reducer")
+
+    def __init__(self, reducer: weakref.ref[Reducer], number: int) -> None:
+        self._reducer, self._number = reducer, number
+
+    def __call__(self, param: Tensor) -> None:
+        reducer = self._reducer()
+        if reducer is not None:
+            reducer.came(self._number)
+
+
+def leaves_behind(outputs: Sequence[Tensor]) -> set[int]:
+    """The ids of all leaves that the outputs were computed from."""
+    stack: list[Any] = [t.node if t.node is not None else t for t in outputs if t.tracked]
+    seen: set[int] = set()
+    leaves: set[int] = set()
+    while stack:
+        e = stack.pop()
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
+        if hasattr(e, "edges"):
+            stack.extend([x for x in e.edges if x is not None])
+        else:
+            leaves.add(id(e))
+    return leaves
