@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ShapeError
 from tritensor.nn import functional as F
-from tritensor.nn.functional.normalization import one_more
+from tritensor.nn.functional.normalization import bessel, one_more, track
 from tritensor.nn.fusing import NORMALISED, normalises_fused
 from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
 from tritensor.nn.module import Module
@@ -85,8 +86,10 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation whose statistics are those of the batches of all processes of a group. A group has one process here, so that they are
-    the batch's own."""
+    """Batch normalisation whose statistics, in training, are those of the batches of all processes of a group; on any device.
+
+    Without a process group, or in one of one process, they are the batch's own.
+    """
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
@@ -100,6 +103,19 @@ class SyncBatchNorm(_BatchNorm):
             raise ShapeError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input); give (batch, channels, ...)")
         if input.shape[1] == 0:
             raise ShapeError("SyncBatchNorm: number of input channels should be non-zero; give (batch, channels, ...)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        distributed = importlib.import_module("tritensor.distributed")  # few programs need it
+        shares = self.training and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
+        if not shares:
+            return super().forward(input)
+        mean, var, _, momentum = self._statistics(input)
+        shared = importlib.import_module("tritensor.distributed.shared_batch_norm").SharedBatchNorm
+        group = importlib.import_module("tritensor.distributed.process_group").joined("SyncBatchNorm", self.process_group)
+        out, batch_mean, batch_var, n = shared.apply(input, self.weight, self.bias, self.eps, group)
+        track(mean, batch_mean, momentum)
+        track(var, batch_var, momentum, bessel(int(n.item())))
+        return out  # type: ignore[no-any-return]
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

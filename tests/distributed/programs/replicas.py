@@ -290,7 +290,38 @@ def uneven(rank: int, size: int) -> None:
         steps()
 
 
-CHECKS = {f.__name__: f for f in (one_process, unused, accumulated, buffers_and_copies, hooks, uneven)}
+def shared_batch_norm(rank: int, size: int) -> None:
+    """SyncBatchNorm on parts of a batch, one of them empty, is BatchNorm on all of it."""
+    rng = np.random.default_rng(3)
+    for shape, dtype, within in (((12, 5), tt.float32, 1e-5), ((12, 5, 3, 2), tt.float64, 1e-10), ((12, 5, 4), tt.bfloat16, 0.1)):
+        whole = tt.tensor(rng.standard_normal(shape) * 3 + 1, dtype=dtype)
+        weights = tt.tensor(rng.standard_normal(shape), dtype=dtype)
+        alone = [nn.BatchNorm1d, nn.BatchNorm1d, nn.BatchNorm2d][len(shape) - 2](5).to(dtype)
+        x = whole.clone().requires_grad_()
+        y = alone(x)
+        (y * weights).sum().backward()
+        norm = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm2d(5))).to(dtype)
+        rows = [0, *(12 * (r + 1) // (size - 1) for r in range(size - 1)), 12]  # the last has none
+        mine = slice(rows[rank], rows[rank + 1])
+        z = whole[mine].clone().requires_grad_()
+        out = norm(z)
+        (out * weights[mine]).sum().backward()
+        for got, want in (
+            (out, y[mine]),
+            (z.grad, x.grad[mine]),
+            (norm[0].running_mean, alone.running_mean),
+            (norm[0].running_var, alone.running_var),
+        ):
+            assert got.shape == want.shape
+            assert not got.numel() or (got - want).abs().max().item() <= within, (shape, got, want)
+        for got, want in ((norm[0].weight.grad, alone.weight.grad), (norm[0].bias.grad, alone.bias.grad)):
+            dist.all_reduce(got)
+            assert (got - want).abs().max().item() <= 20 * within, (shape, got, want)
+        norm.eval()
+        assert (norm(whole) - alone.eval()(whole)).abs().max().item() <= within
+
+
+CHECKS = {f.__name__: f for f in (one_process, unused, accumulated, buffers_and_copies, hooks, uneven, shared_batch_norm)}
 
 
 def main() -> None:
