@@ -11,9 +11,13 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from tritensor.cuda.presence import gpus
+from tritensor.device import as_device
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
+from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
 from tritensor.distributed.environment import local_rank, rank_and_size
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_initialized, joined
@@ -179,13 +183,38 @@ def _seconds(name: str, timeout: timedelta | None) -> float:
 
 
 def _backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any) -> dict[str, Backend]:
-    from tritensor.distributed.backends.mpi import join_world
-
+    """A backend for each device. Where there is an MPI it also brings an NCCL group together, and watches it."""
     found: dict[str, Backend] = {}
-    world = join_world(getattr(sys.modules.get("tritensor"), "__version__", ""), rank, size, seconds)
-    if "cpu" in words:
-        found["cpu"] = world
+    if "cpu" in words or is_mpi_available():
+        from tritensor.distributed.backends.mpi import join_world
+
+        version = getattr(sys.modules.get("tritensor"), "__version__", "")
+        found["cpu" if "cpu" in words else "control"] = join_world(version, rank, size, seconds)
+    if "cuda" in words:
+        found["cuda"] = _nccl(found.get("cpu") or found.get("control"), rank, size, seconds, device_id)
     return found
+
+
+def _nccl(world: Backend | None, rank: int, size: int, seconds: float, device_id: Any) -> Backend:
+    """NCCL's processes find one another by a number that MPI brings to all, or without MPI at MASTER_ADDR and MASTER_PORT."""
+    from tritensor.distributed.backends.nccl import NcclBackend, unique_id
+
+    if world is None:
+        if "NCCL_COMM_ID" not in os.environ:
+            missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
+            if missing:
+                raise ArgumentError(
+                    f"init_process_group: without MPI, NCCL's processes meet at MASTER_ADDR and MASTER_PORT, and {' and '.join(missing)} "
+                    f"{'is' if len(missing) == 1 else 'are'} not set; set them on all ranks, or pip install 'tritensor[mpi]'"
+                )
+            os.environ["NCCL_COMM_ID"] = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        number = unique_id()
+    else:
+        raw = np.frombuffer(unique_id(), np.uint8).copy() if rank == 0 else np.zeros(128, np.uint8)
+        world.broadcast(Call("init_process_group", 0, "default_pg"), 0, raw).wait()
+        number = raw.tobytes()
+    index = None if device_id is None else as_device(device_id).index
+    return NcclBackend(rank, size, number, index, seconds)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:

@@ -21,7 +21,8 @@ CHECKED = 64  # of a group's calls, the first so many are compared between the r
 class ProcessGroup:
     """Processes that communicate: `ranks` are their numbers in the whole world, `backend` the word that was given.
 
-    Attributes for library code: `backends` (one for "cpu", one for "cuda", as there are), `detail` (every call is compared between ranks).
+    Attributes for library code: `backends` (one for "cpu", one for "cuda", as there are, and "control" where MPI carries no tensors and
+    watches the ranks of an NCCL group), `detail` (every call is compared between ranks).
     """
 
     def __init__(
@@ -69,17 +70,20 @@ class ProcessGroup:
         self._check(name)
         self._calls += 1
         call = Call(name, self._calls, self.group_name, what)
-        checker = self.backends.get("cpu") or self.backends["cuda"]
-        checker.broken(name)
+        self._checker.broken(name)
         if self._calls <= CHECKED or self.detail:
-            checker.agree(call)
+            self._checker.agree(call)
         return call
+
+    @property
+    def _checker(self) -> Backend:
+        return self.backends.get("cpu") or self.backends.get("control") or self.backends["cuda"]
 
     def begin_to_one(self, name: str, what: str = "") -> Call:
         """A call between two processes, which the others do not make; it has a number of its own row."""
         self._check(name)
         self._sent += 1
-        (self.backends.get("cpu") or self.backends["cuda"]).broken(name)
+        self._checker.broken(name)
         return Call(name, self._sent, self.group_name, what)
 
     def backend_of(self, name: str, *tensors: Tensor) -> Backend:
@@ -89,7 +93,7 @@ class ProcessGroup:
             raise DeviceError(f"{name}: tensors on {' and '.join(sorted({str(t.device) for t in tensors}))}; move all to one device")
         kind = kinds.pop()
         if kind not in self.backends:
-            (only,) = self.backends
+            only = next(k for k in self.backends if k != "control")
             raise DeviceError(
                 f"{name}: the tensor is on {tensors[0].device}, and the group's backend {self.backend!r} is for {only}; init_process_group with "
                 f"'cpu:mpi,cuda:nccl', or move the tensor with .{'cuda' if only == 'cuda' else 'cpu'}()"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tritensor.distributed.algorithms.join import JoinHook
 from tritensor.distributed.data_parallel.agreement import broadcast_all
-
-if TYPE_CHECKING:
-    from tritensor.distributed.data_parallel.module import DistributedDataParallel
 
 
 class ReplicaJoin(JoinHook):
     """What a DistributedDataParallel does once its process is through."""
 
-    def __init__(self, replica: DistributedDataParallel) -> None:
-        self.replica = replica
+    def __init__(self, replica: Any) -> None:
+        self.replica = replica  # the DistributedDataParallel
 
     def main_hook(self) -> None:
         """A step of the others: their buffers, and zeros for the averages of their gradients."""

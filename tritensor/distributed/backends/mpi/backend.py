@@ -122,7 +122,6 @@ class MpiBackend(Backend):
         texts = bytearray(_TEXT * self.size)
         self.begin(call, self.comm.Iallgather([mine, self.MPI.BYTE], [texts, self.MPI.BYTE]), mine, texts).wait()
         said = [bytes(texts[i : i + _TEXT]).decode(errors="replace").rstrip() for i in range(0, len(texts), _TEXT)]
-        self.peers.fail("its ranks made different calls")
         disagree(call, self.peers.members, said)
 
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:

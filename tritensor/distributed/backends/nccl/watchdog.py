@@ -1,0 +1,62 @@
+"""The thread that looks after calls which nobody waits for: where another process is lost, it aborts them, and the GPU goes on."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import threading
+import weakref
+from typing import Protocol
+
+from tritensor.errors import DistBackendError
+
+LOOK = 1.0  # seconds between two looks
+
+
+class Watched(Protocol):
+    """A communicator."""
+
+    def check(self) -> None:
+        """Raise DistBackendError the first time that something is wrong."""
+
+
+_watched: weakref.WeakSet[Watched] = weakref.WeakSet()
+_lock = threading.Lock()
+_stop = threading.Event()
+_thread: threading.Thread | None = None
+
+
+def watch(comm: Watched) -> None:
+    """Look after a communicator as long as it lives."""
+    global _thread
+    with _lock:
+        _watched.add(comm)
+        if _thread is None or not _thread.is_alive():  # a fork has none
+            _stop.clear()
+            _thread = threading.Thread(target=_run, name="tritensor NCCL watchdog", daemon=True)
+            _thread.start()
+
+
+def look() -> None:
+    """Ask every communicator once; what is wrong is said on stderr here, and raised by the next call on it."""
+    with _lock:
+        asked = list(_watched)
+    for comm in asked:
+        try:
+            comm.check()
+        except DistBackendError as error:
+            print(f"tritensor.distributed: {error}", file=sys.stderr, flush=True)
+
+
+def _run() -> None:
+    while not _stop.wait(LOOK):
+        look()
+
+
+def _end() -> None:
+    _stop.set()
+    if _thread is not None and _thread.is_alive():
+        _thread.join(5.0)
+
+
+atexit.register(_end)
