@@ -42,6 +42,17 @@ def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[
     return int(size), int(number)
 
 
+def meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """What all ranks know: the address of rank 0's machine and a port, or a file's path. None where neither is said."""
+    parts = urlsplit(method)
+    if parts.scheme == "file":
+        return os.path.abspath(parts.path)
+    if parts.scheme == "tcp":
+        return parts.netloc
+    found = environment.get("MASTER_ADDR"), environment.get("MASTER_PORT")
+    return None if None in found else f"{found[0]}:{found[1]}"
+
+
 def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """The number of this process on its machine, where its starter says it."""
     found = next((name for name in _LOCAL if name in environment), None)

@@ -19,7 +19,7 @@ from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
-from tritensor.distributed.environment import local_rank, rank_and_size
+from tritensor.distributed.environment import local_rank, meeting_point, rank_and_size
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_initialized, joined
 from tritensor.errors import ArgumentError
 
@@ -133,8 +133,9 @@ def init_process_group(
     """Make the group of all processes, which all of them call.
 
     World size and rank are given, or stand in init_method (`tcp://host:port?rank=0&world_size=1`) or, with "env://", which is the default,
-    in the environment: RANK and WORLD_SIZE (tritensor.launch, torchrun), or what mpiexec or Slurm set. Processes find one another through
-    MPI, so an address tells nothing but these two. A world of one process needs no library.
+    in the environment: RANK and WORLD_SIZE (tritensor.launch, torchrun), or what mpiexec or Slurm set. Processes that these have started find
+    one another through MPI; others of one machine (multiprocessing.spawn, torchrun) meet at the address, MASTER_ADDR and MASTER_PORT, which
+    takes MPICH's mpiexec. A world of one process needs no library.
 
     Args:
         backend: "mpi" for tensors on the CPU, "nccl" for those on GPUs, "cpu:mpi,cuda:nccl" for both; "gloo" means "mpi".
@@ -167,7 +168,7 @@ def init_process_group(
     if size > 1:
         _check_words(words)
         _say_gloo(backend)
-        backends = _backends(words, number, size, seconds, device_id)
+        backends = _backends(words, number, size, seconds, device_id, meeting_point(init_method or "env://"))
     detail = get_debug_level() is DebugLevel.DETAIL
     GroupMember.WORLD = ProcessGroup(range(size), backend or "undefined", group_name or "default_pg", backends, number, seconds, detail)
 
@@ -182,14 +183,14 @@ def _seconds(name: str, timeout: timedelta | None) -> float:
     return timeout.total_seconds()
 
 
-def _backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any) -> dict[str, Backend]:
+def _backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any, meeting: str | None) -> dict[str, Backend]:
     """A backend for each device. Where there is an MPI it also brings an NCCL group together, and watches it."""
     found: dict[str, Backend] = {}
     if "cpu" in words or is_mpi_available():
         from tritensor.distributed.backends.mpi import join_world
 
         version = getattr(sys.modules.get("tritensor"), "__version__", "")
-        found["cpu" if "cpu" in words else "control"] = join_world(version, rank, size, seconds)
+        found["cpu" if "cpu" in words else "control"] = join_world(version, rank, size, seconds, meeting)
     if "cuda" in words:
         found["cuda"] = _nccl(found.get("cpu") or found.get("control"), rank, size, seconds, device_id)
     return found

@@ -38,6 +38,12 @@ def mpi(who: str, seconds: float = 1800.0) -> Any:
     return _loaded
 
 
+def is_loaded() -> bool:
+    """Whether MPI runs in this process, by us or by the program itself."""
+    module = sys.modules.get("mpi4py.MPI")
+    return _loaded is not None or (module is not None and module.Is_initialized())
+
+
 def _load(who: str, seconds: float) -> Any:
     settings = extra("mpi4py", who, "mpi4py", "tritensor[mpi]").rc
     settings.initialize = settings.finalize = False  # `_start` and `_end` do it, which do not wait for ever

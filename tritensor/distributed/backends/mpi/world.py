@@ -12,8 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tritensor.distributed.backends.mpi.adoption import adopt, is_started
 from tritensor.distributed.backends.mpi.backend import MpiBackend
-from tritensor.distributed.backends.mpi.library import abort_on_errors, is_lost, lose, mpi
+from tritensor.distributed.backends.mpi.library import abort_on_errors, is_loaded, is_lost, lose, mpi
 from tritensor.distributed.backends.mpi.peers import Process, this_process
 from tritensor.errors import ArgumentError, DistError, RankFailedError
 
@@ -28,14 +29,16 @@ def script() -> tuple[str, str]:
     return path.name, hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""
 
 
-def join_world(version: str, rank: int | None, size: int, seconds: float) -> MpiBackend:
-    """A backend over all processes; `rank` and `size` are what the environment or the program say, rank None where neither does.
+def join_world(version: str, rank: int, size: int, seconds: float, meeting: str | None) -> MpiBackend:
+    """A backend over all processes; `rank` and `size` are what the environment or the program say, `meeting` what all of them know besides.
 
     Raises DistError where the program was not started as `size` processes, or the processes differ in program or versions, and
     RankFailedError where one does not come within `seconds`.
     """
     if is_lost():
         raise DistError("init_process_group: a process was lost, and MPI cannot go on without it; start the program anew")
+    if not is_loaded() and not is_started():
+        adopt(meeting, rank, size, seconds)
     MPI = mpi("init_process_group", seconds)
     comm = MPI.COMM_WORLD
     found = comm.Get_size()
@@ -46,7 +49,7 @@ def join_world(version: str, rank: int | None, size: int, seconds: float) -> Mpi
             f"mpiexec -n {size} or srun -n {size}"
         )
     abort_on_errors()
-    here = this_process(comm.Get_rank() if rank is None else rank)
+    here = this_process(rank)
     mine = {"rank": here.rank, "process": here, "script": script(), "versions": [version, platform.python_version()], "size": size}
     table = _exchange(MPI, comm, mine, seconds)
     _same(table)

@@ -1,0 +1,88 @@
+"""Processes that no mpiexec has started meet at an address: multiprocessing.spawn, a shell with torchrun's variables."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.distributed.ranks import PROGRAMS, ROOT, environment
+
+SPAWNED = ROOT / "tests" / "distributed" / "scripts" / "spawned.py"
+PORT = str(20000 + os.getpid() % 20000)  # of this test process alone
+
+
+def holders() -> list[str]:
+    """The command lines of place holders that run for this address."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(entry.read_bytes().decode(errors="replace"))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return [line for line in found if "place_holder.py" in line and "\0" in line]
+
+
+def start(rank: int, size: int, **more: str) -> subprocess.Popen[str]:
+    variables = {"RANK": str(rank), "WORLD_SIZE": str(size), "MASTER_ADDR": "localhost", "MASTER_PORT": PORT}
+    command = [sys.executable, str(PROGRAMS / "every_collective.py"), "odd"]
+    env = environment() | variables | more
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_spawned_processes(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tritensor.run", str(SPAWNED), PORT], env=environment(SAID=str(tmp_path)), capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    for rank in range(2):
+        assert (tmp_path / f"{rank}.txt").read_text() == f"{rank} 2 [[0.125, 0.125, 0.125, 0.125, 0.125, 0.125], [-0.225, -0.225]]\n"
+
+
+def test_torchruns_variables_from_a_shell() -> None:
+    before = set(holders())
+    ranks = [start(rank, 3) for rank in (2, 0, 1)]
+    for process in ranks:
+        said, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        assert said.endswith("done\n")
+    until = time.monotonic() + 30
+    while set(holders()) - before:
+        assert time.monotonic() < until, "place holders outlive their ranks"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (
+            {"MASTER_ADDR": "192.0.2.1"},
+            "MASTER_ADDR 192.0.2.1 is another machine; on several machines start them together by python -m tritensor.launch",
+        ),
+        ({"PATH": "/nowhere", "NO_MPIEXEC": "1"}, "there is no mpiexec to bring 2 processes together: pip install 'tritensor[mpi]'"),
+    ],
+)
+def test_who_cannot_meet(variables: dict[str, str], said: str, tmp_path: Path) -> None:
+    if variables.pop("NO_MPIEXEC", None):  # a Python beside which there is none
+        code = f"import sys; sys.executable = {str(tmp_path / 'python')!r}; import runpy; sys.argv = ['x', 'odd']; "
+        command = [sys.executable, "-c", code + f"runpy.run_path({str(PROGRAMS / 'every_collective.py')!r}, run_name='__main__')"]
+    else:
+        command = [sys.executable, str(PROGRAMS / "every_collective.py"), "odd"]
+    env = environment() | {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": PORT} | variables
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert said in done.stderr
+
+
+def test_without_an_address() -> None:
+    env = environment() | {"RANK": "0", "WORLD_SIZE": "2"}
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        env.pop(name, None)
+    command = [sys.executable, str(PROGRAMS / "every_collective.py"), "odd"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+    assert "world_size is 2, and this process was started alone; start them together by python -m tritensor.launch -n 2" in done.stderr
