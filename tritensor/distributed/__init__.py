@@ -1,5 +1,9 @@
 """torch.distributed's names: processes that compute together, over MPI (CPU) and NCCL (GPUs); groups, collectives, messages."""
 
+from tritensor.distributed.coalesced import all_gather_coalesced as all_gather_coalesced
+from tritensor.distributed.coalesced import all_gather_single as all_gather_single
+from tritensor.distributed.coalesced import all_reduce_coalesced as all_reduce_coalesced
+from tritensor.distributed.coalesced import reduce_scatter_single as reduce_scatter_single
 from tritensor.distributed.collectives import all_gather as all_gather
 from tritensor.distributed.collectives import all_gather_into_tensor as all_gather_into_tensor
 from tritensor.distributed.collectives import all_reduce as all_reduce
@@ -47,6 +51,7 @@ from tritensor.distributed.point_to_point import send as send
 from tritensor.distributed.process_group import GroupMember as GroupMember
 from tritensor.distributed.process_group import ProcessGroup as ProcessGroup
 from tritensor.distributed.process_group import get_backend as get_backend
+from tritensor.distributed.process_group import get_backend_config as get_backend_config
 from tritensor.distributed.process_group import get_global_rank as get_global_rank
 from tritensor.distributed.process_group import get_group_rank as get_group_rank
 from tritensor.distributed.process_group import get_process_group_ranks as get_process_group_ranks
@@ -56,6 +61,8 @@ from tritensor.distributed.process_group import group as group
 from tritensor.distributed.process_group import is_initialized as is_initialized
 from tritensor.distributed.reduce_op import ReduceOp as ReduceOp
 from tritensor.distributed.reduce_op import reduce_op as reduce_op
+from tritensor.distributed.subgroups import new_subgroups as new_subgroups
+from tritensor.distributed.subgroups import new_subgroups_by_enumeration as new_subgroups_by_enumeration
 from tritensor.distributed.work import Work as Work
 from tritensor.errors import DistBackendError as DistBackendError
 from tritensor.errors import DistError as DistError

@@ -168,6 +168,12 @@ def get_backend(group: Any = None) -> str:
     return joined("get_backend", group).backend
 
 
+def get_backend_config(group: Any = None) -> str:
+    """A word for each device: "cpu:mpi,cuda:nccl"."""
+    found = joined("get_backend_config", group)
+    return ",".join(f"{device}:{b.name}" for device, b in sorted(found.backends.items()) if device != "control")
+
+
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """The numbers in the whole world of a group's processes."""
     return list(joined("get_process_group_ranks", group).ranks)

@@ -108,6 +108,28 @@ def groups(rank: int, size: int) -> None:
     dist.barrier()
 
 
+def several(rank: int, size: int) -> None:
+    """Several tensors at once, and the world in halves."""
+    tensors = [tt.full((n,), float(rank)) for n in (1, 3)]
+    dist.all_reduce_coalesced(tensors)
+    future = dist.all_reduce_coalesced(tensors, dist.ReduceOp.MAX, async_op=True)
+    assert future.wait() == tensors
+    assert [t.tolist() for t in tensors] == [[size * (size - 1) / 2] * n for n in (1, 3)]
+    outs = [[tt.zeros(2), tt.zeros(1)] for _ in range(size)]
+    dist.all_gather_coalesced(outs, [tt.full((2,), float(rank)), tt.full((1,), 10.0 + rank)])
+    assert [[t.tolist() for t in row] for row in outs] == [[[r, r], [10.0 + r]] for r in range(size)]
+    assert dist.get_backend_config() == "cpu:mpi"
+    if size % 2 == 0:
+        mine, both = dist.new_subgroups(size // 2)
+        t = tt.tensor([float(rank)])
+        dist.all_reduce(t, group=mine)
+        half = range(size // 2) if rank < size // 2 else range(size // 2, size)
+        assert t.item() == sum(half)
+        assert len(both) == 2
+    with pytest.raises(ValueError, match=r"ranks \[0\] stand in two subgroups"):
+        dist.new_subgroups_by_enumeration([[0, 1], [0]])
+
+
 def asynchronous(rank: int, size: int) -> None:
     tensors = [tt.full((1000 * (i + 1),), float(rank)) for i in range(8)]
     works = [dist.all_reduce(t, async_op=True) for t in tensors]
@@ -138,7 +160,7 @@ def asynchronous(rank: int, size: int) -> None:
 def main() -> None:
     dist.init_process_group("mpi")
     rank, size = dist.get_rank(), dist.get_world_size()
-    for check in (point_to_point, objects, groups, asynchronous):
+    for check in (point_to_point, objects, groups, several, asynchronous):
         check(rank, size)
     dist.destroy_process_group()
     assert not dist.is_initialized()
