@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,14 @@ def test_ranks_that_disagree_later() -> None:
     got = said("other_order_later", TRITENSOR_DISTRIBUTED_DEBUG="DETAIL")
     for text in got.values():
         assert text.startswith("DistError []: call 81 of default_pg is not the same on all ranks: rank 1: broadcast"), got
+
+
+def test_an_exception_that_nobody_catches_ends_all(tmp_path: Path) -> None:
+    """Under mpiexec alone, without the launcher, which the others would outwait otherwise."""
+    done = run("faulty.py", 3, "uncaught", seconds=120, SAID=str(tmp_path))
+    assert done.returncode != 0
+    assert "KeyError: 'nobody catches this'" in done.stderr
+    assert "MPI_Abort" in done.stderr
 
 
 def test_a_group_that_failed_stays_so() -> None:

@@ -163,3 +163,35 @@ def test_without_a_group() -> None:
 def test_record_of_a_script_that_a_launcher_may_start() -> None:
     record = tt.distributed.elastic.multiprocessing.errors.record
     assert record(len) is len
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_buckets_hold_gradients_of_every_layout(world: None, device: str) -> None:
+    """On both devices: gradients lie in the buckets, as the parameters lie; those that a program kept are left alone."""
+    from tritensor.distributed.data_parallel.buckets import divided
+
+    tt.manual_seed(0)
+    inner = nn.Sequential(nn.Conv2d(2, 4, 3).to(memory_format=tt.channels_last), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3)).to(device)
+    bare = nn.Sequential(nn.Conv2d(2, 4, 3).to(memory_format=tt.channels_last), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3)).to(device)
+    bare.load_state_dict(inner.state_dict())
+    model = nn.parallel.DistributedDataParallel(inner, bucket_cap_mb=0.0001)
+    x = tt.arange(64.0, device=device).reshape(2, 2, 4, 4).sin()
+    for _ in range(2):  # in the second pass gradients are added to what is there
+        model(x).pow(2).sum().backward()
+        bare(x).pow(2).sum().backward()
+        for p, q in zip(model.parameters(), bare.parameters(), strict=True):
+            assert tt.allclose(p.grad, q.grad, atol=1e-4)
+            assert p.grad.stride() == q.grad.stride()
+    assert len(model.reducer.buckets) > 1
+    kept = [p.grad for p in model.parameters()]
+    values = [g.clone() for g in kept]
+    model.zero_grad()
+    model(3 * x).pow(2).sum().backward()
+    assert all(tt.equal(a, b) for a, b in zip(kept, values, strict=True))
+    memory = [p.grad.data_ptr() for p in model.parameters()]
+    model.zero_grad()
+    model(x).pow(2).sum().backward()
+    assert [p.grad.data_ptr() for p in model.parameters()] == memory  # nobody held it: the same memory again
+    out = tt.zeros(3, device=device)
+    divided(tt.tensor([2.0, 4.0, 6.0], device=device).array, 2, out.array)
+    assert out.tolist() == [1.0, 2.0, 3.0]

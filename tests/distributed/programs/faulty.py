@@ -66,6 +66,12 @@ def late_death(rank: int) -> None:
     died(rank)
 
 
+def uncaught(rank: int) -> None:
+    if rank == 1:
+        raise KeyError("nobody catches this")
+    dist.all_reduce(tt.ones(4))
+
+
 def other_op(rank: int) -> None:
     t = tt.ones(4)
     if rank == 1:

@@ -9,12 +9,15 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from tritensor.errors import DistBackendError, RankFailedError
 from tritensor.extras import extra
+
+TO_PASS_ON = 0.3  # seconds: MPICH's mpiexec drops the words of an aborted rank that it has not passed on yet
 
 _ended: list[Callable[[], None]] = []  # what must stop before MPI does
 _lost = False  # another process died or hangs: MPI_Finalize would wait for it
@@ -121,6 +124,7 @@ def abort_on_errors() -> None:
         if pid == os.getpid() and _loaded is not None and not _loaded.Is_finalized():
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(TO_PASS_ON)
             _loaded.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     hook.aborts = True  # type: ignore[attr-defined]
