@@ -21,6 +21,8 @@ from tritensor.distributed.debug_level import DebugLevel as DebugLevel
 from tritensor.distributed.debug_level import get_debug_level as get_debug_level
 from tritensor.distributed.debug_level import set_debug_level as set_debug_level
 from tritensor.distributed.debug_level import set_debug_level_from_env as set_debug_level_from_env
+from tritensor.distributed.device_mesh import DeviceMesh as DeviceMesh
+from tritensor.distributed.device_mesh import init_device_mesh as init_device_mesh
 from tritensor.distributed.initialisation import default_pg_timeout as default_pg_timeout
 from tritensor.distributed.initialisation import destroy_process_group as destroy_process_group
 from tritensor.distributed.initialisation import get_default_backend_for_device as get_default_backend_for_device

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tritensor.cuda.presence import gpus
+from tritensor.cuda.runtime.serving import emulated
 from tritensor.device import as_device
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
@@ -96,7 +97,7 @@ def words_of(name: str, backend: str | None) -> dict[str, str]:
     """
     global _said_gloo
     if backend is None:
-        return {"cpu": "mpi"} | ({"cuda": "nccl"} if is_nccl_available() and gpus() > 0 else {})
+        return {"cpu": "mpi"} | ({"cuda": "nccl"} if _nccl_is_here() else {})
     if not isinstance(backend, str):
         raise ArgumentError(f"{name}: backend is {backend!r}; give a string: {', '.join(map(repr, BACKENDS))}")
     found = {}
@@ -108,6 +109,15 @@ def words_of(name: str, backend: str | None) -> dict[str, str]:
             word = "mpi"
         found[device or ("cuda" if word == "nccl" else "cpu")] = word
     return found
+
+
+def _nccl_is_here() -> bool:
+    """Whether there are GPUs, no emulated ones, and an NCCL to reach them."""
+    if not is_nccl_available() or not gpus() or emulated():
+        return False
+    from tritensor.distributed.backends.nccl import works
+
+    return works()
 
 
 def _check_words(words: dict[str, str]) -> None:
@@ -138,7 +148,8 @@ def init_process_group(
     takes MPICH's mpiexec. A world of one process needs no library.
 
     Args:
-        backend: "mpi" for tensors on the CPU, "nccl" for those on GPUs, "cpu:mpi,cuda:nccl" for both; "gloo" means "mpi".
+        backend: "mpi" for tensors on the CPU, "nccl" for those on GPUs, "cpu:mpi,cuda:nccl" for both; "gloo" means "mpi". Where nothing is
+            given: "mpi", and "nccl" beside it where there are GPUs and an NCCL.
         timeout: how long a call waits for the other processes before it raises RankFailedError; 30 minutes where nothing is given.
         device_id: the GPU of this process, for NCCL; the current one where nothing is given.
 

@@ -20,6 +20,15 @@ def available() -> bool:
     return importlib.util.find_spec("nccl") is not None
 
 
+def works() -> bool:
+    """Whether nccl4py is installed and finds an NCCL that is new enough."""
+    try:
+        nccl("works")
+    except (ModuleNotFoundError, DistBackendError):
+        return False
+    return True
+
+
 def nccl(who: str) -> Any:
     """The module nccl.bindings.nccl, for `who`, with a libnccl.so.2 that it found.
 
