@@ -115,6 +115,9 @@ def clip_grad_norm_(
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     if not listed and isinstance(parameters, GeneratorType):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
+    for p in listed:
+        if getattr(type(p), "clips", None) is not None:  # a part of a parameter: the norm is that over all processes that have the others
+            return p.clips(listed, max_norm, norm_type, error_if_nonfinite)  # type: ignore[no-any-return,attr-defined]
     norm = get_total_norm(_grads(listed), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(listed, max_norm, norm)
     return norm

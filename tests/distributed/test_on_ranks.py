@@ -20,3 +20,8 @@ def test_messages_objects_groups_and_asynchronous_calls(ranks: int) -> None:
 
 def test_every_call_compared() -> None:
     succeed("messages.py", 3, TRITENSOR_DISTRIBUTED_DEBUG="DETAIL")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_gradients_go_through_collectives(ranks: int) -> None:
+    succeed("gradients.py", ranks)

@@ -90,7 +90,7 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
     for name in ("Placement", "Shard", "Replicate", "Partial"):
         assert getattr(types, name) is getattr(tensor, name)
         assert not isinstance(tt.ones(1), getattr(types, name))
-    with pytest.raises(NotImplementedError, match="one process"):
+    with pytest.raises(NotImplementedError, match="cut by fully_shard alone"):
         types.Shard(0)
 
 

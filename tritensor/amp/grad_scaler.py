@@ -102,7 +102,8 @@ class GradScaler:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not allow_fp16 and any(g.dtype is float16 for g in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        if not grads:
+        groups = _groups(optimizer)
+        if not grads and not groups:
             return None
         found = _number(0.0, float32, inverse.device)
         for g in scale_(grads, inverse, found):
@@ -110,6 +111,10 @@ class GradScaler:
             bad = ops.cast(ops.logical_not(finite), dtype=float32.numpy).to(inverse.device)
             found = ops.maximum(found, bad)
             g.mul_(inverse.to(g.device))
+        for group in groups:  # parts of parameters: what one process has found all others must know
+            from tritensor import distributed
+
+            distributed.all_reduce(found, distributed.ReduceOp.MAX, group)
         return found
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -265,6 +270,16 @@ class GradScaler:
             )
         kept = {**self.__dict__, "_init_scale": self.get_scale(), "_init_growth_tracker": self._get_growth_tracker()}
         return {**kept, "_scale": None, "_growth_tracker": None}
+
+
+def _groups(optimizer: Any) -> list[Any]:
+    """The groups of processes that hold the other parts of an optimizer's parameters; none where they are whole."""
+    found = {}
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            if hasattr(type(p), "process_group") and p.process_group is not None:
+                found[id(p.process_group)] = p.process_group
+    return list(found.values())
 
 
 def _number(value: float, dtype: Any, device: Any) -> Tensor:

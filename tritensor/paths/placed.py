@@ -10,7 +10,7 @@ FILES = {
     "mps": "machines.mps", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
     "nn.modules.conv": "networks.conv", "nn.modules.lazy": "networks.lazy",
-    "distributions.utils": "distribution_tools", "distributed.nn": "replicated", "jit.annotations": "annotations",
+    "distributions.utils": "distribution_tools", "jit.annotations": "annotations",
     "_utils": "underscored.tensor_lists", "__future__": "underscored.future", "nn._reduction": "underscored.reductions",
     "nn.grad": "networks.conv_gradients", "nn.common_types": "networks.size_types", "overrides": "underscored.overriding",
     "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds",

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-_ONE_PROCESS = "tritensor communicates among one process yet"
+_PLANNED = "save and load take a state and a folder, and plan by themselves"
+_LAUNCHED = "ranks are started by python -m tritensor.launch"
 
 # Modules of which every public name can be imported, and why using one raises.
 NAMES_ONLY = {
-    "distributed": _ONE_PROCESS,
-    "distributed.algorithms": _ONE_PROCESS,
-    "distributed.checkpoint": _ONE_PROCESS + "; save the state_dict",
-    "distributed.checkpoint.default_planner": _ONE_PROCESS + "; save the state_dict",
-    "distributed.checkpoint.state_dict": _ONE_PROCESS + "; save the state_dict",
-    "distributed.elastic.multiprocessing": _ONE_PROCESS,
-    "distributed.elastic.multiprocessing.errors": _ONE_PROCESS,
-    "distributed.fsdp": _ONE_PROCESS,
-    "distributed.fsdp.wrap": _ONE_PROCESS,
-    "distributed.optim": _ONE_PROCESS,
-    "distributed.tensor": _ONE_PROCESS,
-    "distributed.tensor.parallel": _ONE_PROCESS,
+    "distributed": "processes find one another through MPI and talk over MPI or NCCL; stores, hooks of backends and options of theirs are not here",
+    "distributed.algorithms": "Join, Joinable and JoinHook are",
+    "distributed.checkpoint": _PLANNED,
+    "distributed.checkpoint.default_planner": _PLANNED,
+    "distributed.checkpoint.state_dict": "get_state_dict, set_state_dict and their options are",
+    "distributed.elastic.multiprocessing": _LAUNCHED,
+    "distributed.elastic.multiprocessing.errors": _LAUNCHED + ", which tells the first error",
+    "distributed.fsdp": "fully_shard and FullyShardedDataParallel are; optimizer.state_dict() holds the states of this process' shards",
+    "distributed.fsdp.wrap": "give FullyShardedDataParallel an auto_wrap_policy",
+    "distributed.optim": "ZeroRedundancyOptimizer is",
+    "distributed.tensor": "tensors are cut by fully_shard alone; DeviceMesh is in distributed.device_mesh",
+    "distributed.tensor.parallel": "layers are not cut over processes; fully_shard and DistributedDataParallel are",
     "fx": "nothing is traced; a module's forward is plain Python",
     "jit": "nothing is compiled; run the function or the module itself",
     "utils.cpp_extension": "nothing is built against PyTorch's C++; write the op in Triton, or use the program's plain form of it",

@@ -1,0 +1,60 @@
+"""Boxes: where a part of a tensor lies in the whole, and what two of them have in common."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from tritensor.autograd.node import version_of
+from tritensor.tensor.core import Tensor
+
+
+class Box(NamedTuple):
+    """A part of a tensor: where it begins along each dimension, and its shape."""
+
+    offset: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.shape)
+
+    def common(self, other: Box) -> Box | None:
+        """The elements of both, None where there are none."""
+        start = tuple(max(a, b) for a, b in zip(self.offset, other.offset, strict=True))
+        ends = [min(a + n, b + m) for a, n, b, m in zip(self.offset, self.shape, other.offset, other.shape, strict=True)]
+        shape = tuple(e - s for s, e in zip(start, ends, strict=True))
+        return Box(start, shape) if all(n > 0 for n in shape) else None
+
+    def within(self, outer: Box) -> tuple[slice, ...]:
+        """The slices that take this box out of an array that holds `outer`."""
+        return tuple(slice(a - b, a - b + n) for a, n, b in zip(self.offset, self.shape, outer.offset, strict=True))
+
+
+def is_shard(value: Any) -> bool:
+    """Whether a tensor is a part: it has `global_shape` and `global_offset`."""
+    return hasattr(value, "global_shape") and hasattr(value, "global_offset")
+
+
+def box_of(tensor: Any) -> tuple[tuple[int, ...], Box]:
+    """(shape of the whole, where this lies in it) of a part, or of a whole tensor."""
+    shape = tuple(int(n) for n in tensor.array.shape)
+    if is_shard(tensor):
+        return tuple(int(n) for n in tensor.global_shape), Box(tuple(int(n) for n in tensor.global_offset), shape)
+    return shape, Box((0,) * len(shape), shape)
+
+
+class PartTensor(Tensor):
+    """A tensor that knows itself part of one of `global_shape`, at `global_offset`."""
+
+    global_shape: tuple[int, ...]
+    global_offset: tuple[int, ...]
+
+
+def part_like(part: Any, tensor: Tensor) -> PartTensor:
+    """A tensor, memory shared, as the part that another one is: a parameter's state, which is cut as the parameter is."""
+    made: PartTensor = Tensor.__new__(PartTensor)  # type: ignore[assignment]
+    made.array, made.version = tensor.array, version_of(tensor)
+    made.global_shape, made.global_offset = tuple(part.global_shape), tuple(part.global_offset)
+    return made

@@ -1,0 +1,75 @@
+"""What a checkpoint says of itself: for each tensor its type and shape and where its parts are; for each other value the value. In JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from tritensor.distributed.checkpoint.boxes import Box
+from tritensor.errors import CheckpointError
+
+FORMAT = 1
+
+
+class Part(NamedTuple):
+    """A part of a tensor: where it lies in the whole, the file, and its name there."""
+
+    box: Box
+    file: str
+    name: str
+
+
+class Stored(NamedTuple):
+    """A tensor: its element type, the shape of the whole, and its parts."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+
+class Metadata(NamedTuple):
+    """A checkpoint: `tensors` and `values` by their key, which is the path to them in the state, joined by dots."""
+
+    tensors: dict[str, Stored]
+    values: dict[str, Any]
+
+    @property
+    def state_dict_metadata(self) -> dict[str, Any]:
+        """All entries by key, PyTorch's name for it."""
+        return {**self.tensors, **self.values}
+
+    def files(self) -> set[str]:
+        """The files that hold parts."""
+        return {part.file for stored in self.tensors.values() for part in stored.parts}
+
+
+def written(metadata: Metadata) -> bytes:
+    """The metadata as a file."""
+    tensors = {
+        key: {"dtype": s.dtype, "shape": s.shape, "parts": [[p.box.offset, p.box.shape, p.file, p.name] for p in s.parts]}
+        for key, s in metadata.tensors.items()
+    }
+    return json.dumps({"format": FORMAT, "tensors": tensors, "values": metadata.values}, indent=1).encode()
+
+
+def parsed(data: bytes, path: str) -> Metadata:
+    """The metadata of a file. Raises CheckpointError for what is none."""
+    try:
+        given = json.loads(data)
+        if given["format"] != FORMAT:
+            raise CheckpointError(
+                f"{path}: format {given['format']}, and this tritensor reads {FORMAT}; load it with the version that wrote it"
+            )
+        tensors = {
+            key: Stored(
+                s["dtype"],
+                tuple(s["shape"]),
+                tuple(Part(Box(tuple(offset), tuple(shape)), file, name) for offset, shape, file, name in s["parts"]),
+            )
+            for key, s in given["tensors"].items()
+        }
+        return Metadata(tensors, given["values"])
+    except (ValueError, KeyError, TypeError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path}: is no metadata of a distributed checkpoint ({type(error).__name__}: {error})") from error

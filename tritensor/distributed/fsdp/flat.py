@@ -1,0 +1,240 @@
+"""FlatShards: this process' rows of some parameters of one type in one piece of memory, gathered and reduced by one message each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
+from tritensor.autograd.node import version_of
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
+from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
+from tritensor.distributed.fsdp.pages import ALIGNED, Pages
+from tritensor.distributed.fsdp.sharded_parameter import ShardedParameter, elements, rows_of
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.distributed.work import Work
+from tritensor.nn.parameter import Parameter
+from tritensor.table import registry
+from tritensor.tensor.core import Tensor
+
+
+class Member:
+    """One parameter: where modules hold it, its shard, and the whole one. `part` is how many elements a process has of it, padding included."""
+
+    def __init__(self, name: str, places: Sequence[tuple[Any, str]], param: Parameter, group: ProcessGroup, mesh: Any) -> None:
+        self.name, self.places = name, list(places)
+        self.shape = tuple(param.shape)
+        self.row = elements(self.shape)
+        self.start, self.rows = rows_of(self.shape[0], group.size(), group.rank())
+        self.part = -(-self.shape[0] // group.size()) * self.row
+        mine = param.array[self.start : self.start + self.rows]
+        self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param.tracked)
+        self.whole = Parameter.__new__(Parameter)
+        self.whole.array = param.array
+        version_of(self.whole)
+        for made in (self.shard, self.whole):
+            made.__dict__.update({k: v for k, v in param.__dict__.items() if k not in made.__dict__})
+        self.hooked = False
+
+    def register(self, param: Any) -> None:
+        """Let the modules hold this one."""
+        for module, name in self.places:
+            module._parameters[name] = param
+
+
+class Reduction:
+    """Gradients on their way to the processes that keep them, `missing` where a process had not all of them."""
+
+    def __init__(self, flat: FlatShards, members: Sequence[Member], out: Array, given: Array, work: Work) -> None:
+        self.flat, self.members, self.out, self.given, self.work = flat, members, out, given, work
+        self.missing = False
+
+    def finish(self, replicas: ProcessGroup | None) -> None:
+        """Wait, and add the sums to the shards' gradients. Of a parameter that no process has used nothing is added."""
+        self.work.wait()
+        if replicas is not None:
+            all_reduce(Tensor.wrap(self.out), group=replicas)
+        del self.given, self.work
+        end = sum(m.part for m in self.members)
+        flags = to_host(self.out[end:])
+        self.missing = bool(flags[-1] > 0)
+        start = 0
+        for m, used in zip(self.members, flags[:-1], strict=True):
+            if used > 0:
+                self._add(m, self.out[start : start + m.rows * m.row].reshape(m.shard.array.shape))
+            start += m.part
+
+    def _add(self, m: Member, g: Array) -> None:
+        if g.dtype != self.flat.dtype:
+            g = cast(g, self.flat.dtype)
+        held = m.shard._grad
+        if held is None:
+            m.shard._grad = m.shard.like(g)
+            return
+        if isinstance(held.array, CudaArray):
+            registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
+        else:
+            np.add(held.array, g, out=held.array)
+        version_of(held).bump("backward")
+
+
+def cast(array: Array, dtype: np.dtype) -> Array:
+    """A copy of another type."""
+    out = empty(array.shape, dtype, device_of(array))
+    if isinstance(array, CudaArray):
+        return registry["cast"].forward(array, dtype=dtype)  # type: ignore[misc, no-any-return]
+    np.copyto(out, array, casting="unsafe")  # type: ignore[arg-type]
+    return out
+
+
+class FlatShards:
+    """The shards of some parameters of one type, one after the other. Every process' piece is as long, padded where it has fewer rows."""
+
+    def __init__(self, members: Sequence[Member], group: ProcessGroup, compute: np.dtype | None, reduce: np.dtype | None) -> None:
+        self.members, self.group = list(members), group
+        self.dtype = members[0].shard.array.dtype
+        self.compute = compute if compute is not None and self.dtype.kind not in "biuc" else self.dtype
+        self.reduce = reduce or self.compute
+        self._pages: Pages | None = None
+        self._work: Work | None = None
+        self._gathered: Array | None = None
+        self.lay()
+
+    def lay(self) -> None:
+        """Move the shards, as they are now, into one piece, and make room for the whole parameters. What an older graph has saved is of no more use."""
+        first = self.members[0].shard.array
+        self.device = device_of(first)
+        self.length = sum(m.part for m in self.members)
+        self.shard = empty((self.length,), self.dtype, self.device)
+        fill_zeros(self.shard)
+        self.views: list[Array] = []
+        start = 0
+        for m in self.members:
+            view = self.shard[start : start + m.rows * m.row].reshape((m.rows, *m.shape[1:]))
+            if view.size:
+                copy_into(view, m.shard.array)
+            m.shard.array = view
+            self.views.append(view)
+            start += m.part
+        if self.device.type == "cpu":
+            self._make_pages()
+        else:
+            self.give_back()
+        for m in self.members:
+            version_of(m.whole).bump("fully_shard")
+
+    def _make_pages(self) -> None:
+        step, size = self.compute.itemsize, self.group.size()
+        starts, end = [], 0
+        for m in self.members:
+            starts.append(end)
+            end += -(-m.part * size * step // ALIGNED) * ALIGNED
+        self._pages = Pages(end)
+        for m, at in zip(self.members, starts, strict=True):
+            n = m.row * m.shape[0]
+            m.whole.array = self._pages.array[at : at + n * step].view(self.compute).reshape(m.shape)
+        self._rooms = [
+            self._pages.array[at : at + m.part * size * step].view(self.compute) for m, at in zip(self.members, starts, strict=True)
+        ]
+
+    def is_laid(self) -> bool:
+        """Whether the shards are still where they were laid: Module.to and the like move them."""
+        return all(m.shard.array is view for m, view in zip(self.members, self.views, strict=True))
+
+    @property
+    def stays(self) -> bool:
+        """Whether the whole parameters can be given back while a graph looks at them."""
+        return self._pages is not None
+
+    def holds(self, t: Tensor) -> bool:
+        """Whether a tensor lies in the memory of the whole parameters, which is given back."""
+        return self._pages is not None and type(t.array) is np.ndarray and self._pages.holds(t.array.__array_interface__["data"][0])
+
+    # whole parameters
+    def begin_gather(self) -> None:
+        """Ask all processes for their shards."""
+        given = self.shard if self.compute == self.dtype else cast(self.shard, self.compute)
+        if self.group.size() == 1:
+            self._gathered = given
+            return
+        self._gathered = empty((self.group.size() * self.length,), self.compute, self.device)
+        self._work = all_gather_into_tensor(Tensor.wrap(self._gathered), Tensor.wrap(given), self.group, async_op=True)
+
+    def end_gather(self) -> None:
+        """Put the shards, once they are there, together to whole parameters."""
+        work, self._work = self._work, None
+        if work is not None:
+            work.wait()
+        assert self._gathered is not None
+        size = self.group.size()
+        table, self._gathered = self._gathered.reshape((size, self.length)), None
+        start = 0
+        for i, m in enumerate(self.members):
+            room = self._rooms[i] if self.stays else empty((size * m.part,), self.compute, self.device)
+            if m.part:
+                copy_into(room.reshape((size, m.part)), table[:, start : start + m.part])
+            if not self.stays:
+                m.whole.array = room[: m.row * m.shape[0]].reshape(m.shape)
+            start += m.part
+
+    def forget_gather(self) -> None:
+        """What was asked for is not needed."""
+        work, self._work, self._gathered = self._work, None, None
+        if work is not None:
+            work.wait()
+
+    def give_back(self) -> None:
+        """Free the whole parameters."""
+        if self._pages is not None:
+            self._pages.give_back()
+        else:
+            for m in self.members:
+                m.whole.array = empty((0,), self.compute, self.device)
+
+    # gradients
+    def begin_reduce(self, factor: float) -> Reduction | None:
+        """Send the gradients of the whole parameters, divided by `factor`, to the processes that keep their rows, and free them.
+
+        Behind each process' part stand how many processes had a gradient, for each parameter, and how many had not all.
+        """
+        members = [m for m in self.members if m.whole.tracked]
+        if not members:
+            return None
+        length, size = sum(m.part for m in members), self.group.size()
+        flat = empty((size, length + len(members) + 1), self.reduce, self.device)
+        fill_zeros(flat)
+        start = 0
+        flags = np.zeros(len(members) + 1, np.float32)
+        for i, m in enumerate(members):
+            g = m.whole._grad
+            m.whole._grad = None
+            flags[-1 if g is None else i] = 1
+            if g is not None and m.part:
+                self._put(m, g.array, flat[:, start : start + m.part], factor)
+            start += m.part
+        _write_flags(flat[:, length:], flags)
+        out = empty((flat.shape[1],), self.reduce, self.device)
+        work = reduce_scatter_tensor(Tensor.wrap(out), Tensor.wrap(flat), group=self.group, async_op=True)
+        assert work is not None
+        return Reduction(self, members, out, flat, work)
+
+    def _put(self, m: Member, g: Array, places: Array, factor: float) -> None:
+        """A gradient, cut into rows, one part for each process."""
+        if not is_contiguous(g):
+            g = registry["copy"].forward(g) if isinstance(g, CudaArray) else np.ascontiguousarray(g)  # type: ignore[misc]
+        if g.dtype != self.reduce:
+            g = cast(g, self.reduce)
+        flat = g.reshape((g.size,))
+        full, rest = divmod(flat.size, m.part)
+        if full:
+            divided(flat[: full * m.part].reshape((full, m.part)), factor, places[:full])  # type: ignore[arg-type]
+        if rest:
+            divided(flat[full * m.part :], factor, places[full, :rest])  # type: ignore[arg-type]
+
+
+def _write_flags(places: Array, flags: np.ndarray) -> None:
+    rows = np.ascontiguousarray(np.broadcast_to(flags.astype(places.dtype), places.shape))
+    copy_into(places, from_host(rows, device_of(places)))

@@ -1,0 +1,330 @@
+"""FullyShardedDataParallel: fully_shard in the form of a module around a module."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tritensor.autograd.modes import no_grad
+from tritensor.distributed.backends.interface import Backend
+from tritensor.distributed.backends.one_process import OneProcess, copy_into
+from tritensor.distributed.data_parallel.agreement import broadcast_all
+from tritensor.distributed.fsdp.clipping import clip_grad_norm_
+from tritensor.distributed.fsdp.group import Ranks
+from tritensor.distributed.fsdp.module import sharded_below
+from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
+from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.distributed.fsdp.sharding import shard_group
+from tritensor.distributed.fsdp.wrap import wrapped_below
+from tritensor.distributed.process_group import ProcessGroup, joined
+from tritensor.dtypes import DType
+from tritensor.errors import ArgumentError
+from tritensor.nn.module import Module
+from tritensor.nn.parameter import Parameter
+from tritensor.tensor.core import Tensor
+
+INNER = "_fsdp_wrapped_module"  # under which a wrapper holds its module, and which state dicts leave out
+
+
+class ShardingStrategy(enum.Enum):
+    """What is shared out: all, given back between forward and backward; all, kept until backward is through; nothing."""
+
+    FULL_SHARD = enum.auto()
+    SHARD_GRAD_OP = enum.auto()
+    NO_SHARD = enum.auto()
+    HYBRID_SHARD = enum.auto()
+    _HYBRID_SHARD_ZERO2 = enum.auto()
+
+
+class BackwardPrefetch(enum.Enum):
+    """Accepted: backward gathers the next group before it needs it, whichever is given."""
+
+    BACKWARD_PRE = enum.auto()
+    BACKWARD_POST = enum.auto()
+
+
+@dataclass
+class CPUOffload:
+    """offload_params=True is not built: FullyShardedDataParallel raises NotImplementedError for it."""
+
+    offload_params: bool = False
+
+
+class StateDictType(enum.Enum):
+    """What state_dict() gives: whole parameters, or each process' shards."""
+
+    FULL_STATE_DICT = enum.auto()
+    LOCAL_STATE_DICT = enum.auto()
+    SHARDED_STATE_DICT = enum.auto()
+
+
+@dataclass
+class FullStateDictConfig:
+    """offload_to_cpu: values on the CPU; rank0_only: only process 0 gets them."""
+
+    offload_to_cpu: bool = False
+    rank0_only: bool = False
+
+
+@dataclass
+class ShardedStateDictConfig:
+    """offload_to_cpu: values on the CPU."""
+
+    offload_to_cpu: bool = False
+
+
+@dataclass(frozen=True)
+class MixedPrecision:
+    """Types to compute and to reduce in; buffer_dtype, that of floating buffers."""
+
+    param_dtype: DType | None = None
+    reduce_dtype: DType | None = None
+    buffer_dtype: DType | None = None
+    keep_low_precision_grads: bool = False
+    cast_forward_inputs: bool = False
+    cast_root_forward_inputs: bool = True
+
+
+class FullyShardedDataParallel(Module):
+    """A module around `module` whose parameters are shared out among the processes, as fully_shard does; new programs call that.
+
+    Parameters stay apart and keep their names (use_orig_params=True is the only way, and False is accepted), and state dicts have the
+    module's own. Make the optimizer afterwards.
+
+    Args:
+        sharding_strategy: FULL_SHARD where None is given; of the hybrid ones a device_mesh of two dimensions says who shares.
+        auto_wrap_policy: which modules below get a wrapper of their own, see fsdp.wrap.
+        sync_module_states: begin with process 0's parameters and buffers.
+        mixed_precision: types to compute and to reduce in.
+        ignored_modules, ignored_states: what stays as it is.
+        device_id: accepted on the CPU; on a GPU the module is moved there first.
+
+    Raises:
+        ValueError: no process group; what fully_shard refuses.
+        NotImplementedError: cpu_offload, and on a GPU FULL_SHARD below the root (use SHARD_GRAD_OP).
+    """
+
+    def __init__(
+        self, module: Module, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None, cpu_offload: Any = None,
+        auto_wrap_policy: Any = None, backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
+        mixed_precision: MixedPrecision | None = None, ignored_modules: Iterable[Module] | None = None, param_init_fn: Any = None,
+        device_id: Any = None, sync_module_states: bool = False, forward_prefetch: bool = False, limit_all_gathers: bool = True,
+        use_orig_params: bool = False, ignored_states: Iterable[Any] | None = None, device_mesh: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if getattr(cpu_offload, "offload_params", cpu_offload):
+            raise NotImplementedError("FullyShardedDataParallel: cpu_offload is not in tritensor; leave it out")
+        if param_init_fn is not None:
+            raise NotImplementedError(
+                "FullyShardedDataParallel: param_init_fn is for modules on device meta, which is not in tritensor; leave it out"
+            )
+        strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
+        world = _world(process_group, device_mesh)
+        ranks = _ranks(strategy, world, device_mesh)
+        if device_id is not None and str(device_id) != "cpu" and any(p.is_cuda for p in module.parameters()):
+            module.to(device_id)
+        if sync_module_states and ranks.size > 1:
+            for group in (ranks.shard, ranks.replicas):
+                if group is not None:
+                    broadcast_all([*(p for p in module.parameters() if not isinstance(p, Sharded)), *module.buffers()], group)
+        skipped, states = set(ignored_modules or ()), list(ignored_states or ())
+        skipped |= {m for m in states if isinstance(m, Module)}
+        ignored = {p for p in states if isinstance(p, Parameter)} | {p for m in skipped for p in m.parameters()}
+        settings = {
+            "process_group": process_group, "sharding_strategy": strategy, "mixed_precision": mixed_precision, "device_mesh": device_mesh,
+            "ignored_states": list(ignored),
+        }  # fmt: skip
+        if auto_wrap_policy is not None:
+            wrapped_below(module, auto_wrap_policy, skipped, lambda m, **own: FullyShardedDataParallel(m, **{**settings, **own}))
+        self._modules[INNER] = module
+        self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=(StateDictType.FULL_STATE_DICT, FullStateDictConfig()))
+        keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
+        shard_group(self, [self], ranks, device_mesh, False if keeps else None, _policy(mixed_precision, module), ignored)
+        self.register_state_dict_post_hook(_saved)
+        self.register_load_state_dict_pre_hook(_named_inside)
+        hooks = self._hooks
+        assert hooks is not None
+        hooks.load_pre = dict(reversed(hooks.load_pre.items()))  # names first, then rows
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    @property
+    def module(self) -> Module:
+        """The module inside."""
+        found: Module = self._modules[INNER]
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if INNER not in self.__dict__.get("_modules", ()):
+                raise
+            return getattr(self._modules[INNER], name)
+
+    def __getitem__(self, key: int) -> Any:
+        return self.module[key]  # type: ignore[index]
+
+    def check_is_root(self) -> bool:
+        """Whether no wrapper is around this one."""
+        sharding = self.__dict__["_sharding"]
+        sharding.begin()
+        return bool(sharding.is_root)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Inside, backward adds to the whole gradients and reduces nothing."""
+        parts = [m._sharding.group for m in sharded_below(self)]
+        before = [g.syncs for g in parts]
+        for g in parts:
+            g.syncs = False
+        try:
+            yield
+        finally:
+            for g, syncs in zip(parts, before, strict=True):
+                g.syncs = syncs
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Tensor:
+        """fsdp.clip_grad_norm_ of all parameters."""
+        return clip_grad_norm_(self.parameters(), max_norm, norm_type)
+
+    @staticmethod
+    def fsdp_modules(module: Module, root_only: bool = False) -> list[Any]:
+        """The wrappers in a module; root_only: those that no other is around."""
+        found = [m for m in module.modules() if isinstance(m, FullyShardedDataParallel)]
+        inner = {id(m) for one in found for m in one.modules() if m is not one} if root_only else set()
+        return [m for m in found if id(m) not in inner]
+
+    @staticmethod
+    @contextlib.contextmanager
+    def summon_full_params(
+        module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False, offload_to_cpu: bool = False, with_grads: bool = False
+    ) -> Iterator[None]:  # fmt: skip
+        """Inside, the module holds whole parameters; with writeback their values are kept afterwards, each process' rows by itself.
+
+        Raises NotImplementedError for rank0_only, offload_to_cpu and with_grads.
+        """
+        if rank0_only or offload_to_cpu or with_grads:
+            raise NotImplementedError("summon_full_params: rank0_only, offload_to_cpu and with_grads are not in tritensor; leave them out")
+        groups = [m._sharding.group for m in (sharded_below(module) if recurse else [module])]
+        for g in groups:
+            g.gather()
+        try:
+            yield
+        finally:
+            for g in groups:
+                if writeback:
+                    write_back(g)
+                g.reshard()
+
+    @staticmethod
+    def set_state_dict_type(
+        module: Module, state_dict_type: StateDictType, state_dict_config: Any = None, optim_state_dict_config: Any = None
+    ) -> Any:
+        """What state_dict() of all wrappers in a module gives from now on; returns what it was."""
+        if state_dict_type is StateDictType.LOCAL_STATE_DICT:
+            raise NotImplementedError("set_state_dict_type: LOCAL_STATE_DICT is not in tritensor; give SHARDED_STATE_DICT")
+        if state_dict_config is None:
+            state_dict_config = FullStateDictConfig() if state_dict_type is StateDictType.FULL_STATE_DICT else ShardedStateDictConfig()
+        parts = FullyShardedDataParallel.fsdp_modules(module)
+        before = [part.__dict__["_type"] for part in parts]
+        for part in parts:
+            part.__dict__["_type"] = (state_dict_type, state_dict_config)
+        return before
+
+    @staticmethod
+    @contextlib.contextmanager
+    def state_dict_type(
+        module: Module, state_dict_type: StateDictType, state_dict_config: Any = None, optim_state_dict_config: Any = None
+    ) -> Iterator[None]:
+        """set_state_dict_type for the time of a `with`."""
+        before = FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        try:
+            yield
+        finally:
+            for part, kind in zip(FullyShardedDataParallel.fsdp_modules(module), before, strict=True):
+                part.__dict__["_type"] = kind
+
+    @staticmethod
+    def optim_state_dict(*args: Any, **kwargs: Any) -> Any:
+        """Raises NotImplementedError: an optimizer's state_dict holds the states of this process' shards; save that."""
+        raise NotImplementedError(
+            "FullyShardedDataParallel.optim_state_dict: not in tritensor; optimizer.state_dict() holds the states of this process' shards"
+        )
+
+    optim_state_dict_to_load = optim_state_dict
+
+
+@no_grad()
+def write_back(group: Any) -> None:
+    """Whole parameters were changed: their rows are the shards' new values."""
+    for m in group.members:
+        if m.rows:
+            copy_into(m.shard.array, m.whole.array[m.start : m.start + m.rows])
+        m.shard.detach().version.bump("summon_full_params")
+
+
+def _world(process_group: Any, mesh: Any) -> ProcessGroup:
+    if mesh is not None and mesh.ndim == 1:
+        return joined("FullyShardedDataParallel", mesh.get_group())
+    return joined("FullyShardedDataParallel", process_group if isinstance(process_group, ProcessGroup) else None)
+
+
+def _ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
+    """Who shares, by the strategy."""
+    if strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2):
+        if mesh is None or mesh.ndim != 2:
+            raise ArgumentError(
+                f"FullyShardedDataParallel: {strategy} wants a device_mesh of two dimensions (replicated, sharded); give one"
+            )
+        return Ranks(mesh.get_group(1), mesh.get_group(0))
+    if strategy is not ShardingStrategy.NO_SHARD or world.size() == 1:
+        return Ranks(world)
+    alone = world.__dict__.get("_alone")
+    if alone is None:
+        kinds: dict[str, Backend] = {kind: OneProcess() for kind in world.backends}
+        alone = ProcessGroup([world.ranks[world.rank()]], world.backend, f"{world.group_name}, alone", kinds, 0, world.seconds)
+        world.__dict__["_alone"] = alone
+    return Ranks(alone, world)
+
+
+def _policy(given: MixedPrecision | None, module: Module) -> MixedPrecisionPolicy:
+    if given is None:
+        return MixedPrecisionPolicy()
+    if given.keep_low_precision_grads:
+        raise NotImplementedError(
+            "FullyShardedDataParallel: keep_low_precision_grads is not in tritensor; gradients have their parameters' types"
+        )
+    if given.buffer_dtype is not None:
+        for part in module.modules():
+            for name, b in part._buffers.items():
+                if b is not None and b.is_floating_point():
+                    part._buffers[name] = b.to(given.buffer_dtype)
+    return MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_forward_inputs or given.cast_root_forward_inputs)
+
+
+def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+    """Names without the wrapper's, and whole values where they are asked for."""
+    kind, config = wrapper.__dict__["_type"]
+    held = list(state_dict.items())
+    state_dict.clear()
+    for key, value in held:
+        ours = key.startswith(prefix)
+        if ours and isinstance(value, Sharded) and kind is StateDictType.FULL_STATE_DICT:
+            rank, value = value.process_group.rank() if value.process_group else 0, value.full_tensor()
+            if config.rank0_only and rank:
+                continue
+        if ours and config.offload_to_cpu and isinstance(value, Tensor):
+            value = value.cpu()
+        state_dict[prefix + key.removeprefix(prefix + INNER + ".") if ours else key] = value
+
+
+def _named_inside(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """load_state_dict comes to a wrapper: names as they are inside of it."""
+    for key in [k for k in state_dict if k.startswith(prefix)]:
+        if not key.startswith(f"{prefix}{INNER}."):
+            state_dict[f"{prefix}{INNER}.{key.removeprefix(prefix)}"] = state_dict.pop(key)

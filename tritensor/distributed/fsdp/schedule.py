@@ -1,0 +1,179 @@
+"""Schedule: in which order the groups of a model are gathered and reduced, the same on all processes whatever gradients come on each."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import from_host, to_host
+from tritensor.autograd.modes import state
+from tritensor.device import cpu
+from tritensor.distributed.collectives import all_reduce
+from tritensor.distributed.fsdp.flat import Reduction
+from tritensor.distributed.fsdp.group import ParameterGroup
+from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.tensor.core import Tensor
+
+GATHER, REDUCE = "gather", "reduce"
+
+
+class Schedule:
+    """What all groups under one root share.
+
+    Forward: groups are gathered as they come, each with the next one of the iteration before. Backward follows a plan, made of the order of
+    forward n, n-1, ...: gather n, gather n-1, reduce n, gather n-2, reduce n-1, and so on. A step of the plan is taken as soon as it is asked for or
+    has all that it needs. A gather that is asked for takes the steps before it as well, with whatever gradients are there: so all processes
+    communicate in one order even where one of them uses parameters that another does not. Gradients that come after their group's turn are
+    reduced once more at the end, which the messages themselves say is needed.
+    """
+
+    def __init__(self) -> None:
+        self.order: list[ParameterGroup] = []  # as forward came to them since the last backward
+        self._before: list[ParameterGroup] = []
+        self._plan: deque[tuple[str, ParameterGroup]] = deque()
+        self._open: deque[tuple[ParameterGroup, list[Reduction]]] = deque()
+        self._missing: dict[int, bool] = {}
+        self._reduced: list[ParameterGroup] = []
+        self._task: Any = None
+        self._ended = False
+
+    # forward
+    def enter(self, group: ParameterGroup) -> None:
+        """A module's forward begins. Inside of a backward, where a checkpoint computes again, its parameters are only gathered."""
+        if state.task is not None:
+            self.backward(group)
+            if group not in self.order:  # its first forward recorded nothing
+                self.order.append(group)
+                if group.learns and group.syncs:
+                    self._plan.append((REDUCE, group))
+            return
+        if self._ended:
+            self._before, self.order, self._ended = self.order, [], False
+        if (group.is_whole or group.is_coming) and group.has_changed():
+            group.reshard()
+        group.gather()
+        if state.enabled and group not in self.order:
+            self.order.append(group)
+        if group in self._before:
+            for following in self._before[self._before.index(group) + 1 :][:1]:
+                following.begin_gather()
+
+    def leave_root(self) -> None:
+        """The root's forward ends: what was asked for and not used is dropped."""
+        if state.task is None:
+            for group in {*self._before, *self.order}:
+                if group.is_coming:
+                    group.reshard()
+
+    # backward
+    def backward(self, group: ParameterGroup) -> None:
+        """Backward comes to a group: its whole parameters are needed."""
+        self._begin()
+        if not group.is_whole:
+            group.refuse_changed()
+            while (GATHER, group) in self._plan:
+                self._take()
+            group.gather()
+        self._advance()
+
+    def came(self, group: ParameterGroup, number: int) -> None:
+        """A gradient of a whole parameter has been accumulated."""
+        self._begin()
+        group.came.add(number)
+        if group.is_complete():
+            self.passed(group)
+            self._advance()
+
+    def input_came(self, group: ParameterGroup) -> None:
+        """The gradient of an input of a group with frozen parameters has come."""
+        group.inputs_left -= 1
+        if group.is_complete():
+            self.passed(group)
+
+    def passed(self, group: ParameterGroup) -> None:
+        """Backward is through with a group, unless gradients of its inputs are yet to be computed with frozen parameters."""
+        if group.reshards_after_backward and not (group.is_frozen_in_part and group.inputs_left > 0):
+            group.reshard()
+
+    def _begin(self) -> None:
+        assert state.task is not None
+        task = state.task.outermost()
+        if task is self._task:
+            return
+        if self._task is not None:
+            self._forget()
+        self._task = task
+        task.at_end(self._end)
+        self._missing, self._reduced = {}, []
+        for group in self.order:
+            group.came.clear()
+        turns = list(reversed(self.order))
+        gathers = [g for g in turns if g.members and not g.is_whole]
+        self._plan = deque()
+        for i, group in enumerate(turns):
+            for ahead in turns[i : i + 2]:
+                if ahead in gathers:
+                    gathers.remove(ahead)
+                    self._plan.append((GATHER, ahead))
+            if group.learns and group.syncs:
+                self._plan.append((REDUCE, group))
+
+    def _forget(self) -> None:
+        """The last backward failed: what it had brought is dropped."""
+        while self._open:
+            for reduction in self._open.popleft()[1]:
+                reduction.work.wait()
+        for group in self.order:
+            if group.syncs:
+                group.forget_gradients()
+
+    def _take(self) -> None:
+        """The next step of the plan."""
+        what, group = self._plan.popleft()
+        if what == GATHER:
+            group.begin_gather()
+            return
+        while self._open:  # one at a time is on its way, so that its memory is bounded
+            self._finish()
+        self._open.append((group, group.begin_reduce()))
+        self._reduced.append(group)
+
+    def _advance(self) -> None:
+        """Take the steps that have all that they need."""
+        while self._plan and (self._plan[0][0] == GATHER or self._plan[0][1].is_complete()):
+            self._take()
+
+    def _finish(self) -> None:
+        group, reductions = self._open.popleft()
+        for reduction in reductions:
+            reduction.finish(group.ranks.replicas)
+        self._missing[id(group)] = any(r.missing for r in reductions)
+
+    def _end(self) -> None:
+        """Backward has ended on this process: the rest of the plan, and gradients that were late."""
+        while self._plan:
+            self._take()
+        while self._open:
+            self._finish()
+        if any(self._missing.values()) or any(g.has_gradients() for g in self._reduced):
+            self._reduce_late()
+        for group in self.order:
+            group.inputs_left = 0
+            if group.reshards_after_backward:
+                group.reshard()
+        self._task, self._ended = None, True
+
+    def _reduce_late(self) -> None:
+        late = np.array([g.has_gradients() for g in self._reduced], np.int32)
+        ranks = self._reduced[0].ranks
+        on = cpu if "cpu" in ranks.shard.backends else self._reduced[0].flats[0].device
+        told = Tensor.wrap(from_host(late, on))
+        for group in (ranks.shard, ranks.replicas):
+            if group is not None:
+                all_reduce(told, ReduceOp.MAX, group)
+        for g, anywhere in zip(self._reduced, to_host(told.array), strict=True):
+            if anywhere:
+                self._open.append((g, g.begin_reduce()))
+                self._finish()

@@ -1,0 +1,124 @@
+"""ShardedParameter: the rows of a parameter that one process keeps, with what says where they belong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tritensor.array import Array, device_of, empty
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.collectives import all_gather_into_tensor
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.errors import ArgumentError
+from tritensor.nn.parameter import Parameter
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.size import Size
+
+
+class Shard(NamedTuple):
+    """How a tensor lies over the processes: cut along a dimension into equal parts, the last ones smaller or empty."""
+
+    dim: int = 0
+
+
+def rows_of(rows: int, size: int, rank: int) -> tuple[int, int]:
+    """(first row, number of rows) of a process: parts of ceil(rows / size), as chunk cuts them; the last processes may have none."""
+    part = -(-rows // size)
+    start = min(rank * part, rows)
+    return start, min(start + part, rows) - start
+
+
+class Sharded:
+    """Part of a tensor of `global_shape`, whose first element is the whole's at `global_offset`. Unlike a DTensor's, `shape` is the part's.
+
+    Attributes:
+        global_shape: shape of the whole tensor.
+        global_offset: for each dimension, where the part begins.
+        placements: `(Shard(0),)`.
+    """
+
+    __slots__ = ()
+    array: Array
+    global_shape: Size
+    global_offset: tuple[int, ...]
+    placements: tuple[Shard, ...] = (Shard(0),)
+    clips: Any = None  # clip_grad_norm_ for lists of parameters with shards among them, which nn.utils.clip_grad_norm_ may ask for
+
+    @property
+    def process_group(self) -> ProcessGroup | None:
+        """The processes that hold the parts, None of a shard that came out of a file."""
+        found = getattr(self, "known", None)
+        return None if found is None else found[0]
+
+    @property
+    def device_mesh(self) -> Any:
+        """The mesh that fully_shard was given, or None."""
+        found = getattr(self, "known", None)
+        return None if found is None else found[1]
+
+    def to_local(self) -> Tensor:
+        """The part as a plain tensor, memory shared."""
+        return Tensor.wrap(self.array)
+
+    def full_tensor(self) -> Tensor:
+        """The whole tensor, on all processes, which must all call it. Raises ValueError for one that came out of a file."""
+        group = self.process_group
+        if group is None:
+            raise ArgumentError("full_tensor: this shard came out of a file and knows no processes; load it into a sharded module first")
+        rows, rest = self.global_shape[0], tuple(self.global_shape[1:])
+        part = -(-rows // group.size())
+        mine, whole = (empty((n, *rest), self.array.dtype, device_of(self.array)) for n in (part, part * group.size()))
+        if self.array.size:
+            copy_into(mine[: self.array.shape[0]], self.array)
+        all_gather_into_tensor(Tensor.wrap(whole), Tensor.wrap(mine), group)
+        return Tensor.wrap(whole[:rows])
+
+    def like(self, array: Array, kind: Any = None) -> Any:
+        """The same part of another tensor, a gradient say: a ShardedTensor, or one of another class of shards."""
+        kind = kind or ShardedTensor
+        found: Any = kind.__new__(kind)
+        found.array = array
+        found.global_shape, found.global_offset = self.global_shape, self.global_offset
+        found.known = getattr(self, "known", None)
+        return found  # type: ignore[no-any-return]
+
+    def detach(self) -> ShardedTensor:
+        """The same memory outside the graph; it knows where it belongs."""
+        found = self.like(self.array)
+        found.version = Tensor.detach(self).version  # type: ignore[arg-type]
+        return found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) not in memo:
+            array = empty(self.array.shape, self.array.dtype, device_of(self.array))
+            if array.size:
+                copy_into(array, self.array)
+            found = self.like(array, type(self))
+            found.tracked = self.tracked  # type: ignore[attr-defined]
+            memo[id(self)] = found
+        return memo[id(self)]
+
+
+class ShardedTensor(Sharded, Tensor):  # type: ignore[misc]
+    """A shard of a gradient, or what state_dict gives of a sharded parameter."""
+
+    __slots__ = ("known",)  # (process group, mesh): no attribute of __dict__, so that copies and files go without them
+
+
+class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]
+    """A parameter's shard: what a sharded module holds between its uses, and what optimizers step."""
+
+    __slots__ = ("known",)
+
+    heading = "Sharded parameter, the rows of this process:\n"
+
+    def __init__(self, array: Array, shape: Sequence[int], start: int, group: ProcessGroup, mesh: Any, requires_grad: bool) -> None:
+        self.array, self.tracked = array, requires_grad
+        self.global_shape, self.global_offset = Size(shape), (start, *[0] * (len(shape) - 1))
+        self.known = (group, mesh)
+
+
+def elements(shape: Sequence[int]) -> int:
+    """How many elements a row has."""
+    return math.prod(shape[1:])

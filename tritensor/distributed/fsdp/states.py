@@ -1,0 +1,56 @@
+"""State dicts of sharded modules: of shards, which is what state_dict gives, and of whole parameters; either can be loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.distributed.fsdp.module import FSDPModule, sharded_below
+from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.errors import ArgumentError
+from tritensor.nn import state as states
+from tritensor.tensor.core import Tensor
+
+
+def to_shards(module: Any) -> None:
+    """state_dict of a module is about to be made: of shards."""
+    for part in sharded_below(module):
+        part.reshard()
+
+
+def slice_full(
+    module: FSDPModule, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing: Any, unexpected: Any, errors: Any
+) -> None:  # fmt: skip
+    """load_state_dict comes to a sharded module: of values that are whole this process' rows are taken. Raises ValueError for assign=True."""
+    if local_metadata.get("assign_to_params_buffers"):
+        raise ArgumentError("load_state_dict: assign=True would put other tensors in the place of shards; leave it out, values are copied")
+    module.reshard()
+    names = {id(part): path for path, part in module.named_modules(remove_duplicate=False)}  # type: ignore[attr-defined]
+    for m in module._sharding.group.members:
+        for part, name in m.places:
+            path = names.get(id(part))
+            key = prefix + (f"{path}.{name}" if path else name)
+            given = None if path is None else state_dict.get(key)
+            if given is not None and not isinstance(given, Sharded) and tuple(given.shape) == m.shape != tuple(m.shard.shape):
+                state_dict[key] = given[m.start : m.start + m.rows]
+
+
+def full_state_dict(module: Any, *, cpu_offload: bool = False, rank0_only: bool = False) -> dict[str, Any]:
+    """state_dict() with whole parameters, which all processes of the model must ask for.
+
+    Args:
+        cpu_offload: put the values on the CPU.
+        rank0_only: only process 0 gets them; the others an empty dict.
+    """
+    found = module.state_dict()
+    whole = states.empty()
+    whole._metadata = found._metadata
+    for key, value in found.items():
+        keeps = True
+        if isinstance(value, Sharded):
+            keeps = not rank0_only or value.process_group is None or value.process_group.rank() == 0
+            value = value.full_tensor()
+        if keeps and isinstance(value, Tensor) and cpu_offload:
+            value = value.cpu()
+        if keeps:
+            whole[key] = value
+    return whole  # type: ignore[no-any-return]

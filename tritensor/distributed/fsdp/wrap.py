@@ -1,0 +1,97 @@
+"""Which modules FullyShardedDataParallel wraps by itself: PyTorch's policies, and the walk that asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tritensor.nn import MultiheadAttention
+from tritensor.nn.container import ModuleDict, ModuleList
+from tritensor.nn.module import Module
+
+
+def always_wrap_policy(*args: Any, **kwargs: Any) -> bool:
+    """Every module."""
+    return True
+
+
+def size_based_auto_wrap_policy(
+    module: Module, recurse: bool, nonwrapped_numel: int, min_num_params: int = int(1e8), force_leaf_modules: set[type[Module]] | None = None,
+    exclude_wrap_modules: set[type[Module]] | None = None,
+) -> bool:  # fmt: skip
+    """Modules of at least min_num_params elements that are in no wrapper below. Use functools.partial to give the number."""
+    leaves = _FORCE_LEAVES if force_leaf_modules is None else force_leaf_modules
+    excluded = _EXCLUDED if exclude_wrap_modules is None else exclude_wrap_modules
+    is_large = nonwrapped_numel >= min_num_params
+    if recurse:
+        return is_large and not isinstance(module, tuple(leaves))
+    return is_large and not isinstance(module, tuple(excluded))
+
+
+_FORCE_LEAVES: set[type[Module]] = {MultiheadAttention}
+_EXCLUDED: set[type[Module]] = {ModuleList, ModuleDict}
+size_based_auto_wrap_policy.FORCE_LEAF_MODULES = _FORCE_LEAVES  # type: ignore[attr-defined]
+size_based_auto_wrap_policy.EXCLUDE_WRAP_MODULES = _EXCLUDED  # type: ignore[attr-defined]
+
+
+def transformer_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int, transformer_layer_cls: set[type[Module]]) -> bool:
+    """Modules of the classes of a transformer's layers. Use functools.partial to give them."""
+    return recurse or isinstance(module, tuple(transformer_layer_cls))
+
+
+def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int, lambda_fn: Callable[[Module], bool]) -> bool:
+    """Modules of which a function says so."""
+    return recurse or bool(lambda_fn(module))
+
+
+class ModuleWrapPolicy:
+    """Modules of the given classes."""
+
+    def __init__(self, module_classes: Iterable[type[Module]]) -> None:
+        self._classes = tuple(set(module_classes))
+
+    def __call__(self, module: Module, recurse: bool, *args: Any, **kwargs: Any) -> bool:
+        return recurse or isinstance(module, self._classes)
+
+    def __repr__(self) -> str:
+        return f"ModuleWrapPolicy({set(self._classes)})"
+
+
+class CustomPolicy:
+    """Modules of which a function says True, or gives settings of their own as a dict."""
+
+    def __init__(self, lambda_fn: Callable[[Module], bool | dict[str, Any]]) -> None:
+        self._asks = lambda_fn
+
+
+def wrapped_below(module: Module, policy: Any, ignored: set[Module], wrap: Callable[..., Module]) -> int:
+    """Wrap, innermost first, what the policy says below a module; returns how many elements of its parameters are in wrappers.
+
+    `wrap(module, **settings)` makes a wrapper.
+    """
+    in_wrappers = 0
+    for name, child in list(module._modules.items()):
+        if child is None or child in ignored:
+            continue
+        total = _numel(child)  # before parts of it are shared out
+        inside, settings = _asked(child, total, policy, ignored, wrap)
+        if settings is not None:
+            module._modules[name] = wrap(child, **settings)
+            inside = total
+        in_wrappers += inside
+    return in_wrappers
+
+
+def _asked(child: Module, total: int, policy: Any, ignored: set[Module], wrap: Callable[..., Module]) -> tuple[int, dict[str, Any] | None]:
+    if isinstance(policy, CustomPolicy):
+        inside = wrapped_below(child, policy, ignored, wrap)
+        said = policy._asks(child)
+        return inside, said if isinstance(said, dict) else {} if said else None
+    if not policy(module=child, recurse=True, nonwrapped_numel=total):
+        return 0, None
+    inside = wrapped_below(child, policy, ignored, wrap)
+    return inside, {} if policy(module=child, recurse=False, nonwrapped_numel=total - inside) else None
+
+
+def _numel(module: Module) -> int:
+    return sum(p.numel() for p in module.parameters())

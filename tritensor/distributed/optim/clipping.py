@@ -1,0 +1,35 @@
+"""Clipping by the norm of all gradients where each process holds some of them whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tritensor.autograd.modes import no_grad
+from tritensor.distributed.collectives import all_reduce
+from tritensor.distributed.process_group import ProcessGroup
+from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+
+
+@no_grad()
+def clip_shares(
+    params: Sequence[Tensor], max_norm: float, norm_type: float, error_if_nonfinite: bool, group: ProcessGroup | None
+) -> Tensor:
+    """nn.utils.clip_grad_norm_ where the processes of `group` hold different gradients; None: the same ones. Returns the norm before."""
+    p = float(norm_type)
+    grads = [one.grad for one in params if one.grad is not None and one.grad.numel()]
+    norm = get_total_norm(grads, p).double().to(params[0].device)
+    if group is not None:
+        part = norm if math.isinf(p) else ops.pow(norm, p)
+        all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
+        norm = part if math.isinf(p) else ops.pow(part, 1 / p)
+    if error_if_nonfinite and not math.isfinite(norm.item()):
+        raise RuntimeError(
+            f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
+        )
+    norm = norm.to(params[0].dtype)
+    clip_grads_with_norm_(params, max_norm, norm)
+    return norm
