@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -195,3 +196,12 @@ def test_buckets_hold_gradients_of_every_layout(world: None, device: str) -> Non
     out = tt.zeros(3, device=device)
     divided(tt.tensor([2.0, 4.0, 6.0], device=device).array, 2, out.array)
     assert out.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_without_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    with pytest.raises(
+        ModuleNotFoundError, match=r"init_process_group: needs mpi4py, which is not installed: pip install 'tritensor\[mpi\]'"
+    ):
+        dist.init_process_group("mpi", rank=0, world_size=2)
+    assert not dist.is_initialized()

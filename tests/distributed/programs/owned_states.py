@@ -11,6 +11,7 @@ from sharded_models import OPTIMIZERS, Former, Mlp, alone, batches, part, run, s
 import tritensor as tt
 import tritensor.distributed as dist
 from tritensor import nn
+from tritensor.distributed.algorithms.join import Join
 from tritensor.distributed.optim import ZeroRedundancyOptimizer
 from tritensor.distributed.optim.gradient_shards import GradientShards
 from tritensor.errors import CheckpointError
@@ -127,6 +128,26 @@ def gradients(rank: int, size: int) -> None:
     assert all(t == told[0] for t in told)
 
 
+def uneven(rank: int, size: int) -> None:
+    """Ranks with different numbers of batches: those that are through go on stepping their share by the others' average."""
+    rows = [batches(10)[r][0] for r in range(size)]
+    model = DistributedDataParallel(Mlp())
+    optimizer = ZeroRedundancyOptimizer(model.parameters(), tt.optim.Adam, lr=0.01)
+    with Join([model, optimizer]):
+        for _ in range(rank + 1):
+            optimizer.zero_grad()
+            model(rows[rank]).pow(2).mean().backward()
+            optimizer.step()
+    plain = Mlp()
+    reference = tt.optim.Adam(plain.parameters(), lr=0.01)
+    for step in range(size):
+        reference.zero_grad()
+        for r in range(step, size):
+            (plain(rows[r]).pow(2).mean() / size).backward()
+        reference.step()
+    same(dict(model.module.named_parameters()), dict(plain.named_parameters()), 1e-9)
+
+
 def refused(rank: int, size: int) -> None:
     model = nn.Linear(2, 2)
     with pytest.raises(NotImplementedError, match="overlap_with_ddp is not in tritensor"):
@@ -144,4 +165,4 @@ def refused(rank: int, size: int) -> None:
 
 
 if __name__ == "__main__":
-    run([one_process, partition, states, gradients, refused])
+    run([one_process, partition, states, gradients, uneven, refused])

@@ -263,7 +263,11 @@ class Reducer:
             if bucket.work is not None:
                 bucket.work.wait()
             if bucket.future is not None:
-                bucket.future.wait()
+                self._take(bucket, bucket.future.wait())
+            for i, p in enumerate(
+                bucket.params
+            ):  # the others' average: an optimizer that shares states out steps this process' share by it
+                p._grad = Tensor.wrap(bucket.view(i))
         if self._anywhere is None and (self.finds_unused or self.is_static):
             all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._where())), ReduceOp.MAX, self.group)
         if not self._rebuilt and not (self.finds_unused and not self.is_static):

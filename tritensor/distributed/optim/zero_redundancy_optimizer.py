@@ -7,6 +7,7 @@ from typing import Any
 
 from tritensor.autograd.modes import enable_grad
 from tritensor.autograd.node import version_of
+from tritensor.distributed.algorithms.join import Joinable, JoinHook
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.agreement import broadcast_all
@@ -19,7 +20,7 @@ from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose states are shared out among the processes: each steps its share of the parameters and gives the others their new values.
 
     Parameters go whole to one process each: the largest first, each to the process that has the fewest elements so far, which all processes find
@@ -142,6 +143,18 @@ class ZeroRedundancyOptimizer(Optimizer):
                 for p in flat.params:
                     version_of(p).bump("ZeroRedundancyOptimizer.step")
 
+    # uneven numbers of batches, together with DistributedDataParallel: Join([model, optimizer])
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        return _StepOfOthers(self)
+
+    @property
+    def join_device(self) -> Any:
+        return self.param_groups[0]["params"][0].device
+
+    @property
+    def join_process_group(self) -> Any:
+        return self.process_group
+
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
         """nn.utils.clip_grad_norm_ of all parameters, with shard_gradients over all processes. All of them call it; returns the norm before."""
         from tritensor.distributed.optim.clipping import clip_shares
@@ -250,3 +263,13 @@ def _flattened(params: list[Tensor]) -> list[Bucket]:
             p.array = place
         flats.append(flat)
     return flats
+
+
+class _StepOfOthers(JoinHook):
+    """A process without batches goes on stepping its share, by the gradients that DistributedDataParallel's hook leaves."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self._optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self._optimizer.step()

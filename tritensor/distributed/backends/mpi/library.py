@@ -41,6 +41,11 @@ def mpi(who: str, seconds: float = 1800.0) -> Any:
     return _loaded
 
 
+def require(who: str) -> None:
+    """Raise ModuleNotFoundError, which says what to install, where mpi4py is not installed. MPI is not started."""
+    extra("mpi4py", who, "mpi4py", "tritensor[mpi]")
+
+
 def is_loaded() -> bool:
     """Whether MPI runs in this process, by us or by the program itself."""
     module = sys.modules.get("mpi4py.MPI")

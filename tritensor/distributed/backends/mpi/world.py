@@ -14,7 +14,7 @@ from typing import Any
 
 from tritensor.distributed.backends.mpi.adoption import adopt, is_started
 from tritensor.distributed.backends.mpi.backend import MpiBackend
-from tritensor.distributed.backends.mpi.library import abort_on_errors, is_loaded, is_lost, lose, mpi
+from tritensor.distributed.backends.mpi.library import abort_on_errors, is_loaded, is_lost, lose, mpi, require
 from tritensor.distributed.backends.mpi.peers import Process, this_process
 from tritensor.errors import ArgumentError, DistError, RankFailedError
 
@@ -37,6 +37,7 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     """
     if is_lost():
         raise DistError("init_process_group: a process was lost, and MPI cannot go on without it; start the program anew")
+    require("init_process_group")
     if not is_loaded() and not is_started():
         adopt(meeting, rank, size, seconds)
     MPI = mpi("init_process_group", seconds)
