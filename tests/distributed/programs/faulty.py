@@ -72,6 +72,12 @@ def uncaught(rank: int) -> None:
     dist.all_reduce(tt.ones(4))
 
 
+def leaves(rank: int) -> None:
+    if rank == 1:
+        sys.exit(0)
+    dist.all_reduce(tt.ones(4))
+
+
 def other_op(rank: int) -> None:
     t = tt.ones(4)
     if rank == 1:

@@ -135,7 +135,7 @@ class MpiBackend(Backend):
     def close(self) -> None:
         if is_lost():  # to free a communicator asks for all of its processes
             return
-        self.peers.comm.Free()
+        self.peers.close()
         self.comm.Free()
 
     def _bytes(self, array: Array) -> list[Any]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import os
 import socket
-import sys
 import time
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from tritensor.distributed.backends.mpi.library import lose
+from tritensor.distributed.backends.mpi.library import before_end, is_lost, lose
 from tritensor.distributed.calls import Call
 from tritensor.errors import DistError, RankFailedError
 
 LOOK = 0.25  # seconds between two looks at the others while one waits
 GRACE = 2.0  # seconds that the others have to say what they are doing, once one has given up
 _TAG = 1
+LEFT = "the end of its program"
 
 
 class Process(NamedTuple):
@@ -59,6 +60,9 @@ class Peers:
         self.failure: str | None = None  # why the group is of no more use
         self.failed: tuple[int, ...] = ()
         self._told = False
+        if not _watching:
+            before_end(_leave)
+        _watching.add(self)
 
     def dead(self) -> list[Process]:
         """The processes of this machine that have ended."""
@@ -86,8 +90,10 @@ class Peers:
         self._tell({"call": call.name, "number": call.number, "line": call.line, "group": call.group, "what": call.what})
         said = self._answers({p.rank for p in dead})
         silent = [p for i, p in enumerate(self.members) if i not in said and i != self.rank and p not in dead]
-        elsewhere = {i: s for i, s in said.items() if (s["call"], s["number"]) != (call.name, call.number)}
+        left = [self.members[i] for i, s in said.items() if s["call"] == LEFT]
+        elsewhere = {i: s for i, s in said.items() if (s["call"], s["number"]) != (call.name, call.number) and s["call"] != LEFT}
         parts = [f"rank {p.rank} (pid {p.pid} on {p.host}) has ended" for p in dead]
+        parts += [f"rank {p.rank} (pid {p.pid} on {p.host}) has come to the end of its program" for p in left]
         parts += [f"rank {p.rank} (pid {p.pid} on {p.host}) did not come" + within for p in silent]
         parts += [
             f"rank {self.members[i].rank} is in {s['call']} (call {s['number']} of {s['group']}, {s['line']})"
@@ -97,9 +103,18 @@ class Peers:
             parts = [
                 f"all ranks are in it, and it did not end{within}: the machines are too slow for the timeout, or the connection is lost"
             ]
-        blamed = [p.rank for p in (dead or silent)] or [self.members[i].rank for i in sorted(elsewhere)]
+        blamed = [p.rank for p in (dead or left or silent)] or [self.members[i].rank for i in sorted(elsewhere)]
         self.fail("; ".join(parts), tuple(blamed))
         raise RankFailedError(f"{call}: {self.failure}", self.failed)
+
+    def leave(self) -> None:
+        """This process comes to its end: whoever waits for it need not."""
+        self._tell({"call": LEFT, "number": 0})
+
+    def close(self) -> None:
+        """All processes of the group are through with it."""
+        _watching.discard(self)
+        self.comm.Free()
 
     def fail(self, why: str, ranks: tuple[int, ...] = ()) -> None:
         """The group is of no more use, and MPI cannot be left in order."""
@@ -129,6 +144,15 @@ class Peers:
         return said
 
 
+_watching: weakref.WeakSet[Peers] = weakref.WeakSet()  # of groups that were not destroyed
+
+
+def _leave() -> None:
+    if not is_lost():
+        for peers in tuple(_watching):
+            peers.leave()
+
+
 def disagree(call: Call, members: Sequence[Process], texts: Sequence[str]) -> NoReturn:
     """Raise DistError: the ranks are in different calls; the fewest that differ are named first."""
     groups: dict[str, list[int]] = {}
@@ -140,8 +164,3 @@ def disagree(call: Call, members: Sequence[Process], texts: Sequence[str]) -> No
         for _, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
     ]
     raise DistError(f"call {call.number} of {call.group} is not the same on all ranks: " + "; ".join(said))
-
-
-def said_on_stderr(text: str) -> None:
-    """A line for whoever watches the program."""
-    print(f"tritensor.distributed: {text}", file=sys.stderr, flush=True)
