@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -102,5 +103,6 @@ def test_command_lines(tmp_path: Path) -> None:
 def test_the_function_of_kernel_authors_stays() -> None:
     """`tritensor.launch(kernel, ...)`, also where this package of the same name has been imported."""
     assert callable(tritensor.launch)
+    assert "num_warps" in inspect.signature(tritensor.launch).parameters
     with pytest.raises(TypeError, match=r"launch\(\) missing"):
         tritensor.launch()
