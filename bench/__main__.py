@@ -17,6 +17,10 @@ COMMANDS = {
     "profiler": ("bench.cpu.profiler", "what the profiler costs a training step"),
     "imports": ("bench.cpu.imports", "what an import takes"),
     "checkpoint": ("bench.cpu.checkpoint", "a checkpoint of 1 GB saved and loaded in every format"),
+    "distributed": (
+        "bench.distributed.command",
+        "all_reduce and data-parallel steps over MPI beside torch on gloo, and a model of 1,024 ranks",
+    ),
     "static": ("bench.static.command", "what compiled kernels use"),
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
     "compare": ("bench.reports.compare", "what became slower between two reports"),

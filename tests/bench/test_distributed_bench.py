@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from bench.distributed import command, groups
+from bench.distributed import command, groups, quiet
 from bench.distributed.groups import Group
 from bench.distributed.timeline import bars, hidden
 
@@ -59,18 +61,42 @@ def test_rounds_take_turns() -> None:
     assert command.ratio([1.0, 9.0, 4.0], [1.0, 3.0, 2.0]) == 2.0
 
 
+def test_the_quietest_rounds_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, worked, own = 0.0, 0.0, 0.0
+    loads = [0.5, 0.0, 0.9, 0.1, 0.0, 0.0]
+
+    def one(i: int) -> dict[str, float]:
+        nonlocal now, worked, own
+        now, own, worked = now + 1, own + 2, worked + 2 + loads[i]
+        return {"a": float(i)}
+
+    monkeypatch.setattr(quiet.time, "monotonic", lambda: now)
+    monkeypatch.setattr(quiet, "busy", lambda: worked)
+    found, others = quiet.quietest(one, 3, lambda: own)
+    assert sorted(found["a"]) == [1, 3, 4], "three quiet rounds are had after five"
+    assert others == pytest.approx(0.1)
+    assert sorted(quiet.quietest(one, 2, lambda: own, most=3).seconds["a"]) == [0, 1], "the best of what there is"
+
+
+def test_what_all_do_on_the_machine() -> None:
+    before, began = quiet.busy(), time.process_time()
+    while time.process_time() < began + 0.2:
+        pass
+    assert quiet.busy() >= before + 0.15
+
+
 def test_tables() -> None:
-    rows = [
-        {"ranks": 2, "nbytes": 1 << 24, "seconds": {"sync": 1e-3, "async": 2e-3, "mpi4py": 0.5e-3}, "ratios": {"sync / mpi4py": 2.0, "async / mpi4py": 4.0}},
-    ]  # fmt: skip
-    assert command.all_reduce_lines(rows)[-1].split() == ["2", "16", "MiB", "1000.0", "2000.0", "500.0", "-", "2.00", "4.00", "-"]
+    seconds, ratios = {"sync": 1e-3, "async": 2e-3, "mpi4py": 0.5e-3}, {"sync / mpi4py": 2.0, "async / mpi4py": 4.0}
+    rows = [{"ranks": 2, "nbytes": 1 << 24, "seconds": seconds, "ratios": ratios, "others": 0.12}]
+    assert command.all_reduce_lines(rows)[-1].split() == ["2", "16", "MiB", "1000.0", "2000.0", "500.0", "-", "2.00", "4.00", "-", "0.12"]
     assert [command.size(n) for n in (4, 65536, 1 << 18, 3 << 19)] == ["4 B", "64 KiB", "256 KiB", "1.5 MiB"]
+    ours, theirs = {"step": 5e-3, "without_averages": 3e-3}, {"step": 9e-3, "without_averages": 4e-3}
     steps = [
-        {"ranks": 1, "tritensor": {"step": 4e-3, "without_averages": 3e-3}},
-        {"ranks": 2, "tritensor": {"step": 5e-3, "without_averages": 3e-3}, "torch": {"step": 9e-3, "without_averages": 4e-3}, "torch / tritensor": 1.8},
-    ]  # fmt: skip
-    assert command.step_lines(steps)[-2].split() == ["1", "4.00", "(", "3.00)", "-", "-"]
-    assert command.step_lines(steps)[-1].split() == ["2", "5.00", "(", "3.00)", "9.00", "(", "4.00)", "1.80"]
+        {"ranks": 1, "tritensor": ours, "others": 0.5},
+        {"ranks": 2, "tritensor": ours, "torch": theirs, "torch / tritensor": 1.8, "others": 0.5},
+    ]
+    assert command.step_lines(steps)[-2].split() == ["1", "5.00", "(", "3.00)", "-", "-", "0.50"]
+    assert command.step_lines(steps)[-1].split() == ["2", "5.00", "(", "3.00)", "9.00", "(", "4.00)", "1.80", "0.50"]
 
 
 def test_bars_show_what_backward_hides() -> None:

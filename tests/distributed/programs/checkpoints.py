@@ -76,13 +76,37 @@ def save(folder: str) -> None:
         dist.barrier()
     sizes = {p.name: p.stat().st_size for p in Path(folder, "replicas").glob("part-*")}
     assert max(sizes.values()) < 0.8 * sum(sizes.values()) or size == 1, sizes
-    group = dist.new_group()
+    behind(folder, rank, size)
+
+
+class Failing:
+    """A Stateful whose state fails to come on one rank."""
+
+    def state_dict(self) -> dict:
+        if dist.get_rank() == dist.get_world_size() - 1:
+            raise KeyError("no state today")
+        return {"x": 1}
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        raise AssertionError("it is not loaded")
+
+
+def behind(folder: str, rank: int, size: int) -> None:
+    """async_save: what is written is the state at the call, while training and other saves go on; its errors come out of result() on all ranks."""
     model, optimizer = trained(False)
     live = state(model, optimizer, Place(rank, size), WHOLE)
-    future = dcp.async_save(live, checkpoint_id=f"{folder}/behind", process_group=group)
+    future = dcp.async_save(live, checkpoint_id=f"{folder}/behind")
     live["rows"].fill_(-1)  # it was copied
     step(model, optimizer, 0)
-    future.result()
+    again = dcp.async_save({"rows": Place(rank, size).part(WHOLE + 1)}, checkpoint_id=f"{folder}/more", process_group=dist.new_group())
+    failing = dcp.async_save({"bad": Failing(), "x": tt.ones(1)}, checkpoint_id=f"{folder}/bad")
+    t = tt.ones(3)
+    dist.all_reduce(t)  # beside the thread's
+    assert t.tolist() == [size] * 3
+    assert set(future.result().tensors) >= {"rows", "half"}
+    assert again.result().tensors["rows"].shape == (7, 3)
+    with pytest.raises(KeyError if rank == size - 1 else ValueError, match="no state today"):
+        failing.result()
     dist.barrier()
 
 
@@ -113,7 +137,69 @@ def load(folder: str) -> None:
         sd.get_model_state_dict(model, options=sd.StateDictOptions(full_state_dict=True)).items(), make().state_dict().values(), strict=True
     ):
         assert tt.equal(value, want), key
+    optimizer_of_first(rank)
+    only_what_is_needed(folder, place)
     wrong(folder, rank)
+    alone_at_fault(folder, rank, dist.get_world_size())
+
+
+def optimizer_of_first(rank: int) -> None:
+    """Rank 0 alone has an optimizer's state, nested or flat; each rank of a sharded one takes its part."""
+    for flat in (False, True):
+        options = sd.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True, flatten_optimizer_state_dict=flat)
+        model, optimizer = trained(True)
+        step(model, optimizer, 0)
+        want = sd.get_optimizer_state_dict(model, optimizer, options=options)
+        other, taking = trained(True)
+        sd.set_optimizer_state_dict(other, taking, want if rank == 0 else {}, options=options)
+        found = sd.get_optimizer_state_dict(other, taking, options=options)
+        assert same(found, want), (found, want)
+
+
+def same(a: object, b: object) -> bool:
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return tt.equal(a, b) if isinstance(a, tt.Tensor) and isinstance(b, tt.Tensor) else a == b
+
+
+def only_what_is_needed(folder: str, place: Place) -> None:
+    """A shard is put together from the files that hold some of it, and no other file is opened."""
+    reader = dcp.FileSystemReader("nowhere")
+    mine = {"rows": place.part(np.zeros_like(WHOLE))}
+    dcp.load(mine, checkpoint_id=f"{folder}/more", storage_reader=reader)
+    assert mine["rows"].tolist() == (WHOLE + 1)[place.first : place.end].tolist()
+    parts = reader.read_metadata().tensors["rows"].parts
+    needed = {p.file for p in parts if max(p.box.offset[0], place.first) < min(p.box.offset[0] + p.box.shape[0], place.end)}
+    assert set(reader._open) == needed
+    assert place.first or place.end == 7 or len(needed) < len(parts), "the first of several needs less than all"
+
+
+def alone_at_fault(folder: str, rank: int, size: int) -> None:
+    """What one rank does wrong before anything is agreed on; a file that one rank alone needs; parts that reach out."""
+    last, place = rank == size - 1, Place(rank, size)
+    for error, call in (
+        (KeyError, lambda: dcp.save({"bad": Failing()}, checkpoint_id=f"{folder}/bad")),
+        (KeyError, lambda: dcp.load({"bad": Failing()} if last else {"rows": place.part(WHOLE)}, checkpoint_id=f"{folder}/more")),
+        (ValueError, lambda: dcp.save({"x": 1}, checkpoint_id=None if last else f"{folder}/bad")),
+        (NotImplementedError, lambda: dcp.load({"rows": place.part(WHOLE)}, checkpoint_id=f"{folder}/more", planner=1 if last else None)),
+    ):
+        with pytest.raises(error if last else ValueError, match=None if last else f"rank {size - 1} failed: "):
+            call()
+    place.global_offset = (place.first + 7 * last, 0)
+    with pytest.raises(ValueError, match="which reaches out of it; correct its global_offset"):
+        dcp.save({"rows": place.part(WHOLE)}, checkpoint_id=f"{folder}/bad")
+    dcp.save({"rows": Place(rank, size).part(WHOLE)}, checkpoint_id=f"{folder}/torn")
+    metadata = dcp.FileSystemReader(f"{folder}/torn").read_metadata()
+    dist.barrier()
+    if rank == 0:
+        Path(folder, "torn", metadata.tensors["rows"].parts[-1].file).unlink()
+    dist.barrier()
+    mine = {"rows": Place(rank, size).part(WHOLE + 5)}
+    with pytest.raises(ValueError, match=r"is missing, and metadata.json names it"):
+        dcp.load(mine, checkpoint_id=f"{folder}/torn")
+    assert mine["rows"].tolist() == (WHOLE + 5)[Place(rank, size).first : Place(rank, size).end].tolist(), "it stayed what it was"
 
 
 def wrong(folder: str, rank: int) -> None:

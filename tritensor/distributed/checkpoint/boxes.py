@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from tritensor.autograd.node import version_of
 from tritensor.tensor.core import Tensor
@@ -27,14 +27,28 @@ class Box(NamedTuple):
         shape = tuple(e - s for s, e in zip(start, ends, strict=True))
         return Box(start, shape) if all(n > 0 for n in shape) else None
 
+    def lies_in(self, shape: tuple[int, ...]) -> bool:
+        """Whether all of it is in a tensor of a shape."""
+        return len(self.offset) == len(self.shape) == len(shape) and all(
+            a >= 0 and n >= 0 and a + n <= m for a, n, m in zip(self.offset, self.shape, shape, strict=True)
+        )
+
     def within(self, outer: Box) -> tuple[slice, ...]:
         """The slices that take this box out of an array that holds `outer`."""
         return tuple(slice(a - b, a - b + n) for a, n, b in zip(self.offset, self.shape, outer.offset, strict=True))
 
 
+@runtime_checkable
+class Sharded(Protocol):
+    """A tensor that is part of another one, of `global_shape`, in which it begins at `global_offset`."""
+
+    global_shape: tuple[int, ...]
+    global_offset: tuple[int, ...]
+
+
 def is_shard(value: Any) -> bool:
     """Whether a tensor is a part: it has `global_shape` and `global_offset`."""
-    return hasattr(value, "global_shape") and hasattr(value, "global_offset")
+    return isinstance(value, Sharded)
 
 
 def box_of(tensor: Any) -> tuple[tuple[int, ...], Box]:

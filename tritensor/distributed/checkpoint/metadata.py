@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, NamedTuple
 
 from tritensor.distributed.checkpoint.boxes import Box
@@ -52,6 +53,15 @@ def written(metadata: Metadata) -> bytes:
     return json.dumps({"format": FORMAT, "tensors": tensors, "values": metadata.values}, indent=1).encode()
 
 
+def _check(path: str, key: str, stored: Stored) -> None:
+    """Parts lie in the whole, and in files of the same folder. Raises CheckpointError."""
+    for part in stored.parts:
+        if not part.box.lies_in(stored.shape) or os.path.basename(part.file) != part.file:
+            raise CheckpointError(
+                f"{path}: {key} {stored.shape} has a part {part.box} in {part.file!r}, which is outside of it or of the folder; the file is damaged"
+            )
+
+
 def parsed(data: bytes, path: str) -> Metadata:
     """The metadata of a file. Raises CheckpointError for what is none."""
     try:
@@ -68,7 +78,9 @@ def parsed(data: bytes, path: str) -> Metadata:
             )
             for key, s in given["tensors"].items()
         }
-        return Metadata(tensors, given["values"])
+        for key, stored in tensors.items():
+            _check(path, key, stored)
+        return Metadata(tensors, dict(given["values"]))
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, CheckpointError):
             raise

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import box_of, is_shard, part_like
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.objects import broadcast_object_list
-from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized
+from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, joined
 from tritensor.errors import CheckpointError
 from tritensor.nn.module import Module
 from tritensor.optim.optimizer import Optimizer
@@ -32,7 +33,9 @@ class StateDictOptions:
         cpu_offload: on the CPU; with full_state_dict on rank 0 alone, elsewhere nothing.
         ignore_frozen_params: leave parameters out that take no gradient.
         strict: missing and unexpected keys raise.
-        broadcast_from_rank0: rank 0 alone has the whole state that is set.
+        broadcast_from_rank0: rank 0 alone has the whole state that is set; the others may give {}.
+        flatten_optimizer_state_dict: an optimizer's state as one dict, "state.0.weight.exp_avg", "param_groups.0.weight.lr".
+        keep_submodule_prefixes: PyTorch's; names are always the whole model's.
     """
 
     full_state_dict: bool = False
@@ -56,11 +59,21 @@ def _names(model: Module) -> dict[int, str]:
     return {id(p): plain_name(name) for name, p in model.named_parameters()}
 
 
+def _name_of(who: str, names: dict[int, str], p: Tensor) -> str:
+    if id(p) not in names:
+        raise CheckpointError(f"{who}: a parameter of shape {tuple(p.shape)} is not the model's; give the model that it is of")
+    return names[id(p)]
+
+
 def _given(value: Any, options: StateDictOptions) -> Any:
     if not isinstance(value, Tensor):
         return value
     if options.full_state_dict and is_shard(value):
-        value = value.full_tensor()  # type: ignore[attr-defined]
+        if not hasattr(value, "full_tensor"):
+            raise CheckpointError(
+                f"state_dict: a {type(value).__name__} of shape {tuple(value.shape)} is a part without full_tensor(); leave full_state_dict out"
+            )
+        value = value.full_tensor()
     return value.detach().cpu() if options.cpu_offload else value
 
 
@@ -126,29 +139,48 @@ def _part_for(who: str, key: str, place: Any, value: Any) -> Any:
     return Tensor.wrap(value.array[box.within(other)])
 
 
+class _Place(NamedTuple):
+    """Where a tensor of rank 0's state stands: its type and shape."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def _mapped(state: Any, do: Callable[[Any], Any]) -> Any:
+    """A state with another value in the place of each."""
+    if isinstance(state, dict):
+        return {k: _mapped(v, do) for k, v in state.items()}
+    if type(state) in (list, tuple):
+        return type(state)(_mapped(v, do) for v in state)
+    return do(state)
+
+
 def _from_first(state: dict[str, Any]) -> dict[str, Any]:
     """Rank 0's state on all ranks."""
     if not is_initialized() or get_world_size() == 1:
         return state
-    told: list[Any] = [None]
-    if get_rank() == 0:
-        told = [{k: (v.dtype.name, tuple(v.shape)) if isinstance(v, Tensor) else ("value", v) for k, v in state.items()}]
+    order: list[Tensor] = []
+
+    def place(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        order.append(value.detach().contiguous())
+        return _Place(value.dtype.name, tuple(value.shape))
+
+    told = [_mapped(state, place) if get_rank() == 0 else None]
     broadcast_object_list(told, src=0)
-    found: dict[str, Any] = {}
-    for key, (kind, what) in told[0].items():
-        if kind == "value":
-            found[key] = what
-            continue
-        t = state[key].detach().contiguous() if get_rank() == 0 else _empty(kind, what)
+    where = "cpu" if "cpu" in joined("broadcast_from_rank0").backends else "cuda"
+    tensors = iter(order)
+
+    def receive(value: Any) -> Any:
+        if not isinstance(value, _Place):
+            return value
+        t = next(tensors).to(where) if get_rank() == 0 else Tensor.wrap(np.empty(value.shape, getattr(dtypes, value.dtype).numpy)).to(where)
         broadcast(t, src=0)
-        found[key] = t
-    return found
+        return t
 
-
-def _empty(dtype: str, shape: tuple[int, ...]) -> Tensor:
-    from tritensor import dtypes
-
-    return Tensor.wrap(np.empty(shape, getattr(dtypes, dtype).numpy))
+    # A _Place is a tuple, of another class than those that are walked through.
+    return _mapped(told[0], receive)  # type: ignore[no-any-return]
 
 
 def _optimizers(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
@@ -186,12 +218,9 @@ def get_optimizer_state_dict(
         for group in optimizer.param_groups:
             params = [p for p in group["params"] if kept is None or id(p) in kept]
             for p in params:
-                if id(p) not in names:
-                    raise CheckpointError(
-                        f"get_optimizer_state_dict: a parameter of shape {tuple(p.shape)} is not the model's; give the model that it is of"
-                    )
+                name = _name_of("get_optimizer_state_dict", names, p)
                 if p in optimizer.state:
-                    found["state"][names[id(p)]] = {k: _given(_as_part(p, v), options) for k, v in optimizer.state[p].items()}
+                    found["state"][name] = {k: _given(_as_part(p, v), options) for k, v in optimizer.state[p].items()}
             settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
             found["param_groups"].append({**settings, "params": [names[id(p)] for p in params]})
     return _only_on_first(_flattened(found) if options.flatten_optimizer_state_dict else found, options)
@@ -211,45 +240,82 @@ def _flattened(found: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
+def _unflattened(flat: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """What `_flattened` made one dict of; settings stand with each parameter."""
+    found: dict[str, Any] = {"state": {n: {} for n in names}, "param_groups": {n: {} for n in names}}
+    longest = sorted(names, key=len, reverse=True)  # "a.b" before "a"
+    for key, value in flat.items():
+        kind, _, rest = key.partition(".")
+        name = next((n for n in longest if rest.startswith(n + ".")), None)
+        if kind not in found:
+            raise CheckpointError(
+                f"set_optimizer_state_dict: {key!r} begins neither with 'state.' nor 'param_groups.'; give an optimizer's state"
+            )
+        if name is not None:
+            found[kind][name][rest[len(name) + 1 :]] = value
+    groups = [{**settings, "params": [n]} for n, settings in found["param_groups"].items() if settings]
+    return {"state": {n: v for n, v in found["state"].items() if v}, "param_groups": groups}
+
+
 def set_optimizer_state_dict(
     model: Module, optimizers: Optimizer | Iterable[Optimizer], optim_state_dict: dict[str, Any], *, options: StateDictOptions | None = None
 ) -> None:  # fmt: skip
-    """Give optimizers what get_optimizer_state_dict gave, of this or another number of ranks.
+    """Give optimizers what get_optimizer_state_dict gave, nested or flat, of this or another number of ranks.
 
-    Raises CheckpointError for parameters that the state has not, or of other shapes.
+    Raises CheckpointError, before anything is changed, for parameters that the state has not (unless options.strict is False), or of other shapes.
     """
     options = options or StateDictOptions()
-    if options.broadcast_from_rank0 or "state" not in optim_state_dict:
-        raise NotImplementedError(
-            "set_optimizer_state_dict: broadcast_from_rank0 and flat states are not in tritensor; give all ranks what get_optimizer_state_dict gave"
-        )
+    given = _from_first(optim_state_dict) if options.broadcast_from_rank0 else optim_state_dict
     names = _names(model)
+    if "state" not in given or "param_groups" not in given:
+        given = _unflattened(given, list(names.values()))
+    changes: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for optimizer in _optimizers(optimizers):
         _begin(optimizer)
         for group in optimizer.param_groups:
-            mine = [names[id(p)] for p in group["params"]]
-            theirs = next((g for g in optim_state_dict["param_groups"] if set(mine) <= set(g["params"])), None)
-            if theirs is None:
-                raise CheckpointError(
-                    f"set_optimizer_state_dict: no group of the state holds {', '.join(mine[:5])}; give a state of these optimizers"
-                )
-            group.update({k: v for k, v in theirs.items() if k != "params"})
+            mine = [_name_of("set_optimizer_state_dict", names, p) for p in group["params"]]
+            changes.append((group, _settings(mine, given["param_groups"])))
             for p, name in zip(group["params"], mine, strict=True):
-                if name in optim_state_dict["state"]:
-                    _set_state(optimizer, p, name, optim_state_dict["state"][name])
+                state, theirs = optimizer.state.get(p), given["state"].get(name)
+                if theirs is not None:
+                    changes.append((optimizer.state[p], _values(p, name, state or {}, theirs)))
+                elif state and options.strict:
+                    raise CheckpointError(
+                        f"set_optimizer_state_dict: the state has nothing of {name}; it has {', '.join(list(given['state'])[:5]) or 'nothing'}; give a "
+                        "state of these optimizers, or strict=False"
+                    )
+    for place, values in changes:
+        for key, value in values.items():
+            _put(place, key, value)
 
 
-def _set_state(optimizer: Optimizer, p: Tensor, name: str, given: dict[str, Any]) -> None:
-    state = optimizer.state[p]
-    for key, value in given.items():
-        place = state.get(key)
-        if isinstance(place, Tensor) and isinstance(value, Tensor):
-            part = _part_for("set_optimizer_state_dict", f"{name}.{key}", _as_part(p, place), value)
-            if part.array is not place.array:
-                copy_into(place.array, part.to(place.device).array)
-                version_of(place).bump("set_optimizer_state_dict")
-        else:
-            state[key] = value
+def _settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, Any]:
+    """A group's settings, of the group that holds its first parameter. Raises CheckpointError where none does."""
+    if not mine:
+        return {}
+    theirs = next((g for g in groups if mine[0] in g["params"]), None)
+    if theirs is None:
+        raise CheckpointError(f"set_optimizer_state_dict: no group of the state holds {mine[0]}; give a state of these optimizers")
+    return {k: v for k, v in theirs.items() if k != "params"}
+
+
+def _values(p: Tensor, name: str, state: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+    """A parameter's state as its places take it."""
+    return {
+        key: _part_for("set_optimizer_state_dict", f"{name}.{key}", _as_part(p, state[key]), value)
+        if isinstance(state.get(key), Tensor)
+        else value
+        for key, value in theirs.items()
+    }
+
+
+def _put(state: dict[str, Any], key: str, value: Any) -> None:
+    place = state.get(key)
+    if not isinstance(place, Tensor) or not isinstance(value, Tensor):
+        state[key] = value
+    elif value.array is not place.array:
+        copy_into(place.array, value.to(place.device, place.dtype).array)
+        version_of(place).bump("set_optimizer_state_dict")
 
 
 def get_state_dict(

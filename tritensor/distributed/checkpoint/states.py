@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import pickle
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
+from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.distributed.objects import is_plain
 from tritensor.errors import CheckpointError
 from tritensor.tensor.core import Tensor
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """What has a state of its own: a module, an optimizer, a sampler."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state."""
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take a state."""
 
 
 def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -27,10 +19,12 @@ def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
 
 
 def leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """(path, value) of all that lies in nested dicts, and in lists that hold a tensor or a dict. Empty dicts are values."""
-    if isinstance(state, dict) and (state or not path):
+    """(path, value) of all that lies in nested dicts, and in lists that hold a tensor or a dict. Empty dicts, of whatever class, are values."""
+    if isinstance(state, dict):
         for key, value in state.items():
             yield from leaves(value, (*path, key))
+        if path and not state:
+            yield path, {}
     elif isinstance(state, list) and any(isinstance(v, Tensor | dict) for v in state):
         for i, value in enumerate(state):
             yield from leaves(value, (*path, i))
@@ -56,7 +50,7 @@ def put(state: Any, path: tuple[Any, ...], value: Any) -> None:
 
 
 def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """(tensors, other values, paths) by key. Raises CheckpointError for values that JSON does not say all of, and for two paths of one key."""
+    """(tensors, other values, paths) by key. Raises CheckpointError for two paths of one key."""
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     paths: dict[str, tuple[Any, ...]] = {}
@@ -68,23 +62,48 @@ def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict
         if isinstance(value, Tensor):
             tensors[key] = value
         else:
-            values[key] = _plain(key, value)
+            values[key] = value
     return tensors, values, paths
 
 
-def _plain(key: str, value: Any) -> Any:
-    if isinstance(value, tuple) and is_plain(list(value)):
+def written_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
+    """Values as JSON says them: tuples marked, others pickled where that is allowed. Raises CheckpointError where it is not, or pickle refuses."""
+    return {key: _written(key, value, allow_pickle) for key, value in values.items()}
+
+
+def _written(key: str, value: Any, allow_pickle: bool) -> Any:
+    if is_plain(value):
+        return value
+    if type(value) is tuple and is_plain(list(value)):
         return {"tuple": list(value)}
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        raise CheckpointError(f"checkpoint: {key} is a dict with the one key 'tuple', by which tuples are written; give it another")
-    if not is_plain(value):
+    if not allow_pickle:
         raise CheckpointError(
             f"checkpoint: {key} is a {type(value).__name__}, which JSON does not say all of; a checkpoint of several ranks holds tensors, numbers, text, "
-            "lists, tuples and dicts of them (nothing is pickled); convert it, or leave it out"
+            "lists, tuples and dicts of them; convert it, leave it out, or have it pickled: storage_writer=FileSystemWriter(path, allow_pickle=True)"
         )
-    return value
+    try:
+        return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise CheckpointError(
+            f"checkpoint: {key} is a {type(value).__name__}, which cannot be pickled ({error}); convert it or leave it out"
+        ) from error
 
 
-def unplain(value: Any) -> Any:
-    """The value that `flat` wrote."""
-    return tuple(value["tuple"]) if isinstance(value, dict) and set(value) == {"tuple"} else value
+def read_value(key: str, value: Any, path: str, allow_pickle: bool) -> Any:
+    """The value that `written_values` wrote. Raises CheckpointError for a pickled one where that is not allowed, or does not work."""
+    if not isinstance(value, dict) or len(value) != 1:
+        return value
+    ((kind, inside),) = value.items()
+    if kind == "tuple":
+        return tuple(inside)
+    if not allow_pickle:
+        raise CheckpointError(
+            f"load: {key} in {path} is pickled, and reading it runs what it says; for a checkpoint that you trust give "
+            "storage_reader=FileSystemReader(path, allow_pickle=True), or leave the key out of the state"
+        )
+    try:
+        return pickle.loads(base64.b64decode(inside, validate=True))
+    except Exception as error:  # a pickle raises whatever its classes do
+        raise CheckpointError(
+            f"load: {key} in {path} cannot be unpickled ({type(error).__name__}: {error}); load it where its classes are as they were"
+        ) from error

@@ -1,6 +1,7 @@
 """Collectives as functions of tensors: what comes out is new, and backward sends the gradients the other way.
 
-The loss of which gradients are taken is the sum of all processes' losses. Each backward communicates, so that all processes take part in it.
+The loss of which gradients are taken is the sum of all processes' losses. Each backward communicates, so that all processes take part in it: on
+all of them the tensor requires a gradient, or on none. Derivatives of every order are there, since each backward is such a function again.
 """
 
 from __future__ import annotations
@@ -9,151 +10,166 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.function import Function
+from tritensor.autograd.modes import is_grad_enabled
 from tritensor.distributed import collectives
-from tritensor.distributed.process_group import joined
+from tritensor.distributed.arguments import check_tensors
+from tritensor.distributed.process_group import ProcessGroup, joined
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.joining import cat
 
 
-def _linear(name: str, op: Any) -> None:
+def _linear(name: str, op: Any, *tensors: Any) -> None:
     """Of sums alone the gradient is a sum."""
-    if op not in (ReduceOp.SUM, ReduceOp.AVG):
-        raise ArgumentError(f"{name}: op is {getattr(op, 'name', op)!r}; gradients go through SUM and AVG")
+    if op not in (ReduceOp.SUM, ReduceOp.AVG) and is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in tensors):
+        raise ArgumentError(
+            f"{name}: op is {getattr(op, 'name', op)!r}, and the tensor requires a gradient, which goes through SUM and AVG alone; detach() it"
+        )
 
 
-def _sum(tensor: Tensor, group: Any, op: Any = ReduceOp.SUM) -> Tensor:
-    total = tensor.detach().contiguous().clone()
-    collectives.all_reduce(total, op, group)
-    return total
+def _is(group: ProcessGroup, rank: int) -> bool:
+    """Whether this process is that one of the world."""
+    return group.ranks[group.rank()] == rank
+
+
+def _row(t: Tensor) -> Tensor:
+    """The memory of a tensor outside of the graph, that of a number as a row of one."""
+    return t.detach() if t.ndim else t.detach().reshape(1)
+
+
+def _rows(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [_row(t) for t in tensors]
 
 
 class _AllReduce(Function):
     @staticmethod
     def forward(ctx: Any, op: Any, group: Any, tensor: Tensor) -> Tensor:
         ctx.op, ctx.group = op, group
-        return _sum(tensor, group, op)
+        total = tensor.detach().contiguous().clone()
+        collectives.all_reduce(total, op, group)
+        return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        return None, None, _sum(grad, ctx.group, ctx.op)
+        return None, None, _AllReduce.apply(ctx.op, ctx.group, grad)
 
 
 class _Broadcast(Function):
     @staticmethod
     def forward(ctx: Any, src: int, group: Any, tensor: Tensor) -> Tensor:
         ctx.src, ctx.group = src, group
-        out = tensor.detach().clone()
+        out = tensor.detach().contiguous().clone()
         collectives.broadcast(out, src, group)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        total = _sum(grad, ctx.group)
-        mine = joined("broadcast", ctx.group)
-        return None, None, total if mine.ranks[mine.rank()] == ctx.src else total * 0
+        return None, None, _Reduce.apply(ctx.src, ReduceOp.SUM, ctx.group, False, grad)
 
 
 class _Reduce(Function):
+    """`keeps`: whether the other processes get their own tensors back, or zeros."""
+
     @staticmethod
-    def forward(ctx: Any, dst: int, op: Any, group: Any, tensor: Tensor) -> Tensor:
+    def forward(ctx: Any, dst: int, op: Any, group: Any, keeps: bool, tensor: Tensor) -> Tensor:
         ctx.dst, ctx.group, ctx.op = dst, group, op
-        out = tensor.detach().clone()
+        out = tensor.detach().contiguous().clone()
         collectives.reduce(out, dst, op, group)
-        return out
+        return out if keeps or _is(joined("reduce", group), dst) else out.zero_()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        out = grad.detach().contiguous().clone()
-        collectives.broadcast(out, ctx.dst, ctx.group)
-        return None, None, None, out / joined("reduce", ctx.group).size() if ctx.op is ReduceOp.AVG else out
+        out = _Broadcast.apply(ctx.dst, ctx.group, grad)
+        return None, None, None, None, out / joined("reduce", ctx.group).size() if ctx.op is ReduceOp.AVG else out
 
 
 class _AllGather(Function):
     @staticmethod
     def forward(ctx: Any, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
         ctx.group = group
-        size = joined("all_gather", group).size()
-        whole = tensor.new_empty(size, *tensor.shape)
-        collectives.all_gather_into_tensor(whole, tensor.detach().contiguous(), group)
-        return tuple([whole[i].clone() for i in range(size)])
+        outs = tuple([tensor.new_empty(tensor.shape) for _ in range(joined("all_gather", group).size())])
+        collectives.all_gather(_rows(outs), _row(tensor), group)
+        return outs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        out = grads[0].new_empty(grads[0].shape)
-        collectives.reduce_scatter(out, list(grads), group=ctx.group)
-        return None, out
+        return None, _ReduceScatter.apply(ReduceOp.SUM, ctx.group, grads[0].new_empty(grads[0].shape), *grads)
 
 
 class _ReduceScatter(Function):
     @staticmethod
-    def forward(ctx: Any, op: Any, group: Any, *tensors: Tensor) -> Tensor:
+    def forward(ctx: Any, op: Any, group: Any, output: Tensor, *tensors: Tensor) -> Tensor:
         ctx.op, ctx.group = op, group
-        out = tensors[0].new_empty(tensors[0].shape)
-        collectives.reduce_scatter(out, [t.detach() for t in tensors], op, group)
-        return out
+        ctx.mark_dirty(output)
+        collectives.reduce_scatter(_row(output), _rows(tensors), op, group)
+        return output
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        size = joined("reduce_scatter", ctx.group).size()
-        outs = [grad.new_empty(grad.shape) for _ in range(size)]
-        collectives.all_gather(outs, grad.detach(), ctx.group)
-        return None, None, *([o / size for o in outs] if ctx.op is ReduceOp.AVG else outs)
+        outs = _AllGather.apply(ctx.group, grad)
+        return None, None, None, *([o / len(outs) for o in outs] if ctx.op is ReduceOp.AVG else outs)
 
 
 class _Gather(Function):
     @staticmethod
     def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
         ctx.dst, ctx.group = dst, group
-        mine = joined("gather", group)
-        outs = [tensor.detach() * 0 for _ in range(mine.size())]
-        collectives.gather(tensor.detach(), outs if mine.ranks[mine.rank()] == dst else None, dst, group)
-        return tuple(outs)
+        world = joined("gather", group)
+        outs = tuple([tensor.new_zeros(tensor.shape) for _ in range(world.size())])
+        collectives.gather(_row(tensor), _rows(outs) if _is(world, dst) else None, dst, group)
+        return outs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        mine = joined("gather", ctx.group)
-        out = grads[0].new_empty(grads[0].shape)
-        collectives.scatter(out, list(grads) if mine.ranks[mine.rank()] == ctx.dst else None, ctx.dst, ctx.group)
-        return None, None, out
+        return None, None, _Scatter.apply(ctx.dst, ctx.group, *grads)
 
 
 class _Scatter(Function):
     @staticmethod
     def forward(ctx: Any, src: int, group: Any, *tensors: Tensor) -> Tensor:
         ctx.src, ctx.group = src, group
-        mine = joined("scatter", group)
         out = tensors[0].new_empty(tensors[0].shape)
-        collectives.scatter(out, [t.detach() for t in tensors] if mine.ranks[mine.rank()] == src else None, src, group)
+        collectives.scatter(_row(out), _rows(tensors) if _is(joined("scatter", group), src) else None, src, group)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        mine = joined("scatter", ctx.group)
-        outs = [grad.detach() * 0 for _ in range(mine.size())]
-        collectives.gather(grad.detach(), outs if mine.ranks[mine.rank()] == ctx.src else None, ctx.src, ctx.group)
-        return None, None, *outs
+        return None, None, *_Gather.apply(ctx.src, ctx.group, grad)
 
 
 class _AllToAll(Function):
+    """`tensors`: those that are written, then those that are sent, one of each for each process."""
+
     @staticmethod
-    def forward(ctx: Any, group: Any, shapes: Sequence[tuple[int, ...]], *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.group, ctx.shapes = group, [tuple(t.shape) for t in tensors]
-        outs = [tensors[0].new_empty(shape) for shape in shapes]
-        collectives.all_to_all(outs, [t.detach() for t in tensors], group)
-        return tuple(outs)
+    def forward(ctx: Any, group: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
+        n = len(tensors) // 2
+        outs, given = tensors[:n], tensors[n:]
+        ctx.group, ctx.shapes = group, [t.shape for t in given]
+        ctx.mark_dirty(*outs)
+        collectives.all_to_all(_rows(outs), _rows(given), group)
+        return outs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        outs = [grads[0].new_empty(shape) for shape in ctx.shapes]
-        collectives.all_to_all(outs, [g.detach() for g in grads], ctx.group)
-        return None, None, *outs
+        return None, *[None] * len(grads), *_AllToAll.apply(ctx.group, *[grads[0].new_empty(s) for s in ctx.shapes], *grads)
+
+
+class _AllToAllSingle(Function):
+    @staticmethod
+    def forward(ctx: Any, group: Any, takes: Any, gives: Any, output: Tensor, tensor: Tensor) -> Tensor:
+        ctx.group, ctx.takes, ctx.gives, ctx.shape = group, takes, gives, tensor.shape
+        ctx.mark_dirty(output)
+        collectives.all_to_all_single(output.detach(), tensor.detach(), takes, gives, group)
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        return None, None, None, None, _AllToAllSingle.apply(ctx.group, ctx.gives, ctx.takes, grad.new_empty(ctx.shape), grad)
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """All processes' tensors put together by `op`, on all of them."""
-    _linear("all_reduce", op)
+    """All processes' tensors put together by `op`, on all of them. Raises ValueError for an op but SUM and AVG where a gradient is asked for."""
+    _linear("all_reduce", op, tensor)
     return _AllReduce.apply(op, group, tensor)
 
 
@@ -163,9 +179,9 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """All processes' tensors put together on process dst; the others get their own."""
-    _linear("reduce", op)
-    return _Reduce.apply(dst, op, group, tensor)
+    """All processes' tensors put together on process dst; the others get their own. Raises ValueError as all_reduce does."""
+    _linear("reduce", op, tensor)
+    return _Reduce.apply(dst, op, group, True, tensor)
 
 
 def all_gather(tensor: Tensor, group: Any = None) -> tuple[Tensor, ...]:
@@ -179,30 +195,39 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = None) -> tuple[Tensor, ...
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tensor:
-    """This process' tensor of those of process src; the others give tensors of their shape."""
+    """This process' tensor of those of process src; the others give tensors of their shape. Raises ValueError where there is none."""
+    check_tensors("scatter", "tensors", tensors)
+    if not tensors:
+        raise ArgumentError("scatter: tensors is empty; give one for each process on all of them, whose shape is what the others need")
     return _Scatter.apply(src, group, *tensors)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
-    """This process' part of all processes' lists put together. `output` says its shape and stays what it is."""
-    _linear("reduce_scatter", op)
-    return _ReduceScatter.apply(op, group, *input_list)
+    """This process' part of all processes' lists put together, which is written to `output`. Raises ValueError as all_reduce does."""
+    check_tensors("reduce_scatter", "input_list", input_list)
+    _linear("reduce_scatter", op, *input_list)
+    return _ReduceScatter.apply(op, group, output, *input_list)
 
 
 def all_to_all(output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Any = None) -> tuple[Tensor, ...]:
-    """A tensor of the list to each process, and one of each. `output_tensor_list` says the shapes that come and stays what it is."""
-    return _AllToAll.apply(group, [tuple(t.shape) for t in output_tensor_list], *input_tensor_list)
+    """A tensor of the list to each process, and one of each, which are written to those of `output_tensor_list`.
+
+    Raises ValueError where the lists do not hold one for each process.
+    """
+    check_tensors("all_to_all", "output_tensor_list", output_tensor_list)
+    check_tensors("all_to_all", "input_tensor_list", input_tensor_list)
+    if len(output_tensor_list) != len(input_tensor_list):
+        raise ArgumentError(
+            f"all_to_all: {len(output_tensor_list)} tensors to receive and {len(input_tensor_list)} to send; give one of each for each process"
+        )
+    return _AllToAll.apply(group, *output_tensor_list, *input_tensor_list)
 
 
 def all_to_all_single(
     output: Tensor, input: Tensor, output_split_sizes: list[int] | None = None, input_split_sizes: list[int] | None = None, group: Any = None
 ) -> Tensor:  # fmt: skip
-    """Parts of input to each process, and one of each, joined. `output` says the shape that comes and stays what it is."""
-    size = joined("all_to_all_single", group).size()
-    gives, takes = input_split_sizes or [input.shape[0] // size] * size, output_split_sizes or [output.shape[0] // size] * size
-    if sum(gives) != input.shape[0] or sum(takes) != output.shape[0]:
-        raise ArgumentError(
-            f"all_to_all_single: parts of {gives} and {takes} for input {tuple(input.shape)} and output {tuple(output.shape)}; give sizes that add up"
-        )
-    parts = all_to_all([output.new_empty(n, *output.shape[1:]) for n in takes], input.split(gives), group)
-    return cat(parts)
+    """Parts of input to each process, and one of each, which are written to `output` one after the other.
+
+    Raises ValueError for sizes that do not add up to the first dimension.
+    """
+    return _AllToAllSingle.apply(group, output_split_sizes, input_split_sizes, output, input)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritensor.distributed.checkpoint.metadata import Metadata, parsed, written
 from tritensor.errors import CheckpointError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import remove_orphans, replacing
 from tritensor.io.safetensors import load_file, save_file
 from tritensor.tensor.core import Tensor
 
@@ -16,13 +16,25 @@ METADATA = "metadata.json"
 
 
 class FileSystemWriter:
-    """A folder that all ranks see. A checkpoint that is there stays whole until the new one is."""
+    """A folder that all ranks see. A checkpoint that is there stays whole until the new one is.
+
+    Args:
+        path: the folder; save's checkpoint_id takes its place where both are given.
+        overwrite: whether a checkpoint that is there may be replaced.
+        allow_pickle: values that JSON does not say all of are pickled into the metadata; without it they raise. Who loads them has to allow it, too.
+        single_file_per_rank, sync_files, thread_count, per_thread_copy_ahead, cache_staged_state_dict: PyTorch's, and taken as they are there:
+            each rank writes one file, from the tensors' own memory, and has it flushed to the disk.
+    """
 
     def __init__(
         self, path: str | os.PathLike[str], single_file_per_rank: bool = True, sync_files: bool = True, thread_count: int = 1,
-        per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True,
+        per_thread_copy_ahead: int = 10_000_000, cache_staged_state_dict: bool = False, overwrite: bool = True, *, allow_pickle: bool = False,
     ) -> None:  # fmt: skip
-        self.path, self.overwrite = Path(path), overwrite
+        self.path, self.overwrite, self.allow_pickle = Path(path), overwrite, allow_pickle
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Write to another folder from now on."""
+        self.path = self.path if checkpoint_id is None else Path(checkpoint_id)
 
     def begin(self) -> None:
         """Make the folder. Raises CheckpointError where a checkpoint is there that must not be replaced."""
@@ -35,21 +47,32 @@ class FileSystemWriter:
         save_file(tensors, self.path / name)
 
     def finish(self, metadata: Metadata) -> None:
-        """All ranks have written: write the metadata, and remove what it no longer names."""
+        """All ranks have written: write the metadata, and remove what it no longer names, and what killed processes left."""
         with replacing(self.path / METADATA) as file:
             file.write(written(metadata))
         kept = metadata.files()
         for old in self.path.glob("part-*.safetensors"):
             if old.name not in kept:
                 old.unlink()
+        remove_orphans(self.path)
 
 
 class FileSystemReader:
-    """A folder that FileSystemWriter wrote."""
+    """A folder that FileSystemWriter wrote.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    Args:
+        path: the folder; load's checkpoint_id takes its place where both are given.
+        allow_pickle: pickled values are read, which runs what they say: for a checkpoint that you trust. Without it they raise.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, allow_pickle: bool = False) -> None:
+        self.path, self.allow_pickle = Path(path), allow_pickle
         self._open: dict[str, dict[str, Tensor]] = {}
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Read another folder from now on, or the same one anew."""
+        self.path = self.path if checkpoint_id is None else Path(checkpoint_id)
+        self._open = {}
 
     def read_metadata(self) -> Metadata:
         """What the checkpoint holds. Raises CheckpointError where none was written to its end."""

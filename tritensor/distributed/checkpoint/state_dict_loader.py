@@ -1,0 +1,147 @@
+"""Loading: each rank puts together what it has a place for, of whatever parts were written."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import from_host
+from tritensor.autograd.node import version_of
+from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.checkpoint.boxes import Box, box_of
+from tritensor.distributed.checkpoint.filesystem import FileSystemReader
+from tritensor.distributed.checkpoint.metadata import Metadata
+from tritensor.distributed.checkpoint.stateful import Stateful
+from tritensor.distributed.checkpoint.states import flat, put, read_value, states_of
+from tritensor.distributed.checkpoint.together import Ranks
+from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.tensor.core import Tensor
+
+Piece = tuple[tuple[slice, ...], np.ndarray]  # where elements go in a tensor, and they themselves, on the mapped file
+
+
+def load(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_reader: FileSystemReader | None = None,
+    planner: Any = None, process_group: Any = None, no_dist: bool = False,
+) -> None:  # fmt: skip
+    """Read a checkpoint into a state: its tensors are written in place, other values replaced, what has load_state_dict() is given its state.
+
+    The state says what is read: whole tensors, or parts, of as many ranks as there are now. Only the bytes that a rank needs are read.
+
+    Args:
+        state_dict: nested dicts like the ones that were saved, or some of their keys.
+        checkpoint_id: the folder.
+        storage_reader: a FileSystemReader, which knows a folder, in place of checkpoint_id or for it.
+        process_group: the ranks; all of them where nothing is given, this process where there are no groups.
+        no_dist: this process alone, whatever groups there are.
+
+    Raises on all ranks, before anything is changed, CheckpointError: no whole checkpoint in the folder, a file that is missing or another one; a key
+    that it has not; another type or shape; a pickled value where the reader does not allow it; what another rank failed with.
+    """
+    ranks = Ranks("load", process_group, no_dist)
+    pieces: list[tuple[Tensor, list[Piece]]] = []
+    values: list[tuple[tuple[Any, ...], Any]] = []
+    states: dict[str, Any] = {}
+
+    def look() -> None:
+        reader = _reader(checkpoint_id, storage_reader, planner)
+        states.update(states_of(state_dict))
+        tensors, others, paths = flat(states)
+        metadata = reader.read_metadata()
+        _check(metadata, tensors, others, str(reader.path))
+        for key, t in tensors.items():
+            pieces.append((t, _pieces(reader, key, box_of(t)[1], metadata)))
+        for key in others:
+            if others[key] != {}:
+                values.append((paths[key], read_value(key, metadata.values[key], str(reader.path), reader.allow_pickle)))
+
+    def read() -> None:
+        for t, found in pieces:
+            _fill(t, found)
+        for path, value in values:
+            put(states, path, value)
+        for key, value in state_dict.items():
+            if isinstance(value, Stateful) and not isinstance(value, Tensor):
+                value.load_state_dict(states[key])
+            else:
+                state_dict[key] = states[key]
+
+    ranks.step(look)
+    ranks.step(read)
+
+
+def _reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
+    if planner is not None:
+        raise NotImplementedError("load: planner is not in tritensor; leave it out")
+    if reader is not None:
+        if not isinstance(reader, FileSystemReader):
+            raise TypeError(f"load: storage_reader is a {type(reader).__name__}; give a FileSystemReader, or checkpoint_id=folder")
+        reader.reset(checkpoint_id)
+        return reader
+    if checkpoint_id is None:
+        raise ArgumentError("load: neither checkpoint_id, a folder, nor storage_reader is given; give one of them")
+    return FileSystemReader(checkpoint_id)
+
+
+def _check(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any], path: str) -> None:
+    missing = [k for k in tensors if k not in metadata.tensors] + [k for k in values if k not in metadata.values]
+    if missing:
+        for key in missing:
+            if key in metadata.tensors or key in metadata.values:
+                there, here = ("tensor", "value") if key in metadata.tensors else ("value", "tensor")
+                raise CheckpointError(
+                    f"load: {key} is a {there} in {path} and a {here} in the state; give a state like the one that was saved"
+                )
+        held = sorted({*metadata.tensors, *metadata.values})
+        raise CheckpointError(
+            f"load: {path} has no {_some(missing)}; it holds {_some(held)}; give a state of keys that are there, all of them or some"
+        )
+    for key, t in tensors.items():
+        stored, (shape, box) = metadata.tensors[key], box_of(t)
+        if (stored.dtype, stored.shape) != (t.dtype.name, shape):
+            raise CheckpointError(
+                f"load: {key} is {stored.dtype} {stored.shape} in {path}, and {t.dtype.name} {shape} in the state; give a state like the one that was saved"
+            )
+        if not box.lies_in(shape):
+            raise CheckpointError(
+                f"load: {key} in the state is the part {box} of {shape}, which reaches out of it; correct its global_offset"
+            )
+
+
+def _some(keys: list[str]) -> str:
+    return (", ".join(keys[:5]) or "nothing") + f" and {len(keys) - 5} more" * (len(keys) > 5)
+
+
+def _pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Metadata) -> list[Piece]:
+    """The elements of a tensor's box, of all parts that hold some; they are read when they are looked at. Raises CheckpointError."""
+    stored = metadata.tensors[key]
+    found: list[Piece] = []
+    came = 0
+    for part in stored.parts:
+        common = wanted.common(part.box)
+        if common is not None:
+            t = reader.tensor(part.file, part.name)
+            if (t.dtype.name, tuple(t.array.shape)) != (stored.dtype, part.box.shape):
+                raise CheckpointError(
+                    f"load: {key} in {reader.path / part.file} is {t.dtype.name} {tuple(t.array.shape)}, and {stored.dtype} {part.box.shape} in the "
+                    "metadata; the checkpoint is torn: save it again, or load another"
+                )
+            found.append((common.within(wanted), t.array[common.within(part.box)]))
+            came += common.size
+    if came != wanted.size:
+        raise CheckpointError(
+            f"load: the parts of {key} hold {came} of the {wanted.size} elements that are asked for; the checkpoint is torn: save it again, or load another"
+        )
+    return found
+
+
+def _fill(t: Tensor, pieces: list[Piece]) -> None:
+    """Write a tensor: on the CPU its own memory, on a GPU by way of the host, one tensor at a time."""
+    host = t.array if isinstance(t.array, np.ndarray) else np.empty(t.array.shape, t.array.dtype)
+    for place, values in pieces:
+        host[place] = values
+    if host is not t.array:
+        copy_into(t.array, from_host(host, t.device))
+    version_of(t).bump("load")

@@ -1,0 +1,218 @@
+"""Saving: ranks tell one another what they have, agree on who writes what, write, and the first one writes that all is there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import deepcopy
+from enum import Enum
+from typing import Any
+
+from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
+from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
+from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
+from tritensor.distributed.checkpoint.states import flat, states_of, written_values
+from tritensor.distributed.checkpoint.together import Ranks
+from tritensor.distributed.initialisation import new_group
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
+from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.tensor.core import Tensor
+
+Listing = dict[str, tuple[str, tuple[int, ...], Box, int]]  # by key: type, shape of the whole, box, bytes
+
+
+class AsyncCheckpointerType(Enum):
+    """What writes an async_save; here a thread."""
+
+    THREAD = "thread"
+    PROCESS = "process"
+
+
+def save(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: FileSystemWriter | None = None,
+    planner: Any = None, process_group: Any = None, no_dist: bool = False, use_collectives: bool = True,
+) -> Metadata:  # fmt: skip
+    """Write a state of all ranks of a group, which all call this, to a folder that all see.
+
+    Tensors that all ranks have are written by one of them, the load shared by bytes; parts (`global_shape`, `global_offset`, as fully_shard
+    makes them) each by who has them. Numbers, text, lists, tuples and dicts go into the metadata; nothing is pickled unless the writer allows it.
+    The metadata is written last, so that a checkpoint is there whole or not at all, and an older one in the folder until then.
+
+    Args:
+        state_dict: nested dicts; what has state_dict() and load_state_dict() (modules, optimizers) stands for its state.
+        checkpoint_id: the folder.
+        storage_writer: a FileSystemWriter, which knows a folder, in place of checkpoint_id or for it.
+        process_group: the ranks; all of them where nothing is given, this process where there are no groups.
+        no_dist: this process alone, whatever groups there are.
+        use_collectives: PyTorch's; ranks always agree on who writes what.
+
+    Raises on all ranks:
+        CheckpointError: values of other kinds; ranks that disagree about a tensor's type or shape; an error of another rank.
+        OSError: the folder cannot be written.
+    """
+    return _save(
+        Ranks("save", process_group, no_dist), lambda: (_writer("save", checkpoint_id, storage_writer, planner), states_of(state_dict))
+    )
+
+
+def _writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
+    if planner is not None:
+        raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")
+    if writer is not None:
+        if not isinstance(writer, FileSystemWriter):
+            raise TypeError(f"{name}: storage_writer is a {type(writer).__name__}; give a FileSystemWriter, or checkpoint_id=folder")
+        writer.reset(checkpoint_id)
+        return writer
+    if checkpoint_id is None:
+        raise ArgumentError(f"{name}: neither checkpoint_id, a folder, nor storage_writer is given; give one of them")
+    return FileSystemWriter(checkpoint_id)
+
+
+def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, Any]]]) -> Metadata:
+    """Three steps of all ranks. What is wrong with what one of them was `given` is told in the first."""
+    token, kept = secrets.token_hex(4), []
+
+    def look() -> tuple[Listing, dict[str, Any], str]:
+        writer, state = given()
+        tensors, values, _ = flat(state)
+        told_values = written_values(values, writer.allow_pickle)
+        writer.begin()
+        kept.append((writer, tensors))
+        return {key: (t.dtype.name, *box_of(t), t.array.nbytes) for key, t in tensors.items()}, told_values, token
+
+    told = ranks.step(look)
+    writer, tensors = kept[0]
+    plan = planned([listing for listing, _, _ in told], told[0][2])
+    values: dict[str, Any] = {}
+    for _, theirs, _ in reversed(told):  # where ranks differ, the first one's
+        values.update(theirs)
+    both = sorted(plan.keys() & values.keys())
+    if both:
+        raise CheckpointError(f"save: {both[0]} is a tensor on one rank and none on another; make them alike")
+    mine = name_of(told[0][2], ranks.rank)
+
+    def write() -> None:
+        found = {p.name: tensors[key] for key, stored in plan.items() for p in stored.parts if p.file == mine}
+        if found:
+            writer.write(mine, {name: Tensor.wrap(t.array) for name, t in found.items()})
+
+    ranks.step(write)
+    metadata = Metadata(plan, values)
+    ranks.step(lambda: writer.finish(metadata) if ranks.rank == 0 else None)
+    return metadata
+
+
+def name_of(token: str, rank: int) -> str:
+    """The file of a rank, of another name each time: the old ones stay until the metadata names the new."""
+    return f"part-{token}-{rank}.safetensors"
+
+
+def planned(listings: list[Listing], token: str) -> dict[str, Stored]:
+    """Who writes what: each box by one of the ranks that have it, the one that has least to write so far.
+
+    Raises CheckpointError where ranks disagree about a tensor's type or whole shape, or its boxes overlap or leave gaps.
+    """
+    load = [0] * len(listings)
+    plan: dict[str, Stored] = {}
+    for key in sorted({k for listing in listings for k in listing}):
+        have = {rank: listing[key] for rank, listing in enumerate(listings) if key in listing}
+        first = next(iter(have))
+        dtype, shape, _, _ = have[first]
+        for rank, (their_dtype, their_shape, their_box, _) in have.items():
+            if not Box(*their_box).lies_in(their_shape):
+                raise CheckpointError(
+                    f"save: {key} on rank {rank} is {Box(*their_box)} of {their_shape}, which reaches out of it; correct its global_offset"
+                )
+            if (their_dtype, their_shape) != (dtype, shape):
+                raise CheckpointError(
+                    f"save: {key} is {their_dtype} {their_shape} on rank {rank} and {dtype} {shape} on rank {first}; make them alike"
+                )
+        parts = []
+        for box in sorted({Box(*entry[2]) for entry in have.values()}):
+            owner = min((r for r, entry in have.items() if Box(*entry[2]) == box), key=lambda r: (load[r], r))
+            if box.size or not shape or 0 in shape:
+                load[owner] += have[owner][3]
+                parts.append(Part(box, name_of(token, owner), key))
+        _check_cover(key, shape, parts)
+        plan[key] = Stored(dtype, shape, tuple(parts))
+    return plan
+
+
+def _check_cover(key: str, shape: tuple[int, ...], parts: list[Part]) -> None:
+    whole = Box((0,) * len(shape), shape)
+    for i, part in enumerate(parts):
+        for other in parts[i + 1 :]:
+            if part.box.common(other.box) is not None:
+                raise CheckpointError(f"save: parts {part.box} and {other.box} of {key} {shape} overlap; each element belongs to one part")
+    if sum(p.box.size for p in parts) != whole.size:
+        raise CheckpointError(
+            f"save: the parts of {key} hold {sum(p.box.size for p in parts)} of the {whole.size} elements of {shape}; save all of them"
+        )
+
+
+_threads: list[ThreadPoolExecutor] = []
+_own: list[tuple[ProcessGroup, Any]] = []  # (the world, the group beside it in which the thread communicates)
+
+
+def async_save(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike[str] | None = None, storage_writer: FileSystemWriter | None = None,
+    planner: Any = None, process_group: Any = None, async_checkpointer_type: Any = AsyncCheckpointerType.THREAD, async_stager: Any = None,
+    no_dist: bool = False, use_collectives: bool = True,
+) -> Future[Metadata]:  # fmt: skip
+    """save() of the state as it is now, in a thread: its tensors are copied first, then training may go on. `result()` of the Future waits,
+    and raises what save() raises; wait for it before destroy_process_group.
+
+    The thread communicates in a group of its own, which the first call makes; a `process_group` that is given must be used by nothing else.
+
+    Raises:
+        NotImplementedError: a planner, a stager, or a process in place of the thread.
+        ValueError: several ranks without a backend for the CPU.
+    """
+    if async_stager is not None or async_checkpointer_type not in (None, AsyncCheckpointerType.THREAD):
+        raise NotImplementedError("async_save: async_stager and processes that write are not in tritensor, a thread does; leave them out")
+    ranks = Ranks("async_save", _beside() if process_group is None and not no_dist else process_group, no_dist)
+    if ranks.group is not None and ranks.size > 1 and "cpu" not in ranks.group.backends:
+        raise ArgumentError(
+            f"async_save: backend {ranks.group.backend!r} has no part for the CPU, over which a thread communicates; "
+            "init_process_group with 'cpu:mpi,cuda:nccl'"
+        )
+    state: dict[str, Any] = {}
+    failed: list[Exception] = []
+    try:
+        writer = _writer("async_save", checkpoint_id, storage_writer, planner)
+        state = _copied(states_of(state_dict))
+    except Exception as error:  # told in the first step of all, where the others wait
+        failed.append(error)
+
+    def given() -> tuple[FileSystemWriter, dict[str, Any]]:
+        if failed:
+            raise failed[0]
+        return writer, state
+
+    if not _threads:
+        _threads.append(ThreadPoolExecutor(1, thread_name_prefix="tritensor checkpoint"))
+    return _threads[0].submit(_save, ranks, given)
+
+
+def _beside() -> Any:
+    """A group of all processes for the thread, made once; None where there are not several."""
+    if GroupMember.WORLD is None or GroupMember.WORLD.size() == 1:
+        return None
+    world = joined("async_save")
+    if not _own or _own[0][0] is not world:
+        _own[:] = [(world, new_group(group_desc="checkpoints"))]
+    return _own[0][1]
+
+
+def _copied(state: Any) -> Any:
+    """A copy of all of a state on the CPU, so that what training does meanwhile does not reach it."""
+    if isinstance(state, Tensor):
+        copy = state.detach().clone() if state.device.type == "cpu" else state.detach().cpu()
+        return part_like(state, Tensor.wrap(copy.array)) if is_shard(state) else copy
+    if isinstance(state, dict):
+        return {k: _copied(v) for k, v in state.items()}
+    if type(state) in (list, tuple):
+        return type(state)(_copied(v) for v in state)
+    return deepcopy(state)
