@@ -88,7 +88,7 @@ def stacked(tensors: Sequence[Tensor]) -> Array:
     """A new array (n, *shape) of n tensors of one shape."""
     out = room_for_all(tensors)
     for i, t in enumerate(tensors):
-        copy_into(out[i], t.array)
+        copy_into(out[i : i + 1].reshape(t.array.shape), t.array)  # a view also of a tensor without dimensions
     return out
 
 

@@ -156,6 +156,13 @@ def odd(rank: int, size: int) -> None:
     dist.all_reduce(t)
     assert t.item() == size * (size + 1) / 2
     assert t._version > before
+    outs = [tt.tensor(0.0) for _ in range(size)]
+    dist.all_gather(outs, tt.tensor(float(rank)))
+    assert [o.item() for o in outs] == list(range(size))
+    dist.scatter(t, [tt.tensor(10.0 + r) for r in range(size)] if rank == 0 else None, src=0)
+    assert t.item() == 10 + rank
+    dist.reduce_scatter(t, [tt.tensor(float(r)) for r in range(size)])
+    assert t.item() == size * rank
     base = tt.zeros(4, 6)
     base[:, 2] = rank + 1.0
     dist.all_reduce(base[:, 2])
