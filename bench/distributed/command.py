@@ -44,7 +44,7 @@ REST = 0.02  # seconds before a group's turn
 Groups = Mapping[tuple[str, int], Group]
 
 
-def all_reduce(groups: Groups, ranks: int, nbytes: int, rounds: int, seconds: float, most: int | None = None) -> dict[str, Any]:
+def all_reduce(groups: Groups, ranks: int, nbytes: int, rounds: int, seconds: float, patience: float) -> dict[str, Any]:
     """Seconds of an all_reduce of each side, and the ratios that are to be reached; `seconds` is about what a side takes in a round."""
     ours, gloo = groups["tritensor", ranks], groups.get(("torch", ranks))
     sides = {"sync": (ours, "sync"), "async": (ours, "async"), "mpi4py": (ours, "mpi4py")} | ({"gloo": (gloo, "sync")} if gloo else {})
@@ -62,7 +62,7 @@ def all_reduce(groups: Groups, ranks: int, nbytes: int, rounds: int, seconds: fl
             taken[name] = max(group.ask("all_reduce", side=side, nbytes=nbytes, calls=calls[name]))
         return taken
 
-    found, others = quietest(one, rounds, lambda: working(groups), most)
+    found, others = quietest(one, rounds, lambda: working(groups), patience)
     medians = {name: statistics.median(s) for name, s in found.items()}
     row = {"ranks": ranks, "nbytes": nbytes, "seconds": medians, "calls": calls, "others": others}
     return row | {"ratios": {name: ratio(found[a], found[b]) for name, (a, b) in RATIOS.items() if a in found and b in found}}
@@ -84,7 +84,7 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> float:
     return statistics.median(x / y for x, y in zip(a, b, strict=True))
 
 
-def steps(groups: Groups, rounds: int, calls: int, most: int | None = None) -> list[dict[str, Any]]:
+def steps(groups: Groups, rounds: int, calls: int, patience: float) -> list[dict[str, Any]]:
     """Seconds of a training step of each group, with gradients averaged and without, and the ratio of torch's to ours."""
     sides = [(key, averaged) for key in groups for averaged in (True, False)]
     for group in groups.values():
@@ -97,7 +97,7 @@ def steps(groups: Groups, rounds: int, calls: int, most: int | None = None) -> l
             taken[key, averaged] = max(groups[key].ask("step", averaged=averaged, calls=calls))
         return taken
 
-    found, others = quietest(one, rounds, lambda: working(groups), most)
+    found, others = quietest(one, rounds, lambda: working(groups), patience)
     rows = []
     for ranks in sorted({ranks for _, ranks in groups}):
         row: dict[str, Any] = {"ranks": ranks, "others": others}
@@ -179,7 +179,7 @@ def sums(nbytes: int = 1 << 24) -> float:
     return nbytes / quartiles(lambda: np.add(a, b, out=b), 0.1)[0]
 
 
-def measured(quick: bool, peer: tuple[str, str] | None) -> dict[str, Any]:
+def measured(quick: bool, peer: tuple[str, str] | None, patience: float) -> dict[str, Any]:
     """The report: everything that is timed, printed as it comes."""
     cores = len(os.sched_getaffinity(0))
     report: dict[str, Any] = {
@@ -188,15 +188,15 @@ def measured(quick: bool, peer: tuple[str, str] | None) -> dict[str, Any]:
         "threads": int(os.environ["OMP_NUM_THREADS"]), "all_reduce": [], "sums": sums(),
     }  # fmt: skip
     print(f"{report['processor']}, {cores} cores, {report['threads']} thread a rank; torch: {report['versions']['torch']}")
-    rounds, most = (3, 3) if quick else (15, None)
+    rounds = 3 if quick else 15
     with contextlib.ExitStack() as stack:
         wanted = [("tritensor", n, sys.executable) for n in RANKS] + [("torch", n, peer[0]) for n in RANKS if peer]
         groups = {(library, n): stack.enter_context(Group(library, n, python)) for library, n, python in wanted}
         for n in RANKS[1:]:
             for nbytes in QUICK_SIZES if quick else SIZES:
-                report["all_reduce"].append(all_reduce(groups, n, nbytes, rounds, 0.03 if quick else 0.1, most))
+                report["all_reduce"].append(all_reduce(groups, n, nbytes, rounds, 0.03 if quick else 0.1, patience))
         print("\n".join(all_reduce_lines(report["all_reduce"])), flush=True)
-        report["steps"] = steps(groups, rounds, 10 if quick else 30, most)
+        report["steps"] = steps(groups, rounds, 10 if quick else 30, patience)
         print("\n".join(step_lines(report["steps"])), flush=True)
         report["timeline"] = {str(n): groups["tritensor", n].ask("timeline", calls=11 if quick else 51)[0] for n in RANKS}
     for n in RANKS[1:]:
@@ -210,6 +210,9 @@ def main(argv: list[str]) -> int:
         "--peer", metavar="PYTHON", help="a Python that has torch (default: this one, where torch is installed; else no peer)"
     )
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; under a minute")
+    parser.add_argument(
+        "--patience", type=float, default=0.0, metavar="S", help="how long each row waits for rounds in which others are quiet"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
     parser.add_argument(
         "--plot", type=Path, metavar="FILE", help="draw the model over the number of ranks (.svg or .png; needs matplotlib)"
@@ -218,7 +221,7 @@ def main(argv: list[str]) -> int:
     args = parser.parse_args(argv)
     if args.plot:
         drawing("bench distributed --plot")  # before anything is timed for a picture that cannot be drawn
-    report = json.loads(args.report.read_text()) if args.report else measured(args.quick, peer_of(args.peer))
+    report = json.loads(args.report.read_text()) if args.report else measured(args.quick, peer_of(args.peer), args.patience)
     made = predicted(report)
     print("\n".join(lines(report, made)))
     if args.plot:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 QUIET = 0.15  # cores that others may keep busy in a round that counts
-TRIES = 4  # times as many rounds as are asked for, until so many were quiet
+REST = 2.0  # seconds after a round that was loud
 
 Side = TypeVar("Side", bound=Hashable)
 
@@ -27,16 +27,19 @@ def busy() -> float:
     return (sum(map(int, fields[:8])) - int(fields[3]) - int(fields[4])) / os.sysconf("SC_CLK_TCK")  # without idle, and waiting for a disk
 
 
-def quietest(one: Callable[[int], dict[Side, float]], rounds: int, mine: Callable[[], float], most: int | None = None) -> Counted:
-    """The quietest `rounds` of as many calls of `one` as it takes for so many to be quiet, or of `most`.
+def quietest(one: Callable[[int], dict[Side, float]], rounds: int, mine: Callable[[], float], patience: float) -> Counted:
+    """The quietest `rounds` of as many calls of `one` as it takes for so many to be quiet.
 
     Args:
         one: a round, by its number: the seconds of each side.
         mine: seconds for which cores have worked for the benchmark itself.
-        most: rounds after which no other is begun (default: TRIES times rounds).
+        patience: seconds after which `rounds` rounds are enough, however loud.
     """
     found: list[tuple[float, dict[Side, float]]] = []
-    while len(found) < (TRIES * rounds if most is None else most) and sum(others < QUIET for others, _ in found) < rounds:
+    until = time.monotonic() + patience
+    while len(found) < rounds or (sum(others < QUIET for others, _ in found) < rounds and time.monotonic() < until):
+        if found and found[-1][0] >= QUIET:
+            time.sleep(min(REST, max(0.0, until - time.monotonic())))
         before, began = busy() - mine(), time.monotonic()
         seconds = one(len(found))
         found.append((max(0.0, busy() - mine() - before) / (time.monotonic() - began), seconds))

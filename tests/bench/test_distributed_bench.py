@@ -21,11 +21,11 @@ def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_ranks_answer_until_they_are_told_to_end() -> None:
     with Group("tritensor", 2) as two:
-        row = command.all_reduce({("tritensor", 2): two}, 2, 4096, 2, 1e-3)
+        row = command.all_reduce({("tritensor", 2): two}, 2, 4096, 2, 1e-3, 0.0)
         assert set(row["seconds"]) == {"sync", "async", "mpi4py"}
         assert set(row["ratios"]) == {"sync / mpi4py", "async / mpi4py"}
         assert min(row["seconds"].values()) > 0
-        (step,) = command.steps({("tritensor", 2): two}, 2, 1)
+        (step,) = command.steps({("tritensor", 2): two}, 2, 1, 0.0)
         assert step["tritensor"]["step"] > 0
         seen = two.ask("timeline", calls=3)
         assert len(seen) == 2
@@ -71,11 +71,12 @@ def test_the_quietest_rounds_count(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"a": float(i)}
 
     monkeypatch.setattr(quiet.time, "monotonic", lambda: now)
+    monkeypatch.setattr(quiet.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(quiet, "busy", lambda: worked)
-    found, others = quiet.quietest(one, 3, lambda: own)
+    found, others = quiet.quietest(one, 3, lambda: own, patience=100)
     assert sorted(found["a"]) == [1, 3, 4], "three quiet rounds are had after five"
     assert others == pytest.approx(0.1)
-    assert sorted(quiet.quietest(one, 2, lambda: own, most=3).seconds["a"]) == [0, 1], "the best of what there is"
+    assert sorted(quiet.quietest(one, 2, lambda: own, patience=2.5).seconds["a"]) == [0, 1], "the best of what there was time for"
 
 
 def test_what_all_do_on_the_machine() -> None:
