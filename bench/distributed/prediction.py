@@ -33,7 +33,8 @@ class Prediction(NamedTuple):
     Attributes:
         slower: how many times as long a step without averages takes on so many ranks of this machine as on one.
         spare: the share of communication that cores without a rank can take over.
-        steps: of each number of ranks (seconds measured, seconds by the model).
+        steps: of each number of ranks (seconds measured, seconds by the model), to which the step's `averaging` was fitted.
+        unfitted: seconds by the model without it: what all_reduce and steps without averages alone foretell.
         stated: the stated network; it adds as fast as a core of this machine.
     """
 
@@ -42,6 +43,7 @@ class Prediction(NamedTuple):
     slower: dict[int, float]
     spare: dict[int, float]
     steps: dict[int, tuple[float, float]]
+    unfitted: dict[int, float]
     stated: Network
 
     def efficiencies(self, ranks: int) -> dict[str, float]:
@@ -64,6 +66,7 @@ class Prediction(NamedTuple):
             "buckets": [b._asdict() for b in self.step.buckets], "latency": self.fit.network.latency,
             "bandwidth": self.fit.network.bandwidth, "turn": self.fit.sharing.turn, "cores": self.fit.sharing.cores, "slower": self.slower,
             "all_reduce_residuals": self.fit.residuals, "step_residuals": {n: model / seen - 1 for n, (seen, model) in self.steps.items()},
+            "step_residuals_unfitted": {n: self.unfitted[n] / seen - 1 for n, (seen, _) in self.steps.items()},
             "stated": self.stated._asdict(), "efficiency": {n: self.efficiencies(n) for n in RANKS},
         }  # fmt: skip
 
@@ -83,9 +86,10 @@ def predicted(report: Mapping[str, Any]) -> Prediction:
     def seconds(step: Step, n: int) -> float:
         return step_seconds(step, n, fit.network, spare[n], fit.sharing, slower[n])
 
+    unfitted = {n: seconds(step, n) for n in ours}
     step = fitted_step(step, {n: times["step"] for n, times in ours.items()}, seconds)
     steps = {n: (times["step"], seconds(step, n)) for n, times in ours.items()}
-    return Prediction(step, fit, slower, spare, steps, STATED._replace(sums=report["sums"]))
+    return Prediction(step, fit, slower, spare, steps, unfitted, STATED._replace(sums=report["sums"]))
 
 
 def lines(report: Mapping[str, Any], made: Prediction) -> list[str]:
@@ -98,10 +102,11 @@ def lines(report: Mapping[str, Any], made: Prediction) -> list[str]:
         + ", ".join(f"{slower:.2f} times as long on {n} ranks" for n, slower in made.slower.items() if n > 1)
     ]
     for n in sorted({r["ranks"] for r in report["all_reduce"]}):
-        off = [(r["nbytes"], e) for r, e in zip(report["all_reduce"], made.fit.residuals, strict=True) if r["ranks"] == n]
-        text.append(f"  all_reduce on {n} ranks, model over measured: " + ", ".join(f"{nbytes:,} B {e:+.0%}" for nbytes, e in off))
+        errors = [(r["nbytes"], e) for r, e in zip(report["all_reduce"], made.fit.residuals, strict=True) if r["ranks"] == n]
+        text.append(f"  all_reduce on {n} ranks, model over measured: " + ", ".join(f"{nbytes:,} B {e:+.0%}" for nbytes, e in errors))
     for n, (seen, model) in made.steps.items():
-        text.append(f"  a step on {n} ranks: measured {1e3 * seen:.2f} ms, model {1e3 * model:.2f} ms, {model / seen - 1:+.0%}")
+        off = f"{model / seen - 1:+.0%}, unfitted {made.unfitted[n] / seen - 1:+.0%}"
+        text.append(f"  a step on {n} ranks: measured {1e3 * seen:.2f} ms, model {1e3 * model:.2f} ms, {off}")
     text.append("efficiency by the model, weak scaling, a core for each rank (nothing hidden - all that backward can hide):")
     text.append(f"{'ranks':>6}{'constants of this machine':>30}{'100 Gbit/s, 3 us':>22}{'ring or tree alone':>22}")
     for n in RANKS[1:]:
@@ -130,8 +135,9 @@ def picture(report: Mapping[str, Any], made: Prediction, to: Path) -> None:
         f"{1e3 * made.step.compute:.1f} ms of compute and, on several ranks, {1e3 * made.step.averaging:.1f} ms of averages beside messages"
     )
     measured = (
-        f"Measured: 1, 2 and 4 ranks on {report['cores']} cores ({report['processor']}, {report['date'][:10]}), of which is taken out what "
-        f"ranks compute more slowly where they share cores and memory. Model over measured step: {off} ranks. All beyond 4 ranks is computed."
+        f"Measured: 1, 2 and 4 ranks on {report['cores']} cores ({report['processor']}, {report['date'][:10]}), of which is taken out "
+        f"what ranks compute more slowly where they share cores and memory. Model over measured step, to which one of its "
+        f"constants is fitted: {off} ranks. All beyond 4 ranks is computed."
     )
     assumed = (
         f"Assumed: a constant batch per rank; {extra}, as fitted; {size}; a core for each rank, all equally fast; no stragglers, no congestion, "

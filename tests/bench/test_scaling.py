@@ -158,9 +158,10 @@ def test_a_report_gives_the_constants_back() -> None:
     assert made.stated == stated
     assert made.as_json()["efficiency"][1024]["stated, hides 1"] == efficiency(made.step, 1024, stated)
     text = "\n".join(lines(report(), made))
+    assert made.unfitted == pytest.approx({n: seen - 7e-4 * made.slower[n] * (n > 1) for n, (seen, _) in made.steps.items()})
     assert "latency 5.0 us, bandwidth 8.00 GB/s, a turn on a shared core 200 us" in text
     assert "1.10 times as long on 2 ranks, 2.20 times as long on 4 ranks" in text
-    assert text.count("+0%") + text.count("-0%") == 13
+    assert text.count("+0%") + text.count("-0%") == 14, "ten calls, three steps, and the one on one rank unfitted"
     assert text.splitlines()[-1].split()[0] == "1024"
 
 
