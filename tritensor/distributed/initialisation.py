@@ -95,7 +95,6 @@ def words_of(name: str, backend: str | None) -> dict[str, str]:
 
     Raises ValueError for words that are no backend, and NotImplementedError for those that are PyTorch's and not here.
     """
-    global _said_gloo
     if backend is None:
         return {"cpu": "mpi"} | ({"cuda": "nccl"} if _nccl_is_here() else {})
     if not isinstance(backend, str):

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.array import from_host, to_host
 from tritensor.cuda.current import here
-from tritensor.device import cpu, device
+from tritensor.device import device
 from tritensor.distributed import collectives
 from tritensor.distributed.arguments import root_of
 from tritensor.distributed.point_to_point import recv, send
@@ -46,7 +46,7 @@ def from_bytes(data: np.ndarray) -> Any:
 
 
 def _place(world: ProcessGroup) -> device:
-    return cpu if "cpu" in world.backends else device("cuda", here.index)
+    return world.small_on(device("cuda", here.index))
 
 
 def _tensor(world: ProcessGroup, values: np.ndarray) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 from tritensor.array import CudaArray
 from tritensor.call_site import user_line
 from tritensor.cuda.current import here
+from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.errors import ArgumentError, CaptureError, DeviceError, DistError
@@ -64,6 +65,10 @@ class ProcessGroup:
             raise CaptureError(
                 f"{name} ({user_line()}): communicates, which no replay would do again; a CUDA graph is being captured. Call it outside of the capture"
             )
+
+    def small_on(self, device: Any) -> Any:
+        """Where a tensor lies that tells the others something about what is computed on `device`: the CPU, where the group reaches it."""
+        return cpu if "cpu" in self.backends else device
 
     def begin(self, name: str, what: str = "") -> Call:
         """A collective call that starts now; `what` says all that must be alike on all ranks."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.array import from_host, to_host
-from tritensor.device import cpu
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import ArgumentError
@@ -117,7 +116,7 @@ class Join:
         told = np.zeros(size + 1, np.int32)
         if active:
             told[self._group.rank()], told[size] = 1, syncs
-        on = cpu if "cpu" in self._group.backends else self._joinables[0].join_device
+        on = self._group.small_on(self._joinables[0].join_device)
         flags = Tensor.wrap(from_host(told, on))
         all_reduce(flags, group=self._group)
         seen = to_host(flags.array)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,10 +10,10 @@ import numpy as np
 
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.device import cpu
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_reduce, broadcast
 from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assigned, divided, fill_zeros
+from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.distributed.work import Future
@@ -57,8 +56,7 @@ class Reducer:
         self._task: Any = None  # the backward at whose end `_end` is called
         self._order: list[int] = []  # parameters as their gradients came in the first pass
         self._build(list(reversed(range(len(self.params)))))
-        this = weakref.ref(self)
-        self._handles = [p.register_post_accumulate_grad_hook(_Hook(this, i)) for i, p in enumerate(self.params)]
+        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.came, i)) for i, p in enumerate(self.params)]
 
     def _build(self, order: list[int]) -> None:
         self.buckets = assigned(self.params, order, self._caps)
@@ -247,7 +245,7 @@ class Reducer:
             self._build(order)
 
     def _where(self) -> Any:
-        return cpu if "cpu" in self.group.backends else self.params[0].device
+        return self.group.small_on(self.params[0].device)
 
     def shadow(self) -> None:
         """Take part in one backward of the others with nothing to give (join): zeros in every bucket."""
@@ -264,28 +262,13 @@ class Reducer:
                 bucket.work.wait()
             if bucket.future is not None:
                 self._take(bucket, bucket.future.wait())
-            for i, p in enumerate(
-                bucket.params
-            ):  # the others' average: an optimizer that shares states out steps this process' share by it
+            # The others' average: an optimizer that shares states out steps this process' share by it.
+            for i, p in enumerate(bucket.params):
                 p._grad = Tensor.wrap(bucket.view(i))
         if self._anywhere is None and (self.finds_unused or self.is_static):
             all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._where())), ReduceOp.MAX, self.group)
         if not self._rebuilt and not (self.finds_unused and not self.is_static):
             self._rebuild()
-
-
-class _Hook:
-    """Calls a reducer that still lives; a wrapper that is gone leaves its parameters alone."""
-
-    __slots__ = ("_number", "_reducer")
-
-    def __init__(self, reducer: weakref.ref[Reducer], number: int) -> None:
-        self._reducer, self._number = reducer, number
-
-    def __call__(self, param: Tensor) -> None:
-        reducer = self._reducer()
-        if reducer is not None:
-            reducer.came(self._number)
 
 
 def leaves_behind(outputs: Sequence[Tensor]) -> set[int]:

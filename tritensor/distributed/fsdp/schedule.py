@@ -9,7 +9,6 @@ import numpy as np
 
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.device import cpu
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.flat import Reduction
 from tritensor.distributed.fsdp.group import ParameterGroup
@@ -168,7 +167,7 @@ class Schedule:
     def _reduce_late(self) -> None:
         late = np.array([g.has_gradients() for g in self._reduced], np.int32)
         ranks = self._reduced[0].ranks
-        on = cpu if "cpu" in ranks.shard.backends else self._reduced[0].flats[0].device
+        on = ranks.shard.small_on(self._reduced[0].flats[0].device)
         told = Tensor.wrap(from_host(late, on))
         for group in (ranks.shard, ranks.replicas):
             if group is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ import numpy as np
 from tritensor.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
-from tritensor.device import cpu
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast, reduce
 from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
+from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
 from tritensor.errors import GradError
@@ -72,10 +71,9 @@ class GradientShards:
         self._came: list[int] = []
         self._is_ordered = False
         self._build(list(reversed(range(len(self.params)))))
-        this = weakref.ref(self)
-        self._handles = [p.register_post_accumulate_grad_hook(_Came(this, i)) for i, p in enumerate(self.params)]
+        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.came, i)) for i, p in enumerate(self.params)]
         mine = [i for i, owner in enumerate(self.owners) if owner == group.rank()]
-        self._handles += [self.params[i].register_hook(_Comes(this, i)) for i in mine]
+        self._handles += [self.params[i].register_hook(WeakHook(self.comes, i)) for i in mine]
 
     def forget(self) -> None:
         """Take the hooks away."""
@@ -189,30 +187,7 @@ class GradientShards:
         """Buckets as process 0's gradients came."""
         self._is_ordered = True
         order = self._came + sorted(set(range(len(self.params))) - set(self._came))
-        on = cpu if "cpu" in self.group.backends else self.params[0].device
+        on = self.group.small_on(self.params[0].device)
         told = Tensor.wrap(from_host(np.array(order, np.int64), on))
         broadcast(told, group=self.group, group_src=0)
         self._build([int(n) for n in to_host(told.array)])
-
-
-class _Came:
-    """Tells a GradientShards that still lives."""
-
-    __slots__ = ("_number", "_of")
-
-    def __init__(self, of: weakref.ref[GradientShards], number: int) -> None:
-        self._of, self._number = of, number
-
-    def __call__(self, param: Tensor) -> None:
-        of = self._of()
-        if of is not None:
-            of.came(self._number)
-
-
-class _Comes(_Came):
-    __slots__ = ()
-
-    def __call__(self, gradient: Tensor) -> None:
-        of = self._of()
-        if of is not None:
-            of.comes(self._number)
