@@ -21,12 +21,13 @@ LEFT = "the end of its program"
 
 
 class Process(NamedTuple):
-    """A process of the world: its number, machine, process id, and when it started (clock ticks since the machine did)."""
+    """A process of the world: its number, machine, process id, when it started (clock ticks since the machine did), and the cores it may use."""
 
     rank: int
     host: str
     pid: int
     started: str
+    cores: Sequence[int]
 
 
 def stat_of(pid: int) -> tuple[str, str] | None:
@@ -42,7 +43,13 @@ def stat_of(pid: int) -> tuple[str, str] | None:
 def this_process(rank: int) -> Process:
     """What the others need to know of this process."""
     found = stat_of(os.getpid())
-    return Process(rank, socket.gethostname(), os.getpid(), found[1] if found else "")
+    return Process(rank, socket.gethostname(), os.getpid(), found[1] if found else "", sorted(os.sched_getaffinity(0)))
+
+
+def has_spare_core(here: Process, members: Sequence[Process]) -> bool:
+    """Whether the processes that may use a core of this one's are fewer than its cores."""
+    own = set(here.cores)
+    return len(own) > sum(p.host == here.host and not own.isdisjoint(p.cores) for p in members)
 
 
 class Peers:

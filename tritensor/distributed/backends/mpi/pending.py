@@ -20,6 +20,8 @@ from tritensor.errors import DistBackendError, ShapeError
 TESTS = 512  # between two looks at the clock
 PATIENCE = 0.5  # seconds of testing without a pause; after them the others are late, and the processor is better used
 PAUSE = 1e-4  # seconds between two tests from then on, and of the thread that drives calls which nobody waits for
+# The same for that thread where it has no core to itself: each of its tests takes one from the program, whose own calls drive what is open too.
+PAUSE_BESIDE = 5e-3
 
 
 class MpiPending(Pending):
@@ -138,6 +140,7 @@ class _Driver:
         self._more = threading.Condition()
         self._thread: threading.Thread | None = None
         self._stopped = False
+        self.pause = PAUSE_BESIDE
 
     def add(self, pending: MpiPending) -> None:
         with self._more:
@@ -167,7 +170,7 @@ class _Driver:
                 pending = self._open.popleft()
                 if not pending.done():
                     self._open.append(pending)
-            time.sleep(PAUSE)
+            time.sleep(self.pause)
 
 
 driver = _Driver()

@@ -15,7 +15,8 @@ from typing import Any
 from tritensor.distributed.backends.mpi.adoption import adopt, is_started
 from tritensor.distributed.backends.mpi.backend import MpiBackend
 from tritensor.distributed.backends.mpi.library import abort_on_errors, is_loaded, is_lost, lose, mpi, require
-from tritensor.distributed.backends.mpi.peers import Process, this_process
+from tritensor.distributed.backends.mpi.peers import Process, has_spare_core, this_process
+from tritensor.distributed.backends.mpi.pending import PAUSE, PAUSE_BESIDE, driver
 from tritensor.errors import ArgumentError, DistError, RankFailedError
 
 _TAG = 7
@@ -58,6 +59,7 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     if sorted(ranks) != list(range(size)):
         raise ArgumentError(f"init_process_group: the ranks of {size} processes are {ranks}; give each of 0 to {size - 1} once")
     members = sorted((Process(*entry["process"]) for entry in table), key=lambda p: p.rank)
+    driver.pause = PAUSE if has_spare_core(here, members) else PAUSE_BESIDE
     return MpiBackend(comm.Split(0, here.rank), members, seconds)
 
 
