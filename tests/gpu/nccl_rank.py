@@ -11,6 +11,7 @@ import tritensor as tt
 from tritensor import dtypes
 from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.device import gpu
+from tritensor.distributed.backends.agreement import agree
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
@@ -95,7 +96,7 @@ def order(b: NcclBackend) -> None:
 
 
 def groups(b: NcclBackend) -> None:
-    b.agree(_call("all_reduce"))
+    agree(b, _call("all_reduce"), range(b.size))
     half = b.split(_call("new_group"), [b.size - 1])
     assert (half is None) == (b.rank != b.size - 1)
     if half is not None:

@@ -10,6 +10,7 @@ from tritensor.array import CudaArray
 from tritensor.call_site import user_line
 from tritensor.cuda.current import here
 from tritensor.device import cpu
+from tritensor.distributed.backends.agreement import agree
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.errors import ArgumentError, CaptureError, DeviceError, DistError
@@ -76,8 +77,8 @@ class ProcessGroup:
         self._calls += 1
         call = Call(name, self._calls, self.group_name, what)
         self._checker.broken(name)
-        if self._calls <= CHECKED or self.detail:
-            self._checker.agree(call)
+        if len(self.ranks) > 1 and (self._calls <= CHECKED or self.detail):
+            agree(self._checker, call, self.ranks)
         return call
 
     @property

@@ -12,6 +12,7 @@ from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
 from tritensor.array import from_host
 from tritensor.device import cpu
+from tritensor.distributed.backends.agreement import agree
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError, DeviceError, DistBackendError, DistError, RankFailedError
@@ -138,7 +139,7 @@ def test_close_does_not_wait_for_ever() -> None:
 @on_nccl_stub()
 def test_agree() -> None:
     (b,) = ranks(1)
-    b.agree(call("all_reduce"))
+    agree(b, call("all_reduce"), [0])
     reduced, *rest = nccl.calls()
     assert (reduced.name, reduced.op, reduced.number, reduced.datatype, rest) == ("ncclAllReduce", nccl.MIN, 2, nccl.INT64, [])
 
@@ -157,9 +158,9 @@ def test_calls_that_differ_are_named() -> None:
 
     b.all_reduce = another  # type: ignore[assignment, method-assign]
     with pytest.raises(
-        DistError, match=r"call 7 of default_pg is not the same on all ranks: rank 0 of the group: all_reduce +at .*test_nccl_groups.py:\d+"
+        DistError, match=r"call 7 of default_pg is not the same on all ranks: rank 4: all_reduce  at .*test_nccl_groups.py:\d+"
     ):
-        b.agree(call("all_reduce"))
+        agree(b, call("all_reduce"), [4])
 
 
 @on_nccl_stub()

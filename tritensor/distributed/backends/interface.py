@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from tritensor.array import Array
+from tritensor.device import device
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 
@@ -59,6 +60,7 @@ class Backend(ABC):
     name: str
     rank: int
     size: int
+    device: device  # a device whose memory it reaches
     seconds: float = 1800.0  # how long a call waits for the other processes
 
     @abstractmethod
@@ -126,9 +128,6 @@ class Backend(ABC):
 
     def broken(self, call: str) -> None:  # noqa: B027 (by default there is nothing to do)
         """Raise RankFailedError where the group has failed before."""
-
-    def agree(self, call: Call) -> None:  # noqa: B027 (by default there is nothing to do)
-        """Raise DistError on all processes where they are not all in the same call, given alike (`call.name`, `call.what`)."""
 
     @abstractmethod
     def close(self) -> None:

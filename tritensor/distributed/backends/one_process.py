@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tritensor.array import Array, CudaArray
+from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Finished, Pending
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
@@ -30,7 +31,7 @@ def _copied(out: Array, array: Array) -> Pending:
 class OneProcess(Backend):
     """See the interface; there is nobody to send to."""
 
-    name, rank, size = "one process", 0, 1
+    name, rank, size, device = "one process", 0, 1, cpu
 
     def refuse(self, call: str, array: Array) -> None:
         """Every device is this process' own."""

@@ -4,35 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 from tritensor.array import Array
+from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.mpi.library import is_lost, mpi
-from tritensor.distributed.backends.mpi.peers import Peers, Process, disagree
+from tritensor.distributed.backends.mpi.peers import Peers, Process
 from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver
 from tritensor.distributed.backends.mpi.reductions import averaged, reduction
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError, DeviceError
 
-_TEXT = 512  # bytes of a rank's own words where calls differ
-
 
 class MpiBackend(Backend):
     """The processes of one communicator, which belongs to this backend. See the interface."""
 
-    name = "mpi"
+    name, device = "mpi", cpu
 
     def __init__(self, comm: Any, members: Sequence[Process], seconds: float) -> None:
         self.MPI = mpi("init_process_group")
         self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
         self.seconds = seconds
         self.peers = Peers(self.MPI, comm.Dup(), members, seconds)
-        # The sum over ranks is told apart from a mistake by its least and largest alone: see agree.
-        self._sums = np.zeros(2, np.int64)
 
     def refuse(self, call: str, array: Array) -> None:
         if type(array) is not np.ndarray:
@@ -110,19 +106,6 @@ class MpiBackend(Backend):
 
     def broken(self, call: str) -> None:
         self.peers.broken(call)
-
-    def agree(self, call: Call) -> None:
-        # The least of (x, -x) over all ranks: the two are each other's negative where all gave the same x.
-        x = crc32(f"{call.name} {call.what}".encode())
-        self._sums[:] = x, -x
-        self.begin(call, self.comm.Iallreduce(self.MPI.IN_PLACE, [self._sums, self.MPI.INT64_T], self.MPI.MIN)).wait()
-        if self._sums[0] == x == -self._sums[1]:
-            return
-        mine = f"{call.name} {call.what} @{call.line}".encode()[:_TEXT].ljust(_TEXT)
-        texts = bytearray(_TEXT * self.size)
-        self.begin(call, self.comm.Iallgather([mine, self.MPI.BYTE], [texts, self.MPI.BYTE]), mine, texts).wait()
-        said = [bytes(texts[i : i + _TEXT]).decode(errors="replace").rstrip() for i in range(0, len(texts), _TEXT)]
-        disagree(call, self.peers.members, said)
 
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:
         self.barrier(call).wait()  # with a timeout, which making a communicator has not

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from tritensor.distributed.backends.mpi.library import before_end, is_lost, lose
 from tritensor.distributed.calls import Call
-from tritensor.errors import DistError, RankFailedError
+from tritensor.errors import RankFailedError
 
 LOOK = 0.25  # seconds between two looks at the others while one waits
 GRACE = 2.0  # seconds that the others have to say what they are doing, once one has given up
@@ -158,16 +158,3 @@ def _leave() -> None:
     if not is_lost():
         for peers in tuple(_watching):
             peers.leave()
-
-
-def disagree(call: Call, members: Sequence[Process], texts: Sequence[str]) -> NoReturn:
-    """Raise DistError: the ranks are in different calls; the fewest that differ are named first."""
-    groups: dict[str, list[int]] = {}
-    for p, text in zip(members, texts, strict=True):
-        groups.setdefault(text.partition(" @")[0], []).append(p.rank)
-    by_rank = {p.rank: text for p, text in zip(members, texts, strict=True)}
-    said = [
-        f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}: " + by_rank[ranks[0]].replace(" @", " at ")
-        for _, ranks in sorted(groups.items(), key=lambda item: len(item[1]))
-    ]
-    raise DistError(f"call {call.number} of {call.group} is not the same on all ranks: " + "; ".join(said))

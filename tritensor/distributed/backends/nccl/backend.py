@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from itertools import accumulate
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, empty, from_host, to_host
+from tritensor.array import Array, CudaArray, device_of, empty
 from tritensor.cuda.devices import index_of
 from tritensor.cuda.runtime.serving import emulated
 from tritensor.device import gpu
@@ -20,9 +19,7 @@ from tritensor.distributed.backends.nccl.elements import moved, reduced
 from tritensor.distributed.backends.nccl.library import ID_BYTES
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DeviceError, DistError
-
-_TEXT = 512  # bytes of a rank's own words where calls differ
+from tritensor.errors import ArgumentError, DeviceError
 
 
 class NcclBackend(Backend):
@@ -64,11 +61,11 @@ class NcclBackend(Backend):
     def _take(self, communicator: Communicator) -> None:
         self._on = communicator
         self.rank, self.size, self.seconds = communicator.rank, communicator.size, communicator.seconds
-        self._token = empty((1,), np.dtype(np.int32), gpu(communicator.index))  # what a barrier sends
+        self.device = gpu(communicator.index)
+        self._token = empty((1,), np.dtype(np.int32), self.device)  # what a barrier sends
 
     def refuse(self, call: str, array: Array) -> None:
-        own = gpu(self._on.index)
-        on = device_of(array)
+        own, on = self.device, device_of(array)
         if not isinstance(array, CudaArray):
             raise DeviceError(
                 f"{call}: the tensor is on {on}, and this group's NCCL communicator is on {own}; move it with .cuda(), or make the group with "
@@ -89,7 +86,7 @@ class NcclBackend(Backend):
     def reduce(self, call: Call, op: ReduceOp, root: int, out: Array) -> Pending:
         kind, count, how = self._reduced(call, out, op)
         # Elsewhere than on the root NCCL may use the memory to receive in, and `out` stays what it is.
-        into = out if self.rank == root or not count else empty(out.shape, out.dtype, gpu(self._on.index))
+        into = out if self.rank == root or not count else empty(out.shape, out.dtype, self.device)
         step = self._call("reduce", out.data_ptr(), into.data_ptr(), count, kind, how, root)
         return self._begin(call, [out, into], [step] if count else [])
 
@@ -152,20 +149,6 @@ class NcclBackend(Backend):
     def check(self) -> None:
         """Ask NCCL for errors, and whether a call that nobody waits for is too late. Raises RankFailedError or DistBackendError."""
         self._on.check()
-
-    def agree(self, call: Call) -> None:
-        # The least of (x, -x) over all ranks: the two are each other's negative where all gave the same x.
-        x = crc32(f"{call.name} {call.what}".encode())
-        both = from_host(np.array([x, -x], np.int64), gpu(self._on.index))
-        self.all_reduce(call, ReduceOp.MIN, both).wait(self.seconds)
-        least, negative = to_host(both).tolist()
-        if least == x == -negative:
-            return
-        mine = np.frombuffer(f"{call.name} {call.what} at {call.line}".encode()[:_TEXT].ljust(_TEXT), np.uint8)
-        texts = empty((self.size, _TEXT), mine.dtype, gpu(self._on.index))
-        self.all_gather(call, from_host(mine, gpu(self._on.index)), texts).wait(self.seconds)
-        said = [f"rank {i} of the group: {row.tobytes().decode(errors='replace').rstrip()}" for i, row in enumerate(to_host(texts))]
-        raise DistError(f"call {call.number} of {call.group} is not the same on all ranks: " + "; ".join(said))
 
     def split(self, call: Call, members: Sequence[int]) -> NcclBackend | None:
         number = list(members).index(self.rank) if self.rank in members else -1

@@ -1,0 +1,49 @@
+"""Whether all processes of a group are in the same call: a number for each is compared, and where they differ, their words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NoReturn
+from zlib import crc32
+
+import numpy as np
+
+from tritensor.array import empty, from_host, to_host
+from tritensor.distributed.backends.interface import Backend
+from tritensor.distributed.calls import Call
+from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.errors import DistError
+
+_TEXT = 512  # bytes of a rank's own words where calls differ
+
+
+def agree(backend: Backend, call: Call, ranks: Sequence[int]) -> None:
+    """Raise DistError on all processes where they are not all in the same call, given alike (`call.name`, `call.what`).
+
+    `ranks` are the numbers in the whole world of the backend's processes, for the message.
+    """
+    # The least of (x, -x) over all ranks: the two are each other's negative where all gave the same x.
+    x = crc32(f"{call.name} {call.what}".encode())
+    both = from_host(np.array([x, -x], np.int64), backend.device)
+    # With a time it is the host that waits, on a GPU too.
+    backend.all_reduce(call, ReduceOp.MIN, both).wait(backend.seconds)
+    least, negative = to_host(both).tolist()
+    if least == x == -negative:
+        return
+    mine = np.frombuffer(f"{call.name} {call.what} @{call.line}".encode()[:_TEXT].ljust(_TEXT), np.uint8)
+    texts = empty((backend.size, _TEXT), mine.dtype, backend.device)
+    backend.all_gather(call, from_host(mine, backend.device), texts).wait(backend.seconds)
+    _differ(call, ranks, [row.tobytes().decode(errors="replace").rstrip() for row in to_host(texts)])
+
+
+def _differ(call: Call, ranks: Sequence[int], texts: Sequence[str]) -> NoReturn:
+    """Raise DistError: the fewest ranks that differ are named first."""
+    groups: dict[str, list[int]] = {}
+    for rank, text in zip(ranks, texts, strict=True):
+        groups.setdefault(text.partition(" @")[0], []).append(rank)
+    by_rank = dict(zip(ranks, texts, strict=True))
+    said = [
+        f"rank{'s' * (len(alike) > 1)} {', '.join(map(str, alike))}: " + by_rank[alike[0]].replace(" @", " at ")
+        for alike in sorted(groups.values(), key=len)
+    ]
+    raise DistError(f"call {call.number} of {call.group} is not the same on all ranks: " + "; ".join(said))
