@@ -31,7 +31,7 @@ from bench.distributed.quiet import quietest
 from bench.distributed.rank import BATCH
 from bench.distributed.timeline import bars, hidden
 from bench.reports.pictures import drawing
-from bench.reports.report import commit, processor, versions
+from bench.reports.report import command_line, commit, processor, versions
 
 RANKS = (1, 2, 4)
 SIZES = (4, 1 << 12, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24)
@@ -183,8 +183,9 @@ def measured(quick: bool, peer: tuple[str, str] | None, patience: float) -> dict
     """The report: everything that is timed, printed as it comes."""
     cores = len(os.sched_getaffinity(0))
     report: dict[str, Any] = {
-        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "mode": "quick" if quick else "full", "command": " ".join(sys.argv),
-        "commit": commit(), "versions": versions() | {"torch": peer[1] if peer else "no peer"}, "processor": processor(), "cores": cores,
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "mode": "quick" if quick else "full", "command": command_line(),
+        "commit": commit(), "versions": versions("mpi4py", "mpich") | {"torch": peer[1] if peer else "no peer"},
+        "processor": processor(), "cores": cores,
         "threads": int(os.environ["OMP_NUM_THREADS"]), "all_reduce": [], "sums": sums(),
     }  # fmt: skip
     print(f"{report['processor']}, {cores} cores, {report['threads']} thread a rank; torch: {report['versions']['torch']}")

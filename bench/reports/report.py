@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -64,10 +65,10 @@ def commit() -> dict[str, Any]:
     return {"hash": _git("rev-parse", "HEAD"), "changed": bool(_git("status", "--porcelain", "--untracked-files=no"))}
 
 
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that matter."""
+def versions(*more: str) -> dict[str, str]:
+    """Versions of Python and of the packages that matter, and of `more`."""
     found = {"python": platform.python_version(), "platform": platform.platform()}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *more):
         if name == "tritensor":
             from tritensor import __version__
 
@@ -87,6 +88,11 @@ def processor() -> str:
     except OSError:
         found = None
     return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def command_line() -> str:
+    """What was typed, without folders: where things lie on the machine that measured says nothing to others."""
+    return shlex.join(["python", "-m", "bench", *(Path(a).name if a.startswith("/") else a for a in sys.argv[1:])])
 
 
 def facts(properties: Any, quick: bool, ops: list[str] | str = "all") -> dict[str, Any]:
@@ -109,7 +115,7 @@ def circumstances(mode: str, ops: list[str] | str, cache: str) -> dict[str, Any]
         "cache": cache,
         "commit": commit(),
         "versions": versions(),
-        "command": " ".join(sys.argv),
+        "command": command_line(),
     }
 
 

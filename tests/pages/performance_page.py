@@ -31,6 +31,7 @@ and the machine. This page is written by `python -m tests.pages.performance_page
 | `python -m bench checkpoint` | saving and loading 1 GB in every format, seconds and peak memory; `--bytes`, `--folder` for another disk | plain reading and writing of the bytes; torch |
 | `python -m bench profiler` | what each option of the profiler adds to a training step | the same step without it, in turn |
 | `python -m bench tensorboard` | what a scalar, a histogram and an image cost the program that logs them | torch's SummaryWriter |
+| `python -m bench distributed` | several processes over MPI: `all_reduce` of every size, data-parallel steps on 1, 2 and 4 ranks, what backward hides, and a model of up to 1,024 ranks; `--quick`, `--plot` | mpi4py in the same processes; `--peer`: torch on gloo |
 | `python -m bench imports` | `import tritensor` | `import numpy, triton` |
 | `python -m bench static` | what the compiler made of every kernel: registers, spills, widths of accesses, tensor-core instructions | the committed table; a regression fails CI |
 | `python -m bench gpu` | every op on a GPU, beside the roofline, from graphs and called one after another | `--against torch,compile` |
