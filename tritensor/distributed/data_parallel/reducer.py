@@ -45,6 +45,7 @@ class Reducer:
         self.params, self.names, self.group = list(params), list(names), group
         self.finds_unused, self.is_static = finds_unused, is_static
         self.expects, self.divide = False, group.size()
+        self._on_gpu = params[0].is_cuda
         self.hook: tuple[Any, Callable[..., Any]] | None = None
         self.times: list[BucketTimes] = []
         self._caps = caps
@@ -102,6 +103,7 @@ class Reducer:
         if state.task is not None and self._task is not (task := state.task.outermost()):
             self._task = task
             task.at_end(self._end)
+        self._drive()
         bucket, i = self._place[number]
         if self.is_static:
             self._counts[number] += 1
@@ -116,6 +118,12 @@ class Reducer:
                 "Reentrant checkpoints or a graph that is gone through twice do that; static_graph=True allows it where every step is alike"
             )
         self._ready(bucket, i)
+
+    def _drive(self) -> None:
+        """Look at the bucket that was begun last: on the CPU who looks drives the call, for which no core may be to spare."""
+        work = self.buckets[self._next - 1].work if self._next else None
+        if work is not None and not self._on_gpu:
+            work.is_completed()
 
     def _begin(self) -> None:
         self._running, self._began = True, time.perf_counter()

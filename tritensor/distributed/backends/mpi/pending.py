@@ -21,7 +21,7 @@ TESTS = 512  # between two looks at the clock
 PATIENCE = 0.5  # seconds of testing without a pause; after them the others are late, and the processor is better used
 PAUSE = 1e-4  # seconds between two tests from then on, and of the thread that drives calls which nobody waits for
 # The same for that thread where it has no core to itself: each of its tests takes one from the program, whose own calls drive what is open too.
-PAUSE_BESIDE = 5e-3
+PAUSE_BESIDE = 1e-3
 
 
 class MpiPending(Pending):
