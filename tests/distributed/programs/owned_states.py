@@ -128,6 +128,25 @@ def gradients(rank: int, size: int) -> None:
     assert all(t == told[0] for t in told)
 
 
+def kept(rank: int, size: int) -> None:
+    """Gradients of an earlier backward: autograd.grad leaves them, and one that fails brings nothing of them back after zero_grad."""
+    x, plain, model = batches(10)[0][0], Mlp(), Mlp()
+    optimizer = made(model, "sgd", shard_gradients=True)
+    plain(x).pow(2).mean().backward()
+    wanted = {id(p): q.grad for p, q in zip(model.parameters(), plain.parameters(), strict=True)}
+    model(x).pow(2).mean().backward()
+    tt.autograd.grad(model(x).sum(), list(model.parameters()))
+    assert {id(p) for p in model.parameters() if p.grad is not None} == set(map(id, optimizer.owned(rank)))
+    handle = model.layers[1].register_full_backward_hook(lambda *given: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model(x).pow(2).mean().backward()
+    handle.remove()
+    optimizer.zero_grad()
+    model(x).pow(2).mean().backward()
+    for p in optimizer.owned(rank):
+        assert tt.allclose(p.grad, wanted[id(p)], atol=1e-12)
+
+
 def uneven(rank: int, size: int) -> None:
     """Ranks with different numbers of batches: those that are through go on stepping their share by the others' average."""
     rows = [batches(10)[r][0] for r in range(size)]
@@ -146,6 +165,16 @@ def uneven(rank: int, size: int) -> None:
             (plain(rows[r]).pow(2).mean() / size).backward()
         reference.step()
     same(dict(model.module.named_parameters()), dict(plain.named_parameters()), 1e-9)
+    alone = Mlp()
+    optimizer = made(alone, "sgd")
+    for p in alone.parameters():
+        p.grad = tt.ones_like(p)
+    with Join([optimizer]):
+        for _ in range(rank + 1):
+            optimizer.step()
+    told = [None] * size
+    dist.all_gather_object(told, [p.detach().sum().item() for p in alone.parameters()])
+    assert all(t == told[0] for t in told)
 
 
 def refused(rank: int, size: int) -> None:
@@ -156,6 +185,13 @@ def refused(rank: int, size: int) -> None:
         ZeroRedundancyOptimizer(model.parameters(), 3, lr=1.0)
     with pytest.raises(ValueError, match="empty parameter list"):
         ZeroRedundancyOptimizer([], tt.optim.SGD, lr=1.0)
+    optimizer, more = made(model, "sgd"), nn.Linear(3, 3)
+    with pytest.raises(ValueError, match="Invalid learning rate"):
+        optimizer.add_param_group({"params": list(more.parameters()), "lr": -1.0})
+    optimizer.add_param_group({"params": list(more.parameters()), "lr": 1.0})
+    optimizer.step()
+    assert len(optimizer.param_groups) == len(optimizer.optim.param_groups) == 2
+    assert sum(len(optimizer.owned(r)) for r in range(size)) == 4
     optimizer = made(model, "sgd", parameters_as_bucket_view=True)
     model.double()
     for p in model.parameters():
@@ -165,4 +201,4 @@ def refused(rank: int, size: int) -> None:
 
 
 if __name__ == "__main__":
-    run([one_process, partition, states, gradients, uneven, refused])
+    run([one_process, partition, states, gradients, kept, uneven, refused])

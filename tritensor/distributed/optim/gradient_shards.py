@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import version_of
+from tritensor.autograd.node import AccumulateGrad, version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast, reduce
 from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
@@ -67,13 +67,14 @@ class GradientShards:
     def __init__(self, params: Sequence[Tensor], owners: Sequence[int], group: ProcessGroup, cap: int = CAP) -> None:
         self.params, self.owners, self.group, self.cap = list(params), list(owners), group, cap
         self._task: Any = None
+        self._kept_for: Any = None  # the backward that put aside
         self._kept: dict[int, Tensor] = {}  # gradients of earlier backwards, of parameters that are owned here
         self._came: list[int] = []
         self._is_ordered = False
         self._build(list(reversed(range(len(self.params)))))
         self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.came, i)) for i, p in enumerate(self.params)]
         mine = [i for i, owner in enumerate(self.owners) if owner == group.rank()]
-        self._handles += [self.params[i].register_hook(WeakHook(self.comes, i)) for i in mine]
+        self._handles += [AccumulateGrad(self.params[i]).register_prehook(WeakHook(self.comes, i)) for i in mine]
 
     def forget(self) -> None:
         """Take the hooks away."""
@@ -97,9 +98,16 @@ class GradientShards:
     # a backward
     def comes(self, number: int) -> None:
         """A gradient is about to be added to that of an earlier backward, which is averaged already: it is put aside."""
+        assert state.task is not None
+        self._keep_for(state.task.outermost())
         p = self.params[number]
         if p._grad is not None and number not in self._kept:
             self._kept[number], p._grad = p._grad, None
+
+    def _keep_for(self, task: Any) -> None:
+        """What is put aside is of this backward: what one that failed had put aside is gone, as `.grad` has said since."""
+        if self._kept_for is not task:
+            self._kept, self._kept_for = {}, task
 
     def came(self, number: int) -> None:
         """A gradient has been accumulated."""
@@ -131,6 +139,7 @@ class GradientShards:
         divided(g, self.group.size(), place)
 
     def _begin(self, task: Any) -> None:
+        self._keep_for(task)
         self._task, self._next = task, 0
         self._came = []
         task.at_end(self._end)
@@ -177,7 +186,7 @@ class GradientShards:
         while self._next < len(self.buckets):
             self._reduce()
         self._receive(self.buckets[-1])
-        self._task = None
+        self._task = self._kept_for = None
         for bucket in self.buckets:
             bucket.left = set(range(len(bucket.params)))
         if not self._is_ordered:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.autograd.modes import enable_grad
 from tritensor.autograd.node import version_of
-from tritensor.distributed.algorithms.join import Joinable, JoinHook
+from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.agreement import broadcast_all
@@ -74,18 +74,25 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._lay()
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Add a dict with "params" and settings; the parameters are shared out as those before."""
+        """Add a dict with "params" and settings; the parameters are shared out as those before. Nothing is added where a setting is refused."""
         super().add_param_group(param_group)
+        sizes = list(self._sizes)
         shares: list[list[Tensor]] = [[] for _ in range(self.world_size)]
         for p in sorted(param_group["params"], key=lambda p: p.numel(), reverse=True):
-            owner = self._sizes.index(min(self._sizes))
-            self._sizes[owner] += p.numel()
+            owner = sizes.index(min(sizes))
+            sizes[owner] += p.numel()
             shares[owner].append(p)
-        self._shares.append(shares)
-        self._all = None
-        if "optim" in self.__dict__:
+        is_made = "optim" in self.__dict__
+        if is_made:
             settings = {k: v for k, v in param_group.items() if k not in ("params", "param_names")}
-            self.optim.add_param_group({**settings, "params": shares[self.rank]})
+            try:
+                self.optim.add_param_group({**settings, "params": shares[self.rank]})
+            except Exception:
+                self.param_groups.pop()
+                raise
+        self._sizes, self._all = sizes, None
+        self._shares.append(shares)
+        if is_made:
             self._lay()
 
     def owned(self, rank: int) -> list[Tensor]:
@@ -109,6 +116,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Step this process' share, and give all processes all new values. `closure` as in other optimizers: it runs once."""
+        Join.notify_join_context(self)
         loss = None
         if closure is not None:
             with enable_grad():
