@@ -8,6 +8,7 @@ from collections import OrderedDict
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
 import tritensor as tt
@@ -101,6 +102,10 @@ def test_a_damaged_checkpoint_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_other_values_are_pickled_on_request_alone(tmp_path: Path) -> None:
+    dcp.save({"a": np.arange(3)}, storage_writer=dcp.FileSystemWriter(tmp_path / "rows", allow_pickle=True))
+    rows = {"a": np.zeros(3)}
+    dcp.load(rows, storage_reader=dcp.FileSystemReader(tmp_path / "rows", allow_pickle=True))
+    assert rows["a"].tolist() == [0, 1, 2]
     state = {"x": tt.ones(1), "seen": {3, 4}, "t": (1, 2), "f": float("inf"), "none": OrderedDict()}
     with pytest.raises(ValueError, match=r"seen is a set, .* allow_pickle=True"):
         dcp.save(state, checkpoint_id=tmp_path)
@@ -171,6 +176,28 @@ def test_states_of_optimizers_by_name() -> None:
     sd.set_optimizer_state_dict(other, taking, lacking, options=sd.StateDictOptions(strict=False))
     with pytest.raises(ValueError, match="is not the model's"):
         sd.set_optimizer_state_dict(model[0], taking, flat)
+
+
+class Wrapper(tt.nn.Module):
+    """Has a part that is called as what wrappers hold is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.module, self.weight = tt.nn.Linear(2, 2, bias=False), tt.nn.Parameter(tt.ones(3))
+
+
+def test_names_that_wrappers_use_are_kept() -> None:
+    assert list(sd.get_model_state_dict(Wrapper())) == ["weight", "module.weight"]
+
+
+def test_an_optimizer_that_cannot_begin_is_left_as_it_was() -> None:
+    """LBFGS steps with a closure alone, so its state is not there before its first step."""
+    model = tt.nn.Linear(2, 2)
+    optimizer = tt.optim.LBFGS(model.parameters(), lr=0.25)
+    with pytest.raises(TypeError, match="missing closure"):
+        sd.get_optimizer_state_dict(model, optimizer)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert model.weight.grad is None
 
 
 class Part(NamedTuple):

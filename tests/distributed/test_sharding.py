@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.distributed.ranks import succeed
@@ -25,6 +27,17 @@ def test_states_accumulation_and_unused_parameters_of_shards(ranks: int) -> None
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_settings_of_full_sharding(ranks: int) -> None:
     succeed("shard_settings.py", ranks, "outside", "mixed", "wrapped", "prefetched", "replicated", "failed", "refused")
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_states_of_shards_by_other_ways(ranks: int) -> None:
+    succeed("shard_states.py", ranks, "summoned", "hooks", "places", "refused", "by_name", "owners")
+
+
+def test_an_optimizer_as_it_is_in_a_checkpoint(tmp_path: Path) -> None:
+    succeed("shard_states.py", 4, "saved", str(tmp_path))
+    for ranks in (1, 2, 3):
+        succeed("shard_states.py", ranks, "loaded", str(tmp_path))
 
 
 def test_on_a_gpu() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -124,12 +124,12 @@ def same(found: dict[str, tt.Tensor], wanted: dict[str, tt.Tensor], within: floa
         assert gap <= within, f"{name} differs by {gap}"
 
 
-def run(checks: Iterable[Callable[[int, int], None]]) -> None:
-    """The checks that are named on the command line, or all."""
+def run(checks: Iterable[Callable[[int, int], None]], names: Sequence[str] | None = None) -> None:
+    """The checks that are named, on the command line unless they are given, or all."""
     known = {f.__name__: f for f in checks}
     dist.init_process_group("mpi")
     rank, size = dist.get_rank(), dist.get_world_size()
-    for name in sys.argv[1:] or known:
+    for name in (sys.argv[1:] if names is None else names) or known:
         known[name](rank, size)
     dist.destroy_process_group()
     print(f"rank {rank} done\n", end="", flush=True)

@@ -66,6 +66,13 @@ class PartTensor(Tensor):
     global_offset: tuple[int, ...]
 
 
+def as_part(p: Any, value: Any) -> Any:
+    """A parameter's state: where it is a tensor of the shape of a part that the parameter is, that part of a whole, memory shared."""
+    if isinstance(value, Tensor) and is_shard(p) and not is_shard(value) and value.array.shape == p.array.shape and value.ndim:
+        return p.like(value.array) if hasattr(p, "like") else part_like(p, value)
+    return value
+
+
 def part_like(part: Any, tensor: Tensor) -> PartTensor:
     """A tensor, memory shared, as the part that another one is: a parameter's state, which is cut as the parameter is."""
     made: PartTensor = Tensor.__new__(PartTensor)  # type: ignore[assignment]

@@ -12,16 +12,18 @@ from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
-from tritensor.distributed.checkpoint.boxes import box_of, is_shard, part_like
+from tritensor.distributed.checkpoint.boxes import as_part, box_of, is_shard, part_like
 from tritensor.distributed.collectives import broadcast
+from tritensor.distributed.data_parallel.module import DistributedDataParallel
+from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
+from tritensor.distributed.fsdp.module import sharded_below
 from tritensor.distributed.objects import broadcast_object_list
+from tritensor.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, joined
 from tritensor.errors import CheckpointError
 from tritensor.nn.module import Module
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
-
-WRAPPERS = ("module.", "_fsdp_wrapped_module.", "_orig_mod.", "_checkpoint_wrapped_module.")  # parts of names that wrappers put in
 
 
 @dataclass
@@ -47,16 +49,31 @@ class StateDictOptions:
     flatten_optimizer_state_dict: bool = False
 
 
-def plain_name(name: str) -> str:
-    """A parameter's name without what wrappers put in."""
-    for word in WRAPPERS:
-        name = name[len(word) :] if name.startswith(word) else name
-        name = name.replace("." + word, ".")
-    return name
+def plain_name(model: Module, name: str) -> str:
+    """The name of a parameter of a model without what DistributedDataParallel and FullyShardedDataParallel put in."""
+    kept: list[str] = []
+    part: Any = model
+    for word in name.split("."):
+        while isinstance(part, FullyShardedDataParallel) and word not in part._modules:  # a state dict, which leaves its word out
+            part = part.module
+        is_wrapped = isinstance(part, DistributedDataParallel | FullyShardedDataParallel) and word in part._modules
+        if not is_wrapped:
+            kept.append(word)
+        part = getattr(part, "_modules", {}).get(word)
+    return ".".join(kept)
+
+
+def _state(model: Module, **settings: Any) -> dict[str, Any]:
+    """The model's state, of parts, by plain names."""
+    with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        return {plain_name(model, name): value for name, value in model.state_dict(**settings).items()}
 
 
 def _names(model: Module) -> dict[int, str]:
-    return {id(p): plain_name(name) for name, p in model.named_parameters()}
+    """The plain names of the parameters that optimizers step: shards, also where a forward has left whole ones in their places."""
+    for part in sharded_below(model):
+        part.reshard()
+    return {id(p): plain_name(model, name) for name, p in model.named_parameters()}
 
 
 def _name_of(who: str, names: dict[int, str], p: Tensor) -> str:
@@ -88,38 +105,36 @@ def get_model_state_dict(
 ) -> dict[str, Any]:  # fmt: skip
     """The model's state by plain names: parts of sharded parameters, or with options.full_state_dict whole tensors."""
     options = options or StateDictOptions()
-    frozen = {n for n, p in model.named_parameters() if not p.requires_grad} if options.ignore_frozen_params else set()
-    kept = None if submodules is None else {id(t) for m in submodules for t in (*m.parameters(), *m.buffers())}
-    tensors = {id(t): n for n, t in (*model.named_parameters(), *model.named_buffers())}
-    chosen = None if kept is None else {n for i, n in tensors.items() if i in kept}
-    found = {}
-    for name, value in model.state_dict().items():
-        if name not in frozen and (chosen is None or name in chosen):
-            found[plain_name(name)] = _given(value, options)
-    return _only_on_first(found, options)
+    state, names = _state(model), _names(model)
+    frozen = {names[id(p)] for p in model.parameters() if not p.requires_grad} if options.ignore_frozen_params else set()
+    named = {**names, **{id(b): plain_name(model, n) for n, b in model.named_buffers()}}
+    chosen = None if submodules is None else {named[id(t)] for m in submodules for t in (*m.parameters(), *m.buffers())}
+    kept = {n: v for n, v in state.items() if n not in frozen and (chosen is None or n in chosen)}
+    return _only_on_first({n: _given(v, options) for n, v in kept.items()}, options)
 
 
 def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None) -> Any:
     """Give the model a state by plain names: parts as they are cut here, or whole tensors, of which each rank takes its part.
 
-    Raises CheckpointError for other keys or shapes, before anything is changed.
+    Returns the names that are missing and unexpected, which are none unless options.strict is False. Raises CheckpointError for other keys or
+    shapes, before anything is changed.
     """
     options = options or StateDictOptions()
     given = _from_first(model_state_dict) if options.broadcast_from_rank0 else model_state_dict
-    places = {plain_name(name): (name, value) for name, value in model.state_dict(keep_vars=True).items()}
-    if options.strict and given.keys() != places.keys():
-        missing, extra = sorted(places.keys() - given.keys()), sorted(given.keys() - places.keys())
+    places = _state(model, keep_vars=True)
+    missing, extra = sorted(places.keys() - given.keys()), sorted(given.keys() - places.keys())
+    if options.strict and (missing or extra):
         raise CheckpointError(f"set_model_state_dict: missing {missing}, unexpected {extra}; give a state of this model, or strict=False")
-    named = {}
-    for key in places.keys() & given.keys():
-        name, place = places[key]
-        named[name] = _part_for("set_model_state_dict", key, place, given[key])
+    named = {key: _part_for("set_model_state_dict", key, place, given[key]) for key, place in places.items() if key in given}
     with no_grad():
-        for name, value in named.items():
-            place = places[plain_name(name)][1]
-            if isinstance(place, Tensor) and isinstance(value, Tensor):
-                place.detach().copy_(value)
-    return model.load_state_dict({**model.state_dict(), **{n: v for n, v in named.items() if not isinstance(v, Tensor)}}, strict=False)
+        for key, value in named.items():
+            if isinstance(places[key], Tensor) and isinstance(value, Tensor):
+                places[key].detach().copy_(value)
+    with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
+        whole = model.state_dict()
+        others = {name: named[plain] for name in whole if not isinstance(named.get(plain := plain_name(model, name), whole[name]), Tensor)}
+        loaded = model.load_state_dict({**whole, **others}, strict=False)
+    return type(loaded)(missing, extra)
 
 
 def _part_for(who: str, key: str, place: Any, value: Any) -> Any:
@@ -187,22 +202,30 @@ def _optimizers(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
     return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
+def _stepped_here(optimizer: Optimizer) -> Optimizer:
+    """What steps this process' parameters: the optimizer, or the one of its share."""
+    return optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
+
+
 def _begin(optimizer: Optimizer) -> None:
-    """Let an optimizer that has not stepped make its state: a step of size 0 by gradients of 0."""
+    """Let an optimizer that has not stepped make its state: a step of size 0 by gradients of 0, of this process' share, which communicates nothing."""
+    optimizer = _stepped_here(optimizer)
     if optimizer.state or any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
         return
     rates = [group.get("lr") for group in optimizer.param_groups]
-    for group in optimizer.param_groups:
-        if "lr" in group:
-            group["lr"] = 0.0 if not isinstance(group["lr"], Tensor) else group["lr"] * 0
-        for p in group["params"]:
-            if p.requires_grad:
-                p.grad = part_like(p, p.detach() * 0) if is_shard(p) else p.detach() * 0
-    optimizer.step()
-    for group, rate in zip(optimizer.param_groups, rates, strict=True):
-        if "lr" in group:
-            group["lr"] = rate
-    optimizer.zero_grad(set_to_none=True)
+    try:
+        for group in optimizer.param_groups:
+            if "lr" in group:
+                group["lr"] = 0.0 if not isinstance(group["lr"], Tensor) else group["lr"] * 0
+            for p in group["params"]:
+                if p.requires_grad:
+                    p.grad = part_like(p, p.detach() * 0) if is_shard(p) else p.detach() * 0
+        optimizer.step()
+    finally:
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            if "lr" in group:
+                group["lr"] = rate
+        optimizer.zero_grad(set_to_none=True)
 
 
 def get_optimizer_state_dict(
@@ -220,16 +243,10 @@ def get_optimizer_state_dict(
             for p in params:
                 name = _name_of("get_optimizer_state_dict", names, p)
                 if p in optimizer.state:
-                    found["state"][name] = {k: _given(_as_part(p, v), options) for k, v in optimizer.state[p].items()}
+                    found["state"][name] = {k: _given(as_part(p, v), options) for k, v in optimizer.state[p].items()}
             settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
             found["param_groups"].append({**settings, "params": [names[id(p)] for p in params]})
     return _only_on_first(_flattened(found) if options.flatten_optimizer_state_dict else found, options)
-
-
-def _as_part(p: Any, value: Any) -> Any:
-    if isinstance(value, Tensor) and is_shard(p) and not is_shard(value) and value.array.shape == p.array.shape and value.ndim:
-        return p.like(value.array) if hasattr(p, "like") else part_like(p, value)
-    return value
 
 
 def _flattened(found: dict[str, Any]) -> dict[str, Any]:
@@ -272,12 +289,13 @@ def set_optimizer_state_dict(
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for optimizer in _optimizers(optimizers):
         _begin(optimizer)
+        here = {id(p) for group in _stepped_here(optimizer).param_groups for p in group["params"]}
         for group in optimizer.param_groups:
             mine = [_name_of("set_optimizer_state_dict", names, p) for p in group["params"]]
             changes.append((group, _settings(mine, given["param_groups"])))
             for p, name in zip(group["params"], mine, strict=True):
                 state, theirs = optimizer.state.get(p), given["state"].get(name)
-                if theirs is not None:
+                if theirs is not None and id(p) in here:
                     changes.append((optimizer.state[p], _values(p, name, state or {}, theirs)))
                 elif state and options.strict:
                     raise CheckpointError(
@@ -302,7 +320,7 @@ def _settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, Any]:
 def _values(p: Tensor, name: str, state: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """A parameter's state as its places take it."""
     return {
-        key: _part_for("set_optimizer_state_dict", f"{name}.{key}", _as_part(p, state[key]), value)
+        key: _part_for("set_optimizer_state_dict", f"{name}.{key}", as_part(p, state[key]), value)
         if isinstance(state.get(key), Tensor)
         else value
         for key, value in theirs.items()

@@ -54,7 +54,7 @@ def load(
         for key, t in tensors.items():
             pieces.append((t, _pieces(reader, key, box_of(t)[1], metadata)))
         for key in others:
-            if others[key] != {}:
+            if not isinstance(others[key], dict) or others[key]:  # entries are put into an empty dict
                 values.append((paths[key], read_value(key, metadata.values[key], str(reader.path), reader.allow_pickle)))
 
     def read() -> None:

@@ -7,15 +7,29 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+from tritensor.distributed.checkpoint.boxes import as_part
 from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.distributed.objects import is_plain
 from tritensor.errors import CheckpointError
+from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 
 
 def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
     """The same with the state of each Stateful in its place."""
-    return {k: v.state_dict() if isinstance(v, Stateful) and not isinstance(v, Tensor) else v for k, v in state_dict.items()}
+    return {k: _state_of(v) if isinstance(v, Stateful) and not isinstance(v, Tensor) else v for k, v in state_dict.items()}
+
+
+def _state_of(stateful: Stateful) -> dict[str, Any]:
+    """An optimizer's moments are the parts that the parameters are: else those of all processes would pass for one tensor, which one of them saves."""
+    found = stateful.state_dict()
+    if not isinstance(stateful, Optimizer):
+        return found
+    params = [p for group in stateful.param_groups for p in group["params"]]
+    numbers = [n for group in found["param_groups"] for n in group["params"]]
+    of = dict(zip(numbers, params, strict=True))
+    state = {n: {k: as_part(of[n], v) for k, v in entries.items()} if n in of else entries for n, entries in found["state"].items()}
+    return {**found, "state": state}
 
 
 def leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -26,6 +26,8 @@ def clip_grad_norm_(
     error_if_nonfinite says so; ValueError for a norm_type of 0 or less.
     """
     p = float(norm_type)
+    if not p > 0:  # asked here, as a process without elements would not get to where it is asked else
+        raise ValueError(f"clip_grad_norm_: norm_type is {norm_type!r}; give a positive number or inf")
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     groups: dict[int, tuple[ProcessGroup, list[Tensor]]] = {}
     alike: list[Tensor] = []
@@ -46,8 +48,7 @@ def clip_grad_norm_(
             f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
         )
     grads = [one.grad for one in listed if one.grad is not None]
-    if grads:
-        norm = norm.to(grads[0].dtype)
+    norm = norm.to(grads[0].dtype) if grads else norm.float()
     clip_grads_with_norm_(listed, max_norm, norm)
     return norm
 

@@ -46,11 +46,12 @@ class Member:
 
 
 class Reduction:
-    """Gradients on their way to the processes that keep them, `missing` where a process had not all of them."""
+    """Gradients on their way to the processes that keep them, `missing` where a process had not all of them, `reached` whose they were."""
 
     def __init__(self, flat: FlatShards, members: Sequence[Member], out: Array, given: Array, work: Work) -> None:
         self.flat, self.members, self.out, self.given, self.work = flat, members, out, given, work
         self.missing = False
+        self.reached: list[Member] = []
 
     def finish(self, replicas: ProcessGroup | None) -> None:
         """Wait, and add the sums to the shards' gradients. Of a parameter that no process has used nothing is added."""
@@ -64,6 +65,7 @@ class Reduction:
         start = 0
         for m, used in zip(self.members, flags[:-1], strict=True):
             if used > 0:
+                self.reached.append(m)
                 self._add(m, self.out[start : start + m.rows * m.row].reshape(m.shard.array.shape))
             start += m.part
 
@@ -83,9 +85,9 @@ class Reduction:
 
 def cast(array: Array, dtype: np.dtype) -> Array:
     """A copy of another type."""
-    out = empty(array.shape, dtype, device_of(array))
     if isinstance(array, CudaArray):
         return registry["cast"].forward(array, dtype=dtype)  # type: ignore[misc, no-any-return]
+    out = empty(array.shape, dtype, device_of(array))
     np.copyto(out, array, casting="unsafe")  # type: ignore[arg-type]
     return out
 

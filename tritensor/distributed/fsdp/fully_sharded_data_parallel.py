@@ -10,10 +10,10 @@ from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.distributed.backends.interface import Backend
-from tritensor.distributed.backends.one_process import OneProcess, copy_into
+from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_
-from tritensor.distributed.fsdp.group import Ranks
+from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
 from tritensor.distributed.fsdp.module import sharded_below
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
@@ -100,7 +100,7 @@ class FullyShardedDataParallel(Module):
         sync_module_states: begin with process 0's parameters and buffers.
         mixed_precision: types to compute and to reduce in.
         ignored_modules, ignored_states: what stays as it is.
-        device_id: accepted on the CPU; on a GPU the module is moved there first.
+        device_id: where the module is moved first; a number is that of a GPU.
 
     Raises:
         ValueError: no process group; what fully_shard refuses.
@@ -124,8 +124,8 @@ class FullyShardedDataParallel(Module):
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
         world = _world(process_group, device_mesh)
         ranks = _ranks(strategy, world, device_mesh)
-        if device_id is not None and str(device_id) != "cpu" and any(p.is_cuda for p in module.parameters()):
-            module.to(device_id)
+        if device_id is not None:
+            module.to(f"cuda:{device_id}" if isinstance(device_id, int) else device_id)
         if sync_module_states and ranks.size > 1:
             for group in (ranks.shard, ranks.replicas):
                 if group is not None:
@@ -204,22 +204,22 @@ class FullyShardedDataParallel(Module):
     def summon_full_params(
         module: Module, recurse: bool = True, writeback: bool = True, rank0_only: bool = False, offload_to_cpu: bool = False, with_grads: bool = False
     ) -> Iterator[None]:  # fmt: skip
-        """Inside, the module holds whole parameters; with writeback their values are kept afterwards, each process' rows by itself.
+        """Inside, the module holds whole parameters of the shards' types; with writeback their values are kept afterwards, each process' rows by itself.
 
-        Raises NotImplementedError for rank0_only, offload_to_cpu and with_grads.
+        Raises NotImplementedError for rank0_only, offload_to_cpu and with_grads; RuntimeError inside of another one, and where forward is called
+        inside.
         """
         if rank0_only or offload_to_cpu or with_grads:
             raise NotImplementedError("summon_full_params: rank0_only, offload_to_cpu and with_grads are not in tritensor; leave them out")
         groups = [m._sharding.group for m in (sharded_below(module) if recurse else [module])]
-        for g in groups:
-            g.gather()
+        if any(g.summoned for g in groups):
+            raise RuntimeError("summon_full_params inside of summon_full_params: the parameters are whole already; leave the inner one out")
+        summoned = [(g, _summon(g)) for g in groups]
         try:
             yield
         finally:
-            for g in groups:
-                if writeback:
-                    write_back(g)
-                g.reshard()
+            for g, wholes in summoned:
+                _dismiss(g, wholes, writeback)
 
     @staticmethod
     def set_state_dict_type(
@@ -259,13 +259,27 @@ class FullyShardedDataParallel(Module):
     optim_state_dict_to_load = optim_state_dict
 
 
-@no_grad()
-def write_back(group: Any) -> None:
-    """Whole parameters were changed: their rows are the shards' new values."""
+def _summon(group: ParameterGroup) -> list[Parameter]:
+    """Whole parameters in the places of the shards. They are other ones than forward uses, so that nothing that gives those back frees these."""
+    group.reshard()
+    group.summoned = True
+    wholes = []
     for m in group.members:
-        if m.rows:
-            copy_into(m.shard.array, m.whole.array[m.start : m.start + m.rows])
-        m.shard.detach().version.bump("summon_full_params")
+        whole = Parameter(m.shard.full_tensor(), m.shard.tracked)
+        whole.__dict__.update(m.whole.__dict__)
+        m.register(whole)
+        wholes.append(whole)
+    return wholes
+
+
+@no_grad()
+def _dismiss(group: ParameterGroup, wholes: list[Parameter], writeback: bool) -> None:
+    """The shards in their places again; with writeback the rows of what was there are their new values."""
+    group.summoned = False
+    for m, whole in zip(group.members, wholes, strict=True):
+        if writeback:
+            m.shard.detach().copy_(Tensor.wrap(whole.array[m.start : m.start + m.rows]))
+        m.register(m.shard)
 
 
 def _world(process_group: Any, mesh: Any) -> ProcessGroup:

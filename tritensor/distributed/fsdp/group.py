@@ -46,7 +46,7 @@ class ParameterGroup:
         self.flats = [FlatShards(found, *self._settings) for found in alike.values()]
         self.factor = float(ranks.size)
         self.syncs = self.reshards_after_backward = True
-        self.is_whole = self.is_coming = False
+        self.is_whole = self.is_coming = self.summoned = False  # summoned: summon_full_params has put others in the places
         self.came: set[int] = set()  # members whose gradient has come in this backward
         self.inputs_left = 0  # inputs of forward, of a group with frozen parameters, whose gradient is to come
         self._values: tuple[int, ...] = ()  # version counters of the shards when they were last gathered

@@ -51,10 +51,7 @@ class Sharding:
     def refuse_resharding(self) -> None:
         """Raise NotImplementedError where memory that a graph looks at would have to be given back, and cannot be."""
         if self.reshards and not self.group.stays():
-            raise NotImplementedError(
-                f"fully_shard: {self.group.name} is on {self.group.flats[0].device}, where parameters cannot be given back between forward and backward "
-                "while the graph holds them; give reshard_after_forward=False (they are given back after backward)"
-            )
+            raise cannot_reshard(self.group.name, self.group.flats[0].device)
 
     @property
     def reshards(self) -> bool:
@@ -110,6 +107,14 @@ class Sharding:
         if self.is_root:
             self.schedule.leave_root()
         return output
+
+
+def cannot_reshard(name: str, device: Any) -> NotImplementedError:
+    """What is raised where memory that a graph looks at cannot be given back."""
+    return NotImplementedError(
+        f"fully_shard: {name} is on {device}, where parameters cannot be given back between forward and backward "
+        "while the graph holds them; give reshard_after_forward=False (they are given back after backward)"
+    )
 
 
 def tensors_in(values: Any) -> list[Tensor]:
@@ -186,9 +191,8 @@ class FSDPModule:
             part.group.reshards_after_backward = bool(reshard_after_backward)
 
     def set_gradient_divide_factor(self, factor: float) -> None:
-        """By what the sum of gradients is divided, in place of the number of processes."""
-        for part in self._parts(True):
-            part.group.factor = float(factor)
+        """By what the sum of this module's group's gradients is divided, in place of the number of processes."""
+        self._sharding.group.factor = float(factor)
 
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 

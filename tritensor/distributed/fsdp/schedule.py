@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from tritensor.array import from_host, to_host
-from tritensor.autograd.modes import state
+from tritensor.autograd.modes import no_grad, state
 from tritensor.distributed.collectives import all_reduce
-from tritensor.distributed.fsdp.flat import Reduction
+from tritensor.distributed.fsdp.flat import Member, Reduction
 from tritensor.distributed.fsdp.group import ParameterGroup
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.tensor.core import Tensor
 
 GATHER, REDUCE = "gather", "reduce"
+
+
+def call_hooks(members: Iterable[Member]) -> None:
+    """The shards' own hooks: their gradient was added to."""
+    for m in members:
+        extra = m.shard.extra
+        for hook in list((extra.post_hooks or {}).values()) if extra is not None else ():
+            with no_grad():
+                hook(m.shard)
 
 
 class Schedule:
@@ -26,6 +36,9 @@ class Schedule:
     has all that it needs. A gather that is asked for takes the steps before it as well, with whatever gradients are there: so all processes
     communicate in one order even where one of them uses parameters that another does not. Gradients that come after their group's turn are
     reduced once more at the end, which the messages themselves say is needed.
+
+    Hooks on shards (register_post_accumulate_grad_hook) are called once in a backward, when their gradient is all there: as soon as the group is
+    reduced, or at the end where some processes may still have gradients of it.
     """
 
     def __init__(self) -> None:
@@ -34,6 +47,7 @@ class Schedule:
         self._plan: deque[tuple[str, ParameterGroup]] = deque()
         self._open: deque[tuple[ParameterGroup, list[Reduction]]] = deque()
         self._missing: dict[int, bool] = {}
+        self._unhooked: dict[int, Member] = {}  # whose hooks wait for the end
         self._reduced: list[ParameterGroup] = []
         self._task: Any = None
         self._ended = False
@@ -48,6 +62,11 @@ class Schedule:
                 if group.learns and group.syncs:
                     self._plan.append((REDUCE, group))
             return
+        if group.summoned:
+            raise RuntimeError(
+                f"forward of {group.name} inside summon_full_params: its parameters would be gathered anew, without what was changed in them; call "
+                "it after the `with`"
+            )
         if self._ended:
             self._before, self.order, self._ended = self.order, [], False
         if (group.is_whole or group.is_coming) and group.has_changed():
@@ -105,7 +124,7 @@ class Schedule:
             self._forget()
         self._task = task
         task.at_end(self._end)
-        self._missing, self._reduced = {}, []
+        self._missing, self._reduced, self._unhooked = {}, [], {}
         for group in self.order:
             group.came.clear()
         turns = list(reversed(self.order))
@@ -149,6 +168,11 @@ class Schedule:
         for reduction in reductions:
             reduction.finish(group.ranks.replicas)
         self._missing[id(group)] = any(r.missing for r in reductions)
+        reached = [m for r in reductions for m in r.reached]
+        if self._missing[id(group)]:
+            self._unhooked.update({id(m): m for m in reached})
+        else:
+            call_hooks(reached)
 
     def _end(self) -> None:
         """Backward has ended on this process: the rest of the plan, and gradients that were late."""
@@ -158,6 +182,8 @@ class Schedule:
             self._finish()
         if any(self._missing.values()) or any(g.has_gradients() for g in self._reduced):
             self._reduce_late()
+        call_hooks(self._unhooked.values())
+        self._unhooked = {}
         for group in self.order:
             group.inputs_left = 0
             if group.reshards_after_backward:

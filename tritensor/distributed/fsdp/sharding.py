@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.distributed.fsdp.flat import Member
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
-from tritensor.distributed.fsdp.module import FSDPModule, Sharding, checked_resharding
+from tritensor.distributed.fsdp.module import FSDPModule, Sharding, cannot_reshard, checked_resharding
 from tritensor.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.states import slice_full, to_shards
@@ -33,7 +33,7 @@ def fully_shard(
     group is gathered before forward and again before its backward, after which gradients are averaged and cut into rows.
 
     Args:
-        module: a module, or a list of modules that make one group; the last one's forward ends its use.
+        module: a module, or a list of modules that make one group: the first that is called gathers it, and when all were called it is given back.
         mesh: one dimension of processes; of two, parameters are shared out along the second and the same along the first. None: all processes.
         reshard_after_forward: free the whole parameters between forward and backward. None: not those of the root.
         mp_policy: types to compute and to reduce in.
@@ -72,14 +72,32 @@ def shard_group(
 ) -> Any:
     """fully_shard of checked arguments, among the processes of `ranks`."""
     name = " and ".join(type(root).__name__ for root in roots)
-    members = _members(roots, ranks.shard, mesh, {id(p) for p in ignored})
-    group = ParameterGroup(name, members, ranks, policy)
+    group = ParameterGroup(name, _members(roots, ranks.shard, mesh, {id(p) for p in ignored}, bool(after_forward)), ranks, policy)
     sharding = Sharding(roots[0], group, after_forward, policy)
-    if after_forward:
-        sharding.refuse_resharding()
-    for i, root in enumerate(roots):
-        _attach(root, sharding, first=i == 0, last=i == len(roots) - 1)
+    turns = Turns(sharding, roots)
+    for root in roots:
+        _attach(root, sharding, turns)
     return module
+
+
+class Turns:
+    """Which modules of a group are yet to be called: the first that is, whichever it is, begins the group's forward, and the last ends it."""
+
+    def __init__(self, sharding: Sharding, roots: list[Module]) -> None:
+        self._sharding, self._all = sharding, {id(root) for root in roots}
+        self._left: set[int] = set()
+
+    def before(self, module: Module, args: Any, kwargs: Any) -> Any:
+        """A module's forward begins."""
+        if id(module) in self._left and self._left != self._all and self._sharding.group.is_whole:
+            return None
+        self._left = set(self._all)  # also where an earlier forward came to an error
+        return self._sharding.before(args, kwargs)
+
+    def after(self, module: Module, args: Any, output: Any) -> Any:
+        """A module's forward has ended."""
+        self._left.discard(id(module))
+        return output if self._left else self._sharding.after(output)
 
 
 def _check_module(module: Any) -> None:
@@ -105,8 +123,11 @@ def _ranks(mesh: Any) -> Ranks:
     raise ArgumentError(f"fully_shard: a mesh of {mesh.ndim} dimensions; give one of 1 (sharded) or 2 (replicated, sharded)")
 
 
-def _members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: set[int]) -> list[Member]:
-    """The parameters of the modules that no sharded module below has taken, each with all places that hold it."""
+def _members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: set[int], after_forward: bool) -> list[Member]:
+    """The parameters of the modules that no sharded module below has taken, each with all places that hold it.
+
+    Nothing has been changed where it raises.
+    """
     places: dict[int, list[tuple[Module, str]]] = {}
     found: dict[int, tuple[str, Parameter]] = {}
     for root in roots:
@@ -116,9 +137,12 @@ def _members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: set[i
                     continue
                 places.setdefault(id(p), []).append((part, name))
                 found.setdefault(id(p), (f"{path}.{name}" if path else name, p))
+    for name, p in found.values():
+        _check_parameter(name, p)
+        if after_forward and p.is_cuda:
+            raise cannot_reshard(name, p.device)
     members = []
     for key, (name, p) in found.items():
-        _check_parameter(name, p)
         members.append(Member(name, places[key], p, group, mesh))
         p.__dict__[_GIVEN_AWAY] = name
     return members
@@ -138,15 +162,13 @@ def _check_parameter(name: str, p: Any) -> None:
         raise NotImplementedError(f"fully_shard: {name} of shape {tuple(p.shape)} is not contiguous; call contiguous() on its data first")
 
 
-def _attach(module: Module, sharding: Sharding, first: bool, last: bool) -> None:
+def _attach(module: Module, sharding: Sharding, turns: Turns) -> None:
     """The class of an FSDPModule, and the hooks: one before all others, one behind them."""
     kind = type(module)
     module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})  # type: ignore[assignment]
     module.__dict__["_sharding"] = sharding
-    if first:
-        module.register_forward_pre_hook(lambda _, args, kwargs: sharding.before(args, kwargs), prepend=True, with_kwargs=True)
-    if last:
-        module.register_forward_hook(lambda _, args, output: sharding.after(output))
+    module.register_forward_pre_hook(turns.before, prepend=True, with_kwargs=True)
+    module.register_forward_hook(turns.after)
     module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: to_shards(module))
     module.register_load_state_dict_pre_hook(slice_full)
 

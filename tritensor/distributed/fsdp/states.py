@@ -20,7 +20,10 @@ def to_shards(module: Any) -> None:
 def slice_full(
     module: FSDPModule, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing: Any, unexpected: Any, errors: Any
 ) -> None:  # fmt: skip
-    """load_state_dict comes to a sharded module: of values that are whole this process' rows are taken. Raises ValueError for assign=True."""
+    """load_state_dict comes to a sharded module: of values that are whole this process' rows are taken. Raises ValueError for assign=True.
+
+    Parts of other rows, and whole values of another shape that happens to be the part's, are told as errors of load_state_dict.
+    """
     if local_metadata.get("assign_to_params_buffers"):
         raise ArgumentError("load_state_dict: assign=True would put other tensors in the place of shards; leave it out, values are copied")
     module.reshard()
@@ -30,8 +33,23 @@ def slice_full(
             path = names.get(id(part))
             key = prefix + (f"{path}.{name}" if path else name)
             given = None if path is None else state_dict.get(key)
-            if given is not None and not isinstance(given, Sharded) and tuple(given.shape) == m.shape != tuple(m.shard.shape):
-                state_dict[key] = given[m.start : m.start + m.rows]
+            if not isinstance(given, Tensor):
+                continue
+            whole = tuple(getattr(given, "global_shape", given.shape))
+            start = getattr(given, "global_offset", None)
+            if whole != m.shape:
+                if given.shape == m.shard.shape:
+                    errors.append(
+                        f"size mismatch for {key}: copying a param with shape {whole} from checkpoint, the shape in current model is {m.shape}."
+                    )
+            elif start is None:
+                if not module._sharding.group.summoned and m.shape != tuple(m.shard.shape):
+                    state_dict[key] = given[m.start : m.start + m.rows]
+            elif (start[0], given.shape[0]) != (m.start, m.rows):
+                errors.append(
+                    f"{key} has the {given.shape[0]} rows from {start[0]} of {whole}, and this process keeps the {m.rows} from {m.start}; load it on the "
+                    "process that saved it, or give whole values"
+                )
 
 
 def full_state_dict(module: Any, *, cpu_offload: bool = False, rank0_only: bool = False) -> dict[str, Any]:

@@ -64,32 +64,36 @@ class CustomPolicy:
         self._asks = lambda_fn
 
 
-def wrapped_below(module: Module, policy: Any, ignored: set[Module], wrap: Callable[..., Module]) -> int:
+def wrapped_below(
+    module: Module, policy: Any, ignored: set[Module], wrap: Callable[..., Module], known: dict[Module, tuple[Module, int]] | None = None
+) -> int:  # fmt: skip
     """Wrap, innermost first, what the policy says below a module; returns how many elements of its parameters are in wrappers.
 
-    `wrap(module, **settings)` makes a wrapper.
+    `wrap(module, **settings)` makes a wrapper; `known` are the modules that were come to: a module that stands in several places has one wrapper.
     """
-    in_wrappers = 0
+    in_wrappers, known = 0, {} if known is None else known
     for name, child in list(module._modules.items()):
         if child is None or child in ignored:
             continue
-        total = _numel(child)  # before parts of it are shared out
-        inside, settings = _asked(child, total, policy, ignored, wrap)
-        if settings is not None:
-            module._modules[name] = wrap(child, **settings)
-            inside = total
+        if child not in known:
+            total = _numel(child)  # before parts of it are shared out
+            inside, settings = _asked(child, total, policy, ignored, wrap, known)
+            known[child] = (child, inside) if settings is None else (wrap(child, **settings), total)
+        module._modules[name], inside = known[child]
         in_wrappers += inside
     return in_wrappers
 
 
-def _asked(child: Module, total: int, policy: Any, ignored: set[Module], wrap: Callable[..., Module]) -> tuple[int, dict[str, Any] | None]:
+def _asked(
+    child: Module, total: int, policy: Any, ignored: set[Module], wrap: Callable[..., Module], known: dict[Module, tuple[Module, int]]
+) -> tuple[int, dict[str, Any] | None]:  # fmt: skip
     if isinstance(policy, CustomPolicy):
-        inside = wrapped_below(child, policy, ignored, wrap)
+        inside = wrapped_below(child, policy, ignored, wrap, known)
         said = policy._asks(child)
         return inside, said if isinstance(said, dict) else {} if said else None
     if not policy(module=child, recurse=True, nonwrapped_numel=total):
         return 0, None
-    inside = wrapped_below(child, policy, ignored, wrap)
+    inside = wrapped_below(child, policy, ignored, wrap, known)
     return inside, {} if policy(module=child, recurse=False, nonwrapped_numel=total - inside) else None
 
 
