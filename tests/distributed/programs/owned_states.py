@@ -89,6 +89,10 @@ def states(rank: int, size: int) -> None:
     for m, o in ((model, optimizer), (again, loaded)):
         train(m, o, data[5:], part(rank, size))
         same(m.state_dict(), single.state_dict(), 1e-9)
+    big = max(range(len(saved["state"])), key=lambda i: saved["state"][i]["exp_avg"].numel())
+    saved["state"][big]["exp_avg"] = tt.ones(2, 2)
+    with pytest.raises(CheckpointError, match=rf"exp_avg of parameter {big} is \(2, 2\)"):  # not on its owner alone
+        loaded.load_state_dict(saved)
     with pytest.raises(CheckpointError, match="parameter groups of"):
         made(nn.Linear(2, 2), "adamw").load_state_dict(saved)
 

@@ -179,6 +179,8 @@ def on_gpu(rank: int, size: int) -> None:
     model = Mlp(tt.float32).cuda()
     with pytest.raises(NotImplementedError, match=r"give reshard_after_forward=False"):
         fully_shard(model.layers[0], reshard_after_forward=True)
+    assert not any(isinstance(p, fsdp.Sharded) for p in model.parameters()), "what was refused has changed nothing"
+    assert FullyShardedDataParallel(nn.Linear(2, 2), device_id=0).module.weight.is_cuda
     fully_shard(model.layers[3])
     fully_shard(model)
     with pytest.raises(NotImplementedError, match=r"Linear is on cuda:0.*give reshard_after_forward=False"):

@@ -32,8 +32,14 @@ def summoned(rank: int, size: int) -> None:
             assert {p.dtype for p in model.parameters()} == {tt.float32}
             same(model.state_dict(), plain, 0.0)
             model.layers[2].bias.data.fill_(3.0)
+            assert [n for n, _ in model.named_parameters()] == list(plain)
+            x = batches(10, tt.float32)[0][0]
             with pytest.raises(RuntimeError, match="inside summon_full_params"):
-                model(batches(10, tt.float32)[0][0])
+                model(x)
+            reference = Mlp(tt.float32)
+            reference.load_state_dict({**plain, "layers.2.bias": tt.full((41,), 3.0)})
+            with tt.no_grad():
+                assert tt.allclose(model(x), reference(x), atol=1e-6)
             with (
                 pytest.raises(RuntimeError, match="summon_full_params inside of"),
                 FullyShardedDataParallel.summon_full_params(model),
@@ -44,6 +50,50 @@ def summoned(rank: int, size: int) -> None:
         with FullyShardedDataParallel.summon_full_params(model, writeback=False):
             model.layers[2].bias.data.fill_(4.0)
         assert model.state_dict()["layers.2.bias"][0].item() == 3.0
+
+
+class Scaled(nn.Module):
+    """Notes the types that it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.seen = nn.Parameter(tt.ones(3)), []
+        self.register_buffer("shift", tt.zeros(3))
+
+    def forward(self, x: tt.Tensor) -> tt.Tensor:
+        self.seen.append(x.dtype)
+        return x * self.scale + self.shift
+
+
+class Outer(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.first, self.inner = nn.Linear(4, 3), inner
+        self.register_buffer("bias", tt.zeros(3))
+
+    def forward(self, x: tt.Tensor) -> tt.Tensor:
+        return self.inner(self.first(x).float() + self.bias)
+
+
+def cast(rank: int, size: int) -> None:
+    """Inputs are cast at the root, and below only where it is asked for; states keep the buffers' types; a factor is of one group."""
+    for below in (False, True):
+        mixed = fsdp.MixedPrecision(tt.bfloat16, buffer_dtype=tt.bfloat16, cast_forward_inputs=below)
+        inner = Scaled()
+        model = FullyShardedDataParallel(Outer(FullyShardedDataParallel(inner, mixed_precision=mixed)), mixed_precision=mixed)
+        model(tt.ones(2, 4)).sum().backward()
+        assert inner.seen == [tt.bfloat16 if below else tt.float32]
+        assert inner.shift.dtype == tt.bfloat16
+        assert {v.dtype for v in model.state_dict().values()} == {tt.float32}
+    model, plain = Pair(), Pair()
+    fully_shard(model.one)
+    fully_shard(model)
+    model.set_gradient_divide_factor(1.0)
+    for m in (model, plain):
+        m(tt.ones(3, 4)).sum().backward()
+    for part, factor in (("one", 1), ("two", size)):
+        found, wanted = (getattr(m, part).weight.grad for m in (model, plain))
+        assert tt.allclose(found.full_tensor(), wanted * factor, atol=1e-5)
 
 
 def hooks(rank: int, size: int) -> None:
@@ -155,7 +205,9 @@ def by_name(rank: int, size: int) -> None:
     assert all(isinstance(v, fsdp.Sharded) for v in sd.get_model_state_dict(model).values())
     found = sd.get_model_state_dict(model, options=sd.StateDictOptions(ignore_frozen_params=True))
     assert list(found) == [k for k in wanted if not k.startswith("layers.0.")]
-    assert list(sd.get_model_state_dict(model, submodules={inner.layers[5]})) == ["layers.5.weight", "layers.5.bias"]
+    for keeps, names in ((True, ["layers.5.weight", "layers.5.bias"]), (False, ["weight", "bias"])):
+        options = sd.StateDictOptions(keep_submodule_prefixes=keeps)
+        assert list(sd.get_model_state_dict(model, submodules={inner.layers[5]}, options=options)) == names
     given = {**{k: v for k, v in wanted.items() if k != "layers.2.bias"}, "more": tt.ones(1)}
     result = sd.set_model_state_dict(model, given, options=sd.StateDictOptions(strict=False))
     assert (result.missing_keys, result.unexpected_keys) == (["layers.2.bias"], ["more"])
@@ -222,4 +274,4 @@ def loaded(rank: int, size: int) -> None:
 
 
 if __name__ == "__main__":
-    run([summoned, hooks, places, refused, by_name, owners, saved, loaded], [name for name in sys.argv[1:] if "/" not in name])
+    run([summoned, cast, hooks, places, refused, by_name, owners, saved, loaded], [name for name in sys.argv[1:] if "/" not in name])

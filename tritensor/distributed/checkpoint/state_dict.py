@@ -37,7 +37,7 @@ class StateDictOptions:
         strict: missing and unexpected keys raise.
         broadcast_from_rank0: rank 0 alone has the whole state that is set; the others may give {}.
         flatten_optimizer_state_dict: an optimizer's state as one dict, "state.0.weight.exp_avg", "param_groups.0.weight.lr".
-        keep_submodule_prefixes: PyTorch's; names are always the whole model's.
+        keep_submodule_prefixes: names are the whole model's where `submodules` are asked for; without it the submodules' own.
     """
 
     full_state_dict: bool = False
@@ -110,6 +110,9 @@ def get_model_state_dict(
     named = {**names, **{id(b): plain_name(model, n) for n, b in model.named_buffers()}}
     chosen = None if submodules is None else {named[id(t)] for m in submodules for t in (*m.parameters(), *m.buffers())}
     kept = {n: v for n, v in state.items() if n not in frozen and (chosen is None or n in chosen)}
+    if chosen is not None and not options.keep_submodule_prefixes:
+        paths = [f"{plain_name(model, n)}." for n, m in model.named_modules() if n and m in (submodules or ())]
+        kept = {n.removeprefix(next((p for p in paths if n.startswith(p)), "")): v for n, v in kept.items()}
     return _only_on_first({n: _given(v, options) for n, v in kept.items()}, options)
 
 

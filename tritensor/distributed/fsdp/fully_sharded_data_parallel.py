@@ -141,8 +141,10 @@ class FullyShardedDataParallel(Module):
             wrapped_below(module, auto_wrap_policy, skipped, lambda m, **own: FullyShardedDataParallel(m, **{**settings, **own}))
         self._modules[INNER] = module
         self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=(StateDictType.FULL_STATE_DICT, FullStateDictConfig()))
+        policy, self.__dict__["_buffer_types"] = _policy(mixed_precision, module)
         keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
-        shard_group(self, [self], ranks, device_mesh, False if keeps else None, _policy(mixed_precision, module), ignored)
+        shard_group(self, [self], ranks, device_mesh, False if keeps else None, policy, ignored)
+        self.__dict__["_sharding"].casts_as_root = mixed_precision is not None and mixed_precision.cast_root_forward_inputs
         self.register_state_dict_post_hook(_saved)
         self.register_load_state_dict_pre_hook(_named_inside)
         hooks = self._hooks
@@ -168,6 +170,18 @@ class FullyShardedDataParallel(Module):
 
     def __getitem__(self, key: int) -> Any:
         return self.module[key]  # type: ignore[index]
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
+        """(name, parameter) of all; inside summon_full_params by the names of the module that is wrapped."""
+        return self._named(super().named_parameters(*args, **kwargs))
+
+    def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
+        """(name, buffer) of all; inside summon_full_params by the names of the module that is wrapped."""
+        return self._named(super().named_buffers(*args, **kwargs))
+
+    def _named(self, found: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+        for name, value in found:
+            yield name.replace(f"{INNER}.", "") if self.__dict__["_sharding"].group.summoned else name, value
 
     def check_is_root(self) -> bool:
         """Whether no wrapper is around this one."""
@@ -207,7 +221,7 @@ class FullyShardedDataParallel(Module):
         """Inside, the module holds whole parameters of the shards' types; with writeback their values are kept afterwards, each process' rows by itself.
 
         Raises NotImplementedError for rank0_only, offload_to_cpu and with_grads; RuntimeError inside of another one, and where forward is called
-        inside.
+        inside with gradients recorded.
         """
         if rank0_only or offload_to_cpu or with_grads:
             raise NotImplementedError("summon_full_params: rank0_only, offload_to_cpu and with_grads are not in tritensor; leave them out")
@@ -306,24 +320,28 @@ def _ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
     return Ranks(alone, world)
 
 
-def _policy(given: MixedPrecision | None, module: Module) -> MixedPrecisionPolicy:
+def _policy(given: MixedPrecision | None, module: Module) -> tuple[MixedPrecisionPolicy, dict[str, DType]]:
+    """Types to compute in; buffers are cast, and their own types returned by name, which state dicts keep."""
+    types: dict[str, DType] = {}
     if given is None:
-        return MixedPrecisionPolicy()
+        return MixedPrecisionPolicy(), types
     if given.keep_low_precision_grads:
         raise NotImplementedError(
             "FullyShardedDataParallel: keep_low_precision_grads is not in tritensor; gradients have their parameters' types"
         )
     if given.buffer_dtype is not None:
-        for part in module.modules():
+        for path, part in module.named_modules():
             for name, b in part._buffers.items():
-                if b is not None and b.is_floating_point():
+                if b is not None and b.is_floating_point() and b.dtype is not given.buffer_dtype:
+                    types[f"{path}.{name}" if path else name] = b.dtype
                     part._buffers[name] = b.to(given.buffer_dtype)
-    return MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_forward_inputs or given.cast_root_forward_inputs)
+    return MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_forward_inputs), types
 
 
 def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
-    """Names without the wrapper's, and whole values where they are asked for."""
+    """Names without the wrapper's, whole values where they are asked for, and buffers in the types that the module had."""
     kind, config = wrapper.__dict__["_type"]
+    types = wrapper.__dict__["_buffer_types"]
     held = list(state_dict.items())
     state_dict.clear()
     for key, value in held:
@@ -334,7 +352,10 @@ def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> N
                 continue
         if ours and config.offload_to_cpu and isinstance(value, Tensor):
             value = value.cpu()
-        state_dict[prefix + key.removeprefix(prefix + INNER + ".") if ours else key] = value
+        name = key.removeprefix(prefix + INNER + ".")
+        if ours and name in types and isinstance(value, Tensor):
+            value = value.to(types[name])
+        state_dict[prefix + name if ours else key] = value
 
 
 def _named_inside(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

@@ -28,6 +28,7 @@ class Sharding:
         self.module, self.group, self.after_forward, self.policy = module, group, after_forward, policy
         self.schedule: Schedule | None = None
         self.is_root = False
+        self.casts_as_root = False  # FullyShardedDataParallel's cast_root_forward_inputs
 
     def begin(self) -> Schedule:
         """The schedule; a module that is called before one around it is a root, and shares its own with all sharded modules below.
@@ -67,7 +68,8 @@ class Sharding:
                 m.hooked = True
                 m.whole.register_post_accumulate_grad_hook(functools.partial(self._came, i))
         kind = self.policy.param_dtype
-        if kind is not None and self.policy.cast_forward_inputs:
+        casts = self.policy.cast_forward_inputs or (self.casts_as_root and self.is_root)
+        if kind is not None and casts and not self.group.summoned:
             args, kwargs = tree_map(lambda x: x.to(kind) if isinstance(x, Tensor) and x.is_floating_point() else x, (args, kwargs))
         if state.enabled and self.group.is_frozen_in_part:
             for t in tensors_in((args, kwargs)):

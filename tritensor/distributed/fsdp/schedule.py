@@ -63,10 +63,12 @@ class Schedule:
                     self._plan.append((REDUCE, group))
             return
         if group.summoned:
-            raise RuntimeError(
-                f"forward of {group.name} inside summon_full_params: its parameters would be gathered anew, without what was changed in them; call "
-                "it after the `with`"
-            )
+            if state.enabled and group.learns:
+                raise RuntimeError(
+                    f"forward of {group.name} inside summon_full_params: gradients would be those of parameters that are gone after it; call it under "
+                    "no_grad(), or after the `with`"
+                )
+            return
         if self._ended:
             self._before, self.order, self._ended = self.order, [], False
         if (group.is_whole or group.is_coming) and group.has_changed():

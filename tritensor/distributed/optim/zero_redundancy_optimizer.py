@@ -15,7 +15,7 @@ from tritensor.distributed.data_parallel.buckets import Bucket
 from tritensor.distributed.objects import recv_object_list, send_object_list
 from tritensor.distributed.optim.gradient_shards import GradientShards
 from tritensor.distributed.process_group import joined
-from tritensor.errors import ArgumentError
+from tritensor.errors import ArgumentError, CheckpointError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 
@@ -214,6 +214,17 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _numbers(self) -> dict[int, int]:
         return {id(p): i for i, p in enumerate(p for g in self.param_groups for p in g["params"])}
 
+    def _refuse_others(self, state: dict[Any, Any], places: list[Any]) -> None:
+        """All processes look at all of a state, so that none takes its share where another one raises."""
+        for p, number in zip((p for g in self.param_groups for p in g["params"]), places, strict=True):
+            for name in self.optim._like_params:
+                value = state.get(number, {}).get(name)
+                if isinstance(value, Tensor) and value.shape != p.shape:
+                    raise CheckpointError(
+                        f"ZeroRedundancyOptimizer.load_state_dict: {name} of parameter {number} is {tuple(value.shape)}, the parameter "
+                        f"{tuple(p.shape)}; give the state of these parameters, in their order"
+                    )
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take a whole state, of which this process keeps its share. Raises CheckpointError where it does not fit the parameters."""
         for hook in self._hooks_of("load_pre"):
@@ -223,6 +234,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         have, given = ([len(g["params"]) for g in groups] for groups in (self.param_groups, state_dict["param_groups"]))
         if have != given:
             Optimizer.load_state_dict(self, state_dict)  # says so
+        self._refuse_others(state_dict["state"], places)
         mine = self.owned(self.rank)
         state, groups, start = {}, [], 0
         for i, p in enumerate(mine):
