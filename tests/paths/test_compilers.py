@@ -91,7 +91,8 @@ def test_placements_annotate_and_say_what_is_missing() -> None:
         assert getattr(types, name) is getattr(tensor, name)
         assert not isinstance(tt.ones(1), getattr(types, name))
     with pytest.raises(NotImplementedError, match="cut by fully_shard alone"):
-        types.Shard(0)
+        types.Replicate()
+    assert types.Shard(0).is_shard(0)  # the placement that sharded parameters have
 
 
 @pytest.mark.filterwarnings("ignore:compile")

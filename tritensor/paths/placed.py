@@ -16,6 +16,8 @@ FILES = {
     "_jit_internal": "underscored.annotating", "_prims_common": "underscored.promotion_kinds",
     "utils.model_zoo": "underscored.downloads", "distributed.distributed_c10d": "underscored.process_groups",
     "_dynamo": "underscored.dynamo", "_dynamo.eval_frame": "underscored.dynamo", "_inductor": "underscored.inductor",
+    "distributed.algorithms._checkpoint": "underscored.checkpoint_wrappers",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "underscored.checkpoint_wrappers",
     "distributed.tensor.placement_types": "underscored.placements",
 }  # fmt: skip
 # Names that a module has beside its own: {path: {file of this folder: names}}, name=other where the file has another name for it.
@@ -33,6 +35,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "underscored.process_groups": "Backend supports_complex",
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
+    "distributed.tensor": {"underscored.placements": "Shard"},
     "export": {"underscored.named_sizes": "Dim dims"},
     "fx": {"internals": "wrap"},
     "nn.functional": {

@@ -4,8 +4,20 @@ from tritensor.distributed.checkpoint.filesystem import FileSystemReader as File
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter as FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata as Metadata
 from tritensor.distributed.checkpoint.state_dict_loader import load as load
+from tritensor.distributed.checkpoint.state_dict_loader import load_state_dict as load_state_dict
 from tritensor.distributed.checkpoint.state_dict_saver import async_save as async_save
 from tritensor.distributed.checkpoint.state_dict_saver import save as save
+from tritensor.distributed.checkpoint.state_dict_saver import save_state_dict as save_state_dict
 from tritensor.errors import CheckpointError as CheckpointException
 
-__all__ = ["CheckpointException", "FileSystemReader", "FileSystemWriter", "Metadata", "async_save", "load", "save"]
+__all__ = [
+    "CheckpointException",
+    "FileSystemReader",
+    "FileSystemWriter",
+    "Metadata",
+    "async_save",
+    "load",
+    "load_state_dict",
+    "save",
+    "save_state_dict",
+]

@@ -15,6 +15,7 @@ from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import as_part, box_of, is_shard, part_like
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
+from tritensor.distributed.fsdp.activation_wrapper import ActivationWrapper
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
 from tritensor.distributed.fsdp.module import sharded_below
 from tritensor.distributed.objects import broadcast_object_list
@@ -50,13 +51,14 @@ class StateDictOptions:
 
 
 def plain_name(model: Module, name: str) -> str:
-    """The name of a parameter of a model without what DistributedDataParallel and FullyShardedDataParallel put in."""
+    """The name of a parameter of a model without what DistributedDataParallel, FullyShardedDataParallel and checkpoint wrappers put in."""
     kept: list[str] = []
     part: Any = model
     for word in name.split("."):
-        while isinstance(part, FullyShardedDataParallel) and word not in part._modules:  # a state dict, which leaves its word out
+        # State dicts leave the words of these two out.
+        while isinstance(part, FullyShardedDataParallel | ActivationWrapper) and word not in part._modules:
             part = part.module
-        is_wrapped = isinstance(part, DistributedDataParallel | FullyShardedDataParallel) and word in part._modules
+        is_wrapped = isinstance(part, DistributedDataParallel | FullyShardedDataParallel | ActivationWrapper) and word in part._modules
         if not is_wrapped:
             kept.append(word)
         part = getattr(part, "_modules", {}).get(word)
@@ -210,7 +212,7 @@ def _stepped_here(optimizer: Optimizer) -> Optimizer:
     return optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
 
 
-def _begin(optimizer: Optimizer) -> None:
+def _init_optim_state(optimizer: Optimizer) -> None:
     """Let an optimizer that has not stepped make its state: a step of size 0 by gradients of 0, of this process' share, which communicates nothing."""
     optimizer = _stepped_here(optimizer)
     if optimizer.state or any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
@@ -240,7 +242,7 @@ def get_optimizer_state_dict(
     kept = None if submodules is None else {id(p) for m in submodules for p in m.parameters()}
     found: dict[str, Any] = {"state": {}, "param_groups": []}
     for optimizer in _optimizers(optimizers):
-        _begin(optimizer)
+        _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             params = [p for p in group["params"] if kept is None or id(p) in kept]
             for p in params:
@@ -291,7 +293,7 @@ def set_optimizer_state_dict(
         given = _unflattened(given, list(names.values()))
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = []
     for optimizer in _optimizers(optimizers):
-        _begin(optimizer)
+        _init_optim_state(optimizer)
         here = {id(p) for group in _stepped_here(optimizer).param_groups for p in group["params"]}
         for group in optimizer.param_groups:
             mine = [_name_of("set_optimizer_state_dict", names, p) for p in group["params"]]

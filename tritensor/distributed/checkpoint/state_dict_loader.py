@@ -72,6 +72,14 @@ def load(
     ranks.step(read)
 
 
+def load_state_dict(
+    state_dict: dict[str, Any], storage_reader: FileSystemReader, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,
+    planner: Any = None,
+) -> None:  # fmt: skip
+    """load() under its older name; coordinator_rank is PyTorch's, all ranks read the metadata."""
+    load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
+
+
 def _reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
     if planner is not None:
         raise NotImplementedError("load: planner is not in tritensor; leave it out")

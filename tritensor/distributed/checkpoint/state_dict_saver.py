@@ -57,6 +57,14 @@ def save(
     )
 
 
+def save_state_dict(
+    state_dict: dict[str, Any], storage_writer: FileSystemWriter, process_group: Any = None, coordinator_rank: int = 0, no_dist: bool = False,
+    planner: Any = None,
+) -> Metadata:  # fmt: skip
+    """save() under its older name. The first rank writes the metadata, whichever coordinator_rank is."""
+    return save(state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group, no_dist=no_dist)
+
+
 def _writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
     if planner is not None:
         raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")

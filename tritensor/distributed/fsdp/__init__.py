@@ -20,9 +20,11 @@ full sharding of Zhao et al., "PyTorch FSDP: Experiences on Scaling Fully Sharde
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_ as clip_grad_norm_
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import BackwardPrefetch as BackwardPrefetch
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import CPUOffload as CPUOffload
+from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullOptimStateDictConfig as FullOptimStateDictConfig
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullStateDictConfig as FullStateDictConfig
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel as FullyShardedDataParallel
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import MixedPrecision as MixedPrecision
+from tritensor.distributed.fsdp.fully_sharded_data_parallel import ShardedOptimStateDictConfig as ShardedOptimStateDictConfig
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import ShardedStateDictConfig as ShardedStateDictConfig
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import ShardingStrategy as ShardingStrategy
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import StateDictType as StateDictType

@@ -15,6 +15,7 @@ from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
 from tritensor.distributed.fsdp.module import sharded_below
+from tritensor.distributed.fsdp.optimizer_states import INNER, state_by_name, state_to_load
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.sharding import shard_group
@@ -24,9 +25,8 @@ from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
+from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
-
-INNER = "_fsdp_wrapped_module"  # under which a wrapper holds its module, and which state dicts leave out
 
 
 class ShardingStrategy(enum.Enum):
@@ -74,6 +74,21 @@ class ShardedStateDictConfig:
     """offload_to_cpu: values on the CPU."""
 
     offload_to_cpu: bool = False
+
+
+@dataclass
+class FullOptimStateDictConfig:
+    """offload_to_cpu: values on the CPU; rank0_only: only process 0 gets them, and only its own are loaded."""
+
+    offload_to_cpu: bool = True
+    rank0_only: bool = False
+
+
+@dataclass
+class ShardedOptimStateDictConfig:
+    """offload_to_cpu: values on the CPU."""
+
+    offload_to_cpu: bool = True
 
 
 @dataclass(frozen=True)
@@ -140,11 +155,13 @@ class FullyShardedDataParallel(Module):
         if auto_wrap_policy is not None:
             wrapped_below(module, auto_wrap_policy, skipped, lambda m, **own: FullyShardedDataParallel(m, **{**settings, **own}))
         self._modules[INNER] = module
-        self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=(StateDictType.FULL_STATE_DICT, FullStateDictConfig()))
+        self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=_type_of(StateDictType.FULL_STATE_DICT))
         policy, self.__dict__["_buffer_types"] = _policy(mixed_precision, module)
         keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
+        named = type(self).__name__
         shard_group(self, [self], ranks, device_mesh, False if keeps else None, policy, ignored)
         self.__dict__["_sharding"].casts_as_root = mixed_precision is not None and mixed_precision.cast_root_forward_inputs
+        type(self).__name__ = named  # this wrapper's own class: what is printed, and asked by name, has no second "FSDP" in front
         self.register_state_dict_post_hook(_saved)
         self.register_load_state_dict_pre_hook(_named_inside)
         hooks = self._hooks
@@ -242,12 +259,10 @@ class FullyShardedDataParallel(Module):
         """What state_dict() of all wrappers in a module gives from now on; returns what it was."""
         if state_dict_type is StateDictType.LOCAL_STATE_DICT:
             raise NotImplementedError("set_state_dict_type: LOCAL_STATE_DICT is not in tritensor; give SHARDED_STATE_DICT")
-        if state_dict_config is None:
-            state_dict_config = FullStateDictConfig() if state_dict_type is StateDictType.FULL_STATE_DICT else ShardedStateDictConfig()
         parts = FullyShardedDataParallel.fsdp_modules(module)
         before = [part.__dict__["_type"] for part in parts]
         for part in parts:
-            part.__dict__["_type"] = (state_dict_type, state_dict_config)
+            part.__dict__["_type"] = _type_of(state_dict_type, state_dict_config, optim_state_dict_config)
         return before
 
     @staticmethod
@@ -256,7 +271,7 @@ class FullyShardedDataParallel(Module):
         module: Module, state_dict_type: StateDictType, state_dict_config: Any = None, optim_state_dict_config: Any = None
     ) -> Iterator[None]:
         """set_state_dict_type for the time of a `with`."""
-        before = FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config)
+        before = FullyShardedDataParallel.set_state_dict_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
         try:
             yield
         finally:
@@ -264,13 +279,74 @@ class FullyShardedDataParallel(Module):
                 part.__dict__["_type"] = kind
 
     @staticmethod
-    def optim_state_dict(*args: Any, **kwargs: Any) -> Any:
-        """Raises NotImplementedError: an optimizer's state_dict holds the states of this process' shards; save that."""
-        raise NotImplementedError(
-            "FullyShardedDataParallel.optim_state_dict: not in tritensor; optimizer.state_dict() holds the states of this process' shards"
+    def optim_state_dict(model: Module, optim: Optimizer, optim_state_dict: Any = None, group: Any = None) -> dict[str, Any]:
+        """An optimizer's state by the parameters' names, whole or in parts as set_state_dict_type says; all processes call it."""
+        if optim_state_dict is not None:
+            raise NotImplementedError("optim_state_dict: a state in place of the optimizer's own is not in tritensor; leave it out")
+        kind, _, config = _type_in(model)
+        return state_by_name(
+            model, optim, kind is StateDictType.FULL_STATE_DICT, config.offload_to_cpu, getattr(config, "rank0_only", False)
         )
 
-    optim_state_dict_to_load = optim_state_dict
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: Module, optim: Optimizer, optim_state_dict: dict[str, Any], is_named_optimizer: bool = False, load_directly: bool = False,
+        group: Any = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What optim.load_state_dict takes, of what `optim_state_dict` gave; with load_directly the optimizer has taken it.
+
+        With FullOptimStateDictConfig(rank0_only=True) process 0's counts.
+        """
+        found = state_to_load(model, optim, optim_state_dict, getattr(_type_in(model)[2], "rank0_only", False))
+        if load_directly:
+            optim.load_state_dict(found)
+        return found
+
+    @staticmethod
+    def full_optim_state_dict(
+        model: Module, optim: Optimizer, optim_input: Any = None, rank0_only: bool = True, group: Any = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """An optimizer's whole state by the parameters' names, on the CPU, on process 0 alone or on all."""
+        return state_by_name(model, optim, True, True, rank0_only)
+
+    @staticmethod
+    def sharded_optim_state_dict(model: Module, optim: Optimizer, group: Any = None) -> dict[str, Any]:
+        """An optimizer's state by the parameters' names, of each process' parts."""
+        return state_by_name(model, optim, False, False, False)
+
+    @staticmethod
+    def scatter_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any] | None, model: Module, optim_input: Any = None, optim: Optimizer | None = None, group: Any = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """optim_state_dict_to_load of process 0's whole state. Raises ValueError without optim."""
+        return state_to_load(model, _given("scatter_full_optim_state_dict", optim), full_optim_state_dict, True)
+
+    @staticmethod
+    def shard_full_optim_state_dict(
+        full_optim_state_dict: dict[str, Any], model: Module, optim_input: Any = None, optim: Optimizer | None = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """optim_state_dict_to_load of a whole state that all processes have. Raises ValueError without optim."""
+        return state_to_load(model, _given("shard_full_optim_state_dict", optim), full_optim_state_dict, False)
+
+
+def _given(who: str, optim: Optimizer | None) -> Optimizer:
+    if optim is None:
+        raise ArgumentError(f"{who}: which optimizer's state is it? give optim=")
+    return optim
+
+
+def _type_of(kind: StateDictType, config: Any = None, of_optimizers: Any = None) -> tuple[StateDictType, Any, Any]:
+    """What state dicts give, with the usual settings where none are given."""
+    whole = kind is StateDictType.FULL_STATE_DICT
+    config = config or (FullStateDictConfig() if whole else ShardedStateDictConfig())
+    return kind, config, of_optimizers or (FullOptimStateDictConfig() if whole else ShardedOptimStateDictConfig())
+
+
+def _type_in(model: Module) -> tuple[StateDictType, Any, Any]:
+    """The outermost wrapper's, else the usual one."""
+    parts = FullyShardedDataParallel.fsdp_modules(model)
+    found: tuple[StateDictType, Any, Any] = parts[0].__dict__["_type"] if parts else _type_of(StateDictType.FULL_STATE_DICT)
+    return found
 
 
 def _summon(group: ParameterGroup) -> list[Parameter]:
@@ -340,7 +416,7 @@ def _policy(given: MixedPrecision | None, module: Module) -> tuple[MixedPrecisio
 
 def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
     """Names without the wrapper's, whole values where they are asked for, and buffers in the types that the module had."""
-    kind, config = wrapper.__dict__["_type"]
+    kind, config, _ = wrapper.__dict__["_type"]
     types = wrapper.__dict__["_buffer_types"]
     held = list(state_dict.items())
     state_dict.clear()

@@ -21,6 +21,18 @@ class Shard(NamedTuple):
 
     dim: int = 0
 
+    def is_shard(self, dim: int | None = None) -> bool:
+        """Whether it is cut, along that dimension where one is given."""
+        return dim is None or dim == self.dim
+
+    def is_replicate(self) -> bool:
+        """False."""
+        return False
+
+    def is_partial(self, reduce_op: str | None = None) -> bool:
+        """False."""
+        return False
+
 
 def rows_of(rows: int, size: int, rank: int) -> tuple[int, int]:
     """(first row, number of rows) of a process: parts of ceil(rows / size), as chunk cuts them; the last processes may have none."""

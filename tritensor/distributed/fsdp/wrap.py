@@ -1,8 +1,9 @@
-"""Which modules FullyShardedDataParallel wraps by itself: PyTorch's policies, and the walk that asks them."""
+"""Which modules FullyShardedDataParallel wraps: PyTorch's policies, the walk that asks them, and `wrap` for those that a model names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor.nn import MultiheadAttention
@@ -42,6 +43,32 @@ def transformer_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel
 def lambda_auto_wrap_policy(module: Module, recurse: bool, nonwrapped_numel: int, lambda_fn: Callable[[Module], bool]) -> bool:
     """Modules of which a function says so."""
     return recurse or bool(lambda_fn(module))
+
+
+def _or_policy(module: Module, recurse: bool, nonwrapped_numel: int, policies: Iterable[Callable[..., bool]]) -> bool:
+    """Modules of which one of several policies says so."""
+    return any([policy(module=module, recurse=recurse, nonwrapped_numel=nonwrapped_numel) for policy in policies])
+
+
+_enabled: list[tuple[Callable[..., Module], dict[str, Any]]] = []  # by each `with enable_wrap` that is around: its wrapper and settings
+
+
+@contextlib.contextmanager
+def enable_wrap(*, wrapper_cls: Callable[..., Module], **wrapper_kwargs: Any) -> Iterator[None]:
+    """Inside, `wrap(module)` is `wrapper_cls(module, **wrapper_kwargs)`."""
+    _enabled.append((wrapper_cls, wrapper_kwargs))
+    try:
+        yield
+    finally:
+        _enabled.pop()
+
+
+def wrap(module: Module, **wrap_overrides: Any) -> Module:
+    """The module in a wrapper of the innermost enable_wrap, whose settings those that are given here go before; outside of any the module itself."""
+    if not _enabled:
+        return module
+    wrapper, settings = _enabled[-1]
+    return wrapper(module, **{**settings, **wrap_overrides})
 
 
 class ModuleWrapPolicy:

@@ -1,6 +1,8 @@
-"""torch.distributed.tensor.placement_types: names that annotate functions; using one raises."""
+"""torch.distributed.tensor.placement_types: Shard, which placements of sharded parameters are; the other names annotate functions, using one raises."""
 
 import importlib
 
+from tritensor.distributed.fsdp.sharded_parameter import Shard as Shard
+
 _tensor = importlib.import_module("tritensor.distributed.tensor")
-Placement, Shard, Replicate, Partial = _tensor.Placement, _tensor.Shard, _tensor.Replicate, _tensor.Partial
+Placement, Replicate, Partial = _tensor.Placement, _tensor.Replicate, _tensor.Partial

@@ -1,0 +1,60 @@
+"""ActivationWrapper: a module around a module, which says how forward keeps what backward needs; names in state dicts stay as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tritensor.nn.module import Module
+from tritensor.nn.parameter import Parameter
+
+_CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
+_CHECKPOINT_PREFIX = _CHECKPOINT_WRAPPED_MODULE + "."
+
+
+class ActivationWrapper(Module):
+    """A module around `mod`, whose attributes it has, too; a class below says what forward does."""
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        self._modules[_CHECKPOINT_WRAPPED_MODULE] = mod
+        self.register_state_dict_post_hook(_named_outside)
+        self.register_load_state_dict_pre_hook(_named_inside)
+
+    @property
+    def module(self) -> Module:
+        """The module inside."""
+        found = self._modules[_CHECKPOINT_WRAPPED_MODULE]
+        assert found is not None
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if _CHECKPOINT_WRAPPED_MODULE not in self.__dict__.get("_modules", ()):
+                raise
+            return getattr(self._modules[_CHECKPOINT_WRAPPED_MODULE], name)
+
+    def __getitem__(self, key: int) -> Any:
+        return self.module[key]  # type: ignore[index]
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
+        """Those of the module inside, under its names."""
+        for name, p in super().named_parameters(*args, **kwargs):
+            yield name.replace(_CHECKPOINT_PREFIX, ""), p
+
+
+def _named_outside(wrapper: Module, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+    """Names without the wrapper's."""
+    held = list(state_dict.items())
+    state_dict.clear()
+    for key, value in held:
+        ours = key.startswith(prefix + _CHECKPOINT_PREFIX)
+        state_dict[prefix + key.removeprefix(prefix + _CHECKPOINT_PREFIX) if ours else key] = value
+
+
+def _named_inside(wrapper: Module, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """load_state_dict comes to a wrapper: names as they are inside of it."""
+    for key in [k for k in state_dict if k.startswith(prefix) and not k.startswith(prefix + _CHECKPOINT_PREFIX)]:
+        state_dict[prefix + _CHECKPOINT_PREFIX + key.removeprefix(prefix)] = state_dict.pop(key)

@@ -1,0 +1,108 @@
+"""FullyShardedDataParallel's states of optimizers by the parameters' names, whole or in parts, and this process' parts of them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tritensor.distributed.fsdp.activation_wrapper import _CHECKPOINT_PREFIX
+from tritensor.distributed.fsdp.module import sharded_below
+from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.distributed.objects import broadcast_object_list
+from tritensor.distributed.process_group import get_rank, is_initialized
+from tritensor.errors import CheckpointError
+from tritensor.nn.module import Module
+from tritensor.optim.optimizer import Optimizer
+from tritensor.tensor.core import Tensor
+
+INNER = "_fsdp_wrapped_module"  # under which a wrapper holds its module, and which state dicts leave out
+WHO = "optim_state_dict_to_load"
+
+
+def _names(model: Module) -> dict[int, str]:
+    """The parameters' names without those of wrappers; shards are in their places, also after a forward that has left whole ones there."""
+    for part in sharded_below(model):
+        part.reshard()
+    return {id(p): name.replace(INNER + ".", "").replace(_CHECKPOINT_PREFIX, "") for name, p in model.named_parameters()}
+
+
+def _named(names: dict[int, str], group: dict[str, Any]) -> list[str]:
+    for p in group["params"]:
+        if id(p) not in names:
+            raise CheckpointError(
+                f"optim_state_dict: a parameter of shape {tuple(p.shape)} is not the model's; give the model that the optimizer is of"
+            )
+    return [names[id(p)] for p in group["params"]]
+
+
+def state_by_name(model: Module, optimizer: Optimizer, whole: bool, offload: bool, rank0_only: bool) -> dict[str, Any]:
+    """{"state": by the parameters' names, "param_groups"}; with rank0_only the other ranks get {}, and all call this."""
+    names = _names(model)
+    state, groups = {}, []
+    for group in optimizer.param_groups:
+        mine = _named(names, group)
+        groups.append({**{k: v for k, v in group.items() if k not in ("params", "param_names")}, "params": mine})
+        for name, p in zip(mine, group["params"], strict=True):
+            if p in optimizer.state:
+                state[name] = {k: _given(p, v, whole, offload) for k, v in optimizer.state[p].items()}
+    if rank0_only and is_initialized() and get_rank():
+        return {}
+    return {"state": state, "param_groups": groups}
+
+
+def _given(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
+    """Values of a part's shape are the parts of a whole."""
+    if not isinstance(value, Tensor):
+        return value
+    if isinstance(p, Sharded) and value.ndim and value.array.shape == p.array.shape:
+        value = p.like(value.array)
+        value = value.full_tensor() if whole else value
+    return value.detach().cpu() if offload else value.detach()
+
+
+def state_to_load(model: Module, optimizer: Optimizer, given: dict[str, Any] | None, from_rank0: bool) -> dict[str, Any]:
+    """What `state_by_name` gave as optimizer.load_state_dict takes it: by the parameters' numbers, of whole tensors this process' parts.
+
+    Raises CheckpointError for another model's state.
+    """
+    if from_rank0 and is_initialized():
+        told = [given if get_rank() == 0 else None]
+        broadcast_object_list(told, src=0)
+        (given,) = told
+    if not given or not {"state", "param_groups"} <= given.keys():
+        raise CheckpointError(
+            f"{WHO}: the state has no 'state' and 'param_groups'; give what optim_state_dict or full_optim_state_dict gave"
+        )
+    names = _names(model)
+    state: dict[int, dict[str, Any]] = {}
+    groups: list[dict[str, Any]] = []
+    for group, held in zip(optimizer.param_groups, optimizer.state_dict()["param_groups"], strict=True):
+        mine = _named(names, group)
+        theirs = next((g for g in given["param_groups"] if mine and mine[0] in g["params"]), None)
+        if mine and theirs is None:
+            raise CheckpointError(f"{WHO}: no group of the state holds {mine[0]}; give the state of such an optimizer")
+        groups.append({**held, **(theirs or {}), "params": held["params"]})
+        for number, name, p in zip(held["params"], mine, group["params"], strict=True):
+            if name in given["state"]:
+                state[number] = {k: _taken(f"{name}.{k}", p, v) for k, v in given["state"][name].items()}
+    return {"state": state, "param_groups": groups}
+
+
+def _taken(key: str, p: Tensor, value: Any) -> Any:
+    """Of a value of the parameter's whole shape the part that the parameter is; others (a step) are each process' own."""
+    if not isinstance(value, Tensor) or not isinstance(p, Sharded):
+        return value
+    if isinstance(value, Sharded):
+        if (value.global_shape, value.global_offset, value.array.shape) != (p.global_shape, p.global_offset, p.array.shape):
+            raise CheckpointError(
+                f"{WHO}: {key} is a part of {tuple(value.global_shape)} from {value.global_offset}, and one of {tuple(p.global_shape)} from "
+                f"{p.global_offset} is needed here; load it by distributed.checkpoint.load"
+            )
+        return value.to_local()
+    if tuple(value.shape) != tuple(p.global_shape):
+        if value.ndim:
+            raise CheckpointError(
+                f"{WHO}: {key} has shape {tuple(value.shape)}, the parameter {tuple(p.global_shape)}; give this model's state"
+            )
+        return value
+    start = p.global_offset[0]
+    return value.detach()[start : start + p.array.shape[0]]
