@@ -14,7 +14,7 @@ from tritensor import nn
 from tritensor.distributed.algorithms.join import Join
 from tritensor.distributed.optim import ZeroRedundancyOptimizer
 from tritensor.distributed.optim.gradient_shards import GradientShards
-from tritensor.errors import CheckpointError
+from tritensor.errors import CheckpointError, GradError
 from tritensor.nn.parallel import DistributedDataParallel
 
 
@@ -189,6 +189,15 @@ def refused(rank: int, size: int) -> None:
         ZeroRedundancyOptimizer(model.parameters(), 3, lr=1.0)
     with pytest.raises(ValueError, match="empty parameter list"):
         ZeroRedundancyOptimizer([], tt.optim.SGD, lr=1.0)
+    frozen = nn.Linear(2, 2)
+    frozen.bias.requires_grad_(False)
+    sharing = made(frozen, "sgd", shard_gradients=True)
+    with pytest.raises(NotImplementedError, match="Join: ZeroRedundancyOptimizer with shard_gradients"):
+        Join([sharing])
+    frozen.bias.requires_grad_(True)
+    frozen(tt.ones(1, 2)).sum().backward()
+    with pytest.raises(GradError, match=r"a parameter of shape \(2,\) has a gradient and did not require one"):
+        sharing.step()
     optimizer, more = made(model, "sgd"), nn.Linear(3, 3)
     with pytest.raises(ValueError, match="Invalid learning rate"):
         optimizer.add_param_group({"params": list(more.parameters()), "lr": -1.0})

@@ -209,6 +209,12 @@ def refused(rank: int, size: int) -> None:
     ):
         with pytest.raises(NotImplementedError, match=said):
             fully_shard(plain, **settings)
+    with pytest.raises(TypeError, match="fully_shard: mesh is 3; give a DeviceMesh"):
+        fully_shard(plain, mesh=3)
+    with pytest.raises(TypeError, match="param_dtype is 'bfloat16'; give a type of tensors"):
+        fsdp.MixedPrecisionPolicy(param_dtype="bfloat16")
+    with pytest.raises(TypeError, match="sharding_strategy is 'FULL_SHARD'; give one of ShardingStrategy"):
+        FullyShardedDataParallel(plain, sharding_strategy="FULL_SHARD")
     with pytest.raises(ValueError, match="containers that do not implement forward: ModuleList"):
         fully_shard(nn.ModuleList([plain]))
     model = fully_shard(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)))

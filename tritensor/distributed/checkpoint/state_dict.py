@@ -93,13 +93,18 @@ def _given(value: Any, options: StateDictOptions) -> Any:
                 f"state_dict: a {type(value).__name__} of shape {tuple(value.shape)} is a part without full_tensor(); leave full_state_dict out"
             )
         value = value.full_tensor()
+    if _gives_nothing(options):
+        return None  # this one is dropped before the next is gathered
     return value.detach().cpu() if options.cpu_offload else value
 
 
+def _gives_nothing(options: StateDictOptions) -> bool:
+    """Whether this is another rank than 0, which alone keeps a whole state on the CPU."""
+    return options.full_state_dict and options.cpu_offload and is_initialized() and get_world_size() > 1 and get_rank() > 0
+
+
 def _only_on_first(found: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
-    """A whole state on the CPU is kept by rank 0 alone."""
-    alone = options.full_state_dict and options.cpu_offload and is_initialized() and get_world_size() > 1
-    return {} if alone and get_rank() else found
+    return {} if _gives_nothing(options) else found
 
 
 def get_model_state_dict(

@@ -380,6 +380,10 @@ def _world(process_group: Any, mesh: Any) -> ProcessGroup:
 
 def _ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
     """Who shares, by the strategy."""
+    if not isinstance(strategy, ShardingStrategy):
+        raise TypeError(
+            f"FullyShardedDataParallel: sharding_strategy is {strategy!r}; give one of ShardingStrategy, as ShardingStrategy.FULL_SHARD"
+        )
     if strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2):
         if mesh is None or mesh.ndim != 2:
             raise ArgumentError(

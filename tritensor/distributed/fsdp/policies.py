@@ -23,6 +23,13 @@ class MixedPrecisionPolicy:
     output_dtype: DType | None = None
     cast_forward_inputs: bool = True
 
+    def __post_init__(self) -> None:
+        """Raises TypeError for what is no type of tensors."""
+        for name in ("param_dtype", "reduce_dtype", "output_dtype"):
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, DType):
+                raise TypeError(f"MixedPrecisionPolicy: {name} is {given!r}; give a type of tensors, as tritensor.bfloat16, or None")
+
 
 @dataclass
 class OffloadPolicy:

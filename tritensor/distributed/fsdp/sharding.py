@@ -41,6 +41,7 @@ def fully_shard(
 
     Raises:
         ValueError: no process group; a container without a forward; a scalar parameter, or one that another group has taken already.
+        TypeError: a module or a mesh that is none.
         NotImplementedError: what PyTorch has and is not built, by name; reshard_after_forward on a GPU.
         AssertionError: a module that is sharded already.
     """
@@ -116,6 +117,8 @@ def _check_module(module: Any) -> None:
 def _ranks(mesh: Any) -> Ranks:
     if mesh is None:
         return Ranks(joined("fully_shard"))
+    if not hasattr(mesh, "get_group"):
+        raise TypeError(f"fully_shard: mesh is {mesh!r}; give a DeviceMesh, as init_device_mesh makes it, or None for all processes")
     if mesh.ndim == 1:
         return Ranks(joined("fully_shard", mesh.get_group()))
     if mesh.ndim == 2:

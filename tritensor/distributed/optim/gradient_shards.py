@@ -81,6 +81,16 @@ class GradientShards:
         for handle in self._handles:
             handle.remove()
 
+    def refuse_unknown(self, params: Sequence[Tensor]) -> None:
+        """Raise GradError for a gradient of a parameter that is none of these: it was frozen when they were made, and nobody has averaged it."""
+        known = {id(p) for p in self.params}
+        for p in params:
+            if p._grad is not None and id(p) not in known:
+                raise GradError(
+                    f"ZeroRedundancyOptimizer.step: a parameter of shape {tuple(p.shape)} has a gradient and did not require one when the optimizer was "
+                    "made, so with shard_gradients it is not averaged; make the optimizer after requires_grad_(True)"
+                )
+
     def _build(self, order: Sequence[int]) -> None:
         open_: dict[Any, list[int]] = {}
         full: list[tuple[Any, list[int]]] = []

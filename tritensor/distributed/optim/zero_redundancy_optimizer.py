@@ -46,7 +46,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     Raises:
         ValueError: no process group; no parameters.
         TypeError: an optimizer_class that is none.
-        NotImplementedError: overlap_with_ddp.
+        NotImplementedError: overlap_with_ddp; a Join together with shard_gradients.
     """
 
     def __init__(
@@ -121,6 +121,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        if self.shard_gradients:
+            self.gradients.refuse_unknown([p for g in self.param_groups for p in g["params"]])
         _copy_settings(self.param_groups, self.optim.param_groups)
         self.optim.step(**kwargs)
         _copy_settings(self.optim.param_groups, self.param_groups)
@@ -153,6 +155,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     # uneven numbers of batches, together with DistributedDataParallel: Join([model, optimizer])
     def join_hook(self, **kwargs: Any) -> JoinHook:
+        if self.shard_gradients:
+            raise NotImplementedError(
+                "Join: ZeroRedundancyOptimizer with shard_gradients reduces in backward, in which processes that are through take no part; use "
+                "DistributedDataParallel with shard_gradients=False, or give all processes as many batches"
+            )
         return _StepOfOthers(self)
 
     @property
