@@ -148,6 +148,35 @@ def optimizers(rank: int, size: int) -> None:
         FullyShardedDataParallel.scatter_full_optim_state_dict(first, model)
 
 
+def ahead(rank: int, size: int) -> None:
+    """What a module is told to gather is on its way while it is used, from the first iteration on, and what is not used is given back."""
+    model = nn.Sequential(*[fully_shard(nn.Linear(6, 6)) for _ in range(5)])
+    fully_shard(model)
+    layers = list(model)
+    groups, seen = [layer._sharding.group for layer in layers], []
+    for i, layer in enumerate(layers):
+        layer.set_modules_to_forward_prefetch(layers[i + 1 : i + 3])
+        layer.set_modules_to_backward_prefetch(layers[max(i - 2, 0) : i][::-1])
+
+    def look(i: int, *given: Any) -> None:
+        seen.append((i, [k for k, g in enumerate(groups) if g.is_coming]))
+
+    for i, layer in enumerate(layers):
+        layer.register_forward_pre_hook(functools.partial(look, i))
+        layer.register_forward_hook(lambda m, args, y, i=i: y.register_hook(functools.partial(look, i)) and None)
+    forward = [(i, [k for k in (i + 1, i + 2) if k < 5]) for i in range(5)]
+    backward = [(i, [k for k in (i - 2, i - 1) if k >= 0]) for i in reversed(range(5))]
+    for _ in range(3):
+        seen.clear()
+        model(tt.ones(2, 6)).sum().backward()
+        assert seen == forward + backward, seen
+    layers[4].set_modules_to_forward_prefetch(layers[:1])  # it was used, and is not again
+    model(tt.ones(2, 6)).sum().backward()
+    assert not any(g.is_coming or g.is_whole for g in groups)
+    with pytest.raises(ValueError, match="Linear is not sharded"):
+        layers[0].set_modules_to_forward_prefetch([nn.Linear(1, 1)])
+
+
 def named(rank: int, size: int) -> None:
     """Placements under the path where PyTorch has them; a state that is made before the first step; save and load under older names."""
     from tritensor.distributed.tensor import Shard

@@ -47,6 +47,9 @@ class ParameterGroup:
         self.factor = float(ranks.size)
         self.syncs = self.reshards_after_backward = True
         self.is_whole = self.is_coming = self.summoned = False  # summoned: summon_full_params has put others in the places
+        # What is gathered while this group is used in forward and in backward; None: what follows as the order of forward was.
+        self.ahead: list[ParameterGroup] | None = None
+        self.ahead_in_backward: list[ParameterGroup] | None = None
         self.came: set[int] = set()  # members whose gradient has come in this backward
         self.inputs_left = 0  # inputs of forward, of a group with frozen parameters, whose gradient is to come
         self._values: tuple[int, ...] = ()  # version counters of the shards when they were last gathered

@@ -192,6 +192,14 @@ class FSDPModule:
         for part in self._parts(recurse):
             part.group.reshards_after_backward = bool(reshard_after_backward)
 
+    def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """While this module's forward runs, gather the parameters of these, in place of those of the one that came next in the last iteration."""
+        self._sharding.group.ahead = _groups("set_modules_to_forward_prefetch", modules)
+
+    def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
+        """While this module's backward runs, gather the parameters of these, in place of those of the one that came before it in forward."""
+        self._sharding.group.ahead_in_backward = _groups("set_modules_to_backward_prefetch", modules)
+
     def set_gradient_divide_factor(self, factor: float) -> None:
         """By what the sum of this module's group's gradients is divided, in place of the number of processes."""
         self._sharding.group.factor = float(factor)
@@ -210,14 +218,19 @@ class FSDPModule:
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
 
-    set_modules_to_forward_prefetch = _not_here("set_modules_to_forward_prefetch", "the order of the first iteration is prefetched")
-    set_modules_to_backward_prefetch = _not_here("set_modules_to_backward_prefetch", "the reverse order of forward is prefetched")
     set_is_last_backward = _not_here("set_is_last_backward", "each backward ends with its gradients reduced")
     set_requires_all_reduce = _not_here("set_requires_all_reduce", "use set_requires_gradient_sync")
     set_custom_all_gather = _not_here("set_custom_all_gather", "collectives are those of the process group")
     set_custom_reduce_scatter = _not_here("set_custom_reduce_scatter", "collectives are those of the process group")
     set_all_reduce_hook = _not_here("set_all_reduce_hook", "use hooks on the shards' gradients after backward")
     set_unshard_in_backward = _not_here("set_unshard_in_backward", "a group is gathered when backward comes to it")
+
+
+def _groups(who: str, modules: list[FSDPModule]) -> list[ParameterGroup]:
+    for m in modules:
+        if not isinstance(m, FSDPModule):
+            raise ArgumentError(f"{who}: {type(m).__name__} is not sharded; give modules that fully_shard was called on")
+    return [m._sharding.group for m in modules]
 
 
 def sharded_below(module: Any) -> list[Any]:

@@ -76,14 +76,19 @@ class Schedule:
         group.gather()
         if state.enabled and group not in self.order:
             self.order.append(group)
-        if group in self._before:
-            for following in self._before[self._before.index(group) + 1 :][:1]:
-                following.begin_gather()
+        for following in self._following(group):
+            following.begin_gather()
+
+    def _following(self, group: ParameterGroup) -> list[ParameterGroup]:
+        """What is gathered while a group is used in forward: what it was told, else the next one of the iteration before."""
+        if group.ahead is not None:
+            return group.ahead
+        return self._before[self._before.index(group) + 1 :][:1] if group in self._before else []
 
     def leave_root(self) -> None:
         """The root's forward ends: what was asked for and not used is dropped."""
         if state.task is None:
-            for group in {*self._before, *self.order}:
+            for group in {*self._before, *self.order, *(g for used in self.order for g in used.ahead or ())}:
                 if group.is_coming:
                     group.reshard()
 
@@ -133,7 +138,7 @@ class Schedule:
         gathers = [g for g in turns if g.members and not g.is_whole]
         self._plan = deque()
         for i, group in enumerate(turns):
-            for ahead in turns[i : i + 2]:
+            for ahead in (group, *(turns[i + 1 : i + 2] if group.ahead_in_backward is None else group.ahead_in_backward)):
                 if ahead in gathers:
                     gathers.remove(ahead)
                     self._plan.append((GATHER, ahead))
