@@ -5,7 +5,7 @@ from __future__ import annotations
 # Modules that are files of this folder, under PyTorch's path.
 FILES = {
     "_C": "internals", "_C._profiler": "gradients.profiler_settings",
-    "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "jit": "jit",
+    "accelerator": "machines.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "machines.cpu", "cuda.nccl": "machines.nccl", "jit": "jit",
     "library": "custom_ops",
     "mps": "machines.mps", "return_types": "return_types", "types": "types",
     "version": "version", "xpu": "machines.xpu", "nn.modules.utils": "networks.tuples",
