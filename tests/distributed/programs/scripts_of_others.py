@@ -22,7 +22,7 @@ from tritensor.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     apply_activation_checkpointing,
     checkpoint_wrapper,
 )
-from tritensor.distributed.checkpoint.state_dict import _init_optim_state, get_model_state_dict
+from tritensor.distributed.checkpoint.state_dict import _init_optim_state, get_model_state_dict, get_state_dict
 from tritensor.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from tritensor.distributed.fsdp.wrap import ModuleWrapPolicy, _or_policy, enable_wrap, lambda_auto_wrap_policy, wrap
 
@@ -196,6 +196,15 @@ def named(rank: int, size: int) -> None:
     assert len(optimizer.state_dict()["state"]) == len(before)
     assert optimizer.param_groups[0]["lr"] == 1e-2
     same(fsdp.full_state_dict(model), before, 0.0)
+
+
+def parts(rank: int, size: int) -> None:
+    """A checkpoint of a sharded model and its optimizer, as public recipes save it."""
+    model = fully_shard(Mlp())
+    optimizer = tt.optim.Adam(model.parameters(), lr=1e-2)
+    trained(model, optimizer)
+    of_model, of_optimizer = get_state_dict(model, optimizer)
+    dcp.save({"app": {"model": of_model, "optim": of_optimizer}}, checkpoint_id=sys.argv[2])
 
 
 def saved(rank: int, size: int) -> None:

@@ -29,10 +29,11 @@ class Stored(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """A checkpoint: `tensors` and `values` by their key, which is the path to them in the state, joined by dots."""
+    """A checkpoint: `tensors` and `values` by their key, which is the path to them in the state, joined by dots; `steps`, the parts of that path."""
 
     tensors: dict[str, Stored]
     values: dict[str, Any]
+    steps: dict[str, list[Any]] = {}  # noqa: RUF012 - of a NamedTuple, and never written to; none in files of earlier versions
 
     @property
     def state_dict_metadata(self) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def written(metadata: Metadata) -> bytes:
         key: {"dtype": s.dtype, "shape": s.shape, "parts": [[p.box.offset, p.box.shape, p.file, p.name] for p in s.parts]}
         for key, s in metadata.tensors.items()
     }
-    return json.dumps({"format": FORMAT, "tensors": tensors, "values": metadata.values}, indent=1).encode()
+    return json.dumps({"format": FORMAT, "tensors": tensors, "values": metadata.values, "steps": metadata.steps}, indent=1).encode()
 
 
 def _check(path: str, key: str, stored: Stored) -> None:
@@ -80,7 +81,7 @@ def parsed(data: bytes, path: str) -> Metadata:
         }
         for key, stored in tensors.items():
             _check(path, key, stored)
-        return Metadata(tensors, dict(given["values"]))
+        return Metadata(tensors, dict(given["values"]), dict(given.get("steps", {})))
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, CheckpointError):
             raise

@@ -13,7 +13,7 @@ from typing import Any
 from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
-from tritensor.distributed.checkpoint.states import flat, states_of, written_values
+from tritensor.distributed.checkpoint.states import flat, states_of, steps_to, written_values
 from tritensor.distributed.checkpoint.together import Ranks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
@@ -82,20 +82,23 @@ def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, An
     """Three steps of all ranks. What is wrong with what one of them was `given` is told in the first."""
     token, kept = secrets.token_hex(4), []
 
-    def look() -> tuple[Listing, dict[str, Any], str]:
+    def look() -> tuple[Listing, dict[str, Any], str, dict[str, list[Any]]]:
         writer, state = given()
-        tensors, values, _ = flat(state)
+        tensors, values, paths = flat(state)
         told_values = written_values(values, writer.allow_pickle)
         writer.begin()
         kept.append((writer, tensors))
-        return {key: (t.dtype.name, *box_of(t), t.array.nbytes) for key, t in tensors.items()}, told_values, token
+        listing = {key: (t.dtype.name, *box_of(t), t.array.nbytes) for key, t in tensors.items()}
+        return listing, told_values, token, {key: steps_to(state, path) for key, path in paths.items()}
 
     told = ranks.step(look)
     writer, tensors = kept[0]
-    plan = planned([listing for listing, _, _ in told], told[0][2])
+    plan = planned([listing for listing, *_ in told], told[0][2])
     values: dict[str, Any] = {}
-    for _, theirs, _ in reversed(told):  # where ranks differ, the first one's
+    steps: dict[str, list[Any]] = {}
+    for _, theirs, _, led in reversed(told):  # where ranks differ, the first one's
         values.update(theirs)
+        steps.update(led)
     both = sorted(plan.keys() & values.keys())
     if both:
         raise CheckpointError(f"save: {both[0]} is a tensor on one rank and none on another; make them alike")
@@ -107,7 +110,7 @@ def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, An
             writer.write(mine, {name: Tensor.wrap(t.array) for name, t in found.items()})
 
     ranks.step(write)
-    metadata = Metadata(plan, values)
+    metadata = Metadata(plan, values, steps)
     ranks.step(lambda: writer.finish(metadata) if ranks.rank == 0 else None)
     return metadata
 

@@ -80,6 +80,31 @@ def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict
     return tensors, values, paths
 
 
+def steps_to(state: Any, path: tuple[Any, ...]) -> list[Any]:
+    """A path as JSON says it: keys of dicts as they are, the places of lists as [0], [1], ..."""
+    steps: list[Any] = []
+    for part in path:
+        steps.append([part] if isinstance(state, list) else part)
+        state = state[part]
+    return steps
+
+
+def put_anew(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
+    """Give a state that is being made the entry to which steps lead, with the dicts and lists in which it lies."""
+    inside: Any = state
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        at = step
+        if isinstance(step, list):
+            (at,) = step
+            inside.extend([None] * (at + 1 - len(inside)))
+        if following is None:
+            inside[at] = value
+            return
+        if (inside[at] if isinstance(inside, list) else inside.get(at)) is None:
+            inside[at] = [] if isinstance(following, list) else {}
+        inside = inside[at]
+
+
 def written_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
     """Values as JSON says them: tuples marked, others pickled where that is allowed. Raises CheckpointError where it is not, or pickle refuses."""
     return {key: _written(key, value, allow_pickle) for key, value in values.items()}
