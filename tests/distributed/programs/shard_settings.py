@@ -232,6 +232,12 @@ def refused(rank: int, size: int) -> None:
     scalar.factor = nn.Parameter(tt.tensor(1.0))
     with pytest.raises(ValueError, match=r"doesn't support scalar parameters\. Change factor"):
         fully_shard(scalar)
+    model(tt.ones(2, 4)).sum().backward()
+    before, matrices = full_state_dict(model), [p for p in model.parameters() if p.ndim == 2]
+    for whole in (tt.optim.LBFGS(model.parameters()), tt.optim.Adafactor(model.parameters()), tt.optim.Muon(matrices)):
+        with pytest.raises(NotImplementedError, match=rf"{type(whole).__name__}\.step: a parameter of \(4, 4\) is a shard, rows"):
+            whole.step(lambda: model(tt.ones(2, 4)).sum())
+    same(full_state_dict(model), before, 0.0)
     optimizer = tt.optim.SGD(model.parameters(), lr=0.1)
     model.set_reshard_after_forward(True)
     loss = model(tt.ones(2, 4)).sum()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from tritensor.distributed.fsdp.elementwise import watch_steps
 from tritensor.distributed.fsdp.flat import Member
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
 from tritensor.distributed.fsdp.module import FSDPModule, Sharding, cannot_reshard, checked_resharding
@@ -29,7 +30,8 @@ def fully_shard(
     """Share a module's parameters out among the processes, in place; returns the module, which is an FSDPModule from now on.
 
     Call it on parts first (the blocks of a transformer) and then on the whole: each call makes one group of the parameters that no call below
-    has taken. Between uses every process holds its rows of each parameter, a ShardedParameter, and optimizers made afterwards step those. The
+    has taken. Between uses every process holds its rows of each parameter, a ShardedParameter, and optimizers made afterwards step those, as long as
+    they treat each element by itself (Adafactor, LBFGS and Muon do not, and refuse). The
     group is gathered before forward and again before its backward, after which gradients are averaged and cut into rows.
 
     Args:
@@ -72,6 +74,7 @@ def shard_group(
     ignored: Iterable[Any],
 ) -> Any:
     """fully_shard of checked arguments, among the processes of `ranks`."""
+    watch_steps()
     name = " and ".join(type(root).__name__ for root in roots)
     group = ParameterGroup(name, _members(roots, ranks.shard, mesh, {id(p) for p in ignored}, bool(after_forward)), ranks, policy)
     sharding = Sharding(roots[0], group, after_forward, policy)
