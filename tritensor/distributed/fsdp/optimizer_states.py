@@ -38,13 +38,16 @@ def state_by_name(model: Module, optimizer: Optimizer, whole: bool, offload: boo
     """{"state": by the parameters' names, "param_groups"}; with rank0_only the other ranks get {}, and all call this."""
     names = _names(model)
     state, groups = {}, []
+    drops = rank0_only and is_initialized() and get_rank() > 0  # each parameter's state before the next one's is gathered
     for group in optimizer.param_groups:
         mine = _named(names, group)
         groups.append({**{k: v for k, v in group.items() if k not in ("params", "param_names")}, "params": mine})
         for name, p in zip(mine, group["params"], strict=True):
             if p in optimizer.state:
-                state[name] = {k: _given(p, v, whole, offload) for k, v in optimizer.state[p].items()}
-    if rank0_only and is_initialized() and get_rank():
+                given = {k: _given(p, v, whole, offload) for k, v in optimizer.state[p].items()}
+                if not drops:
+                    state[name] = given
+    if drops:
         return {}
     return {"state": state, "param_groups": groups}
 
