@@ -21,6 +21,11 @@ def test_save_and_load_under_older_names(tmp_path: Path) -> None:
     succeed("scripts_of_others.py", 2, "saved", str(tmp_path))
 
 
+def test_a_group_ends_while_checkpoints_are_written(tmp_path: Path) -> None:
+    succeed("scripts_of_others.py", 2, "unawaited", str(tmp_path))
+    assert all((tmp_path / str(i) / "metadata.json").exists() for i in range(6))
+
+
 def test_the_version_of_nccl_is_three_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     from tritensor.cuda import nccl
 

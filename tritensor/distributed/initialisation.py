@@ -7,6 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import wait
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -229,7 +230,7 @@ def _nccl(world: Backend | None, rank: int, size: int, seconds: float, device_id
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget a group; all of them without one. Raises ValueError where there is none."""
+    """Forget a group; all of them without one. Waits for an async_save that goes on in it. Raises ValueError where there is none."""
     if GroupMember.WORLD is None:
         raise ArgumentError("destroy_process_group: no process group has been initialised; there is nothing to destroy")
     if group is None or group is GroupMember.WORLD:
@@ -247,6 +248,7 @@ _groups: list[ProcessGroup] = []  # those that new_group made, of which this pro
 
 def _close(group: ProcessGroup) -> None:
     if not group.forked():
+        wait(group.uses)  # their errors are told by their own result()
         for backend in group.backends.values():
             backend.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from tritensor.array import CudaArray
@@ -34,6 +35,7 @@ class ProcessGroup:
         self.ranks, self.backend, self.group_name = tuple(ranks), backend, name
         self.backends, self.seconds, self.detail = backends, seconds, detail
         self._rank, self._calls, self._sent, self._pid = rank, 0, 0, os.getpid()
+        self.uses: list[Future[Any]] = []  # what communicates in the group from another thread: an end of the group waits for it
 
     def rank(self) -> int:
         """This process' number in the group, -1 where it is no member."""

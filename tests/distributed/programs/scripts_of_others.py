@@ -207,6 +207,16 @@ def parts(rank: int, size: int) -> None:
     dcp.save({"app": {"model": of_model, "optim": of_optimizer}}, checkpoint_id=sys.argv[2])
 
 
+def unawaited(rank: int, size: int) -> None:
+    """A process group ends while saves go on behind the program: they come to their end first."""
+    model = fully_shard(nn.Linear(600, 600))
+    futures = [dcp.async_save({"model": model.state_dict()}, checkpoint_id=f"{sys.argv[2]}/{i}") for i in range(6)]
+    dist.destroy_process_group()
+    assert all(f.done() for f in futures)
+    assert len({*futures[-1].result().files()}) == size
+    dist.init_process_group("mpi")
+
+
 def saved(rank: int, size: int) -> None:
     """save_state_dict and load_state_dict are save and load."""
     folder = sys.argv[2]

@@ -173,7 +173,7 @@ def async_save(
     no_dist: bool = False, use_collectives: bool = True,
 ) -> Future[Metadata]:  # fmt: skip
     """save() of the state as it is now, in a thread: its tensors are copied first, then training may go on. `result()` of the Future waits,
-    and raises what save() raises; wait for it before destroy_process_group.
+    and raises what save() raises; destroy_process_group waits, too, and raises nothing of it.
 
     The thread communicates in a group of its own, which the first call makes; a `process_group` that is given must be used by nothing else.
 
@@ -204,7 +204,10 @@ def async_save(
 
     if not _threads:
         _threads.append(ThreadPoolExecutor(1, thread_name_prefix="tritensor checkpoint"))
-    return _threads[0].submit(_save, ranks, given)
+    future = _threads[0].submit(_save, ranks, given)
+    if ranks.group is not None:
+        ranks.group.uses[:] = [use for use in ranks.group.uses if not use.done()] + [future]
+    return future
 
 
 def _beside() -> Any:
