@@ -54,13 +54,19 @@ def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf. A 0-d tensor. `foreach` changes nothing."""
+    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf. A 0-d tensor. `foreach` changes nothing.
+
+    Of shards, parts of tensors that several processes hold, it is the norm over all processes, which must all call it.
+    """
     p = float(norm_type)
     if not p > 0:
         raise ValueError(f"get_total_norm: norm_type is {norm_type!r}; give a positive number or inf")
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
         return as_tensor(0.0)
+    for t in listed:
+        if getattr(type(t), "norms", None) is not None:
+            return t.norms(listed, norm_type, error_if_nonfinite)  # type: ignore[no-any-return,attr-defined]
     parts, others = norms(listed, p)
     if others:
         parts.append(_norm(map(_magnitudes, others), p))

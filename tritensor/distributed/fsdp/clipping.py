@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
@@ -29,27 +29,40 @@ def clip_grad_norm_(
     if not p > 0:  # asked here, as a process without elements would not get to where it is asked else
         raise ValueError(f"clip_grad_norm_: norm_type is {norm_type!r}; give a positive number or inf")
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    groups: dict[int, tuple[ProcessGroup, list[Tensor]]] = {}
+    grads = [one.grad for one in listed if one.grad is not None]
+    norm = _total("clip_grad_norm_", [(one, one.grad) for one in listed], norm_type, error_if_nonfinite)
+    norm = norm.to(grads[0].dtype) if grads else norm.float()
+    clip_grads_with_norm_(listed, max_norm, norm)
+    return norm
+
+
+@no_grad()
+def total_norm(tensors: Sequence[Tensor], norm_type: float, error_if_nonfinite: bool) -> Tensor:
+    """nn.utils.get_total_norm where shards are among the tensors: the norm over all processes, which must all call it."""
+    return _total("get_total_norm", [(t, t) for t in tensors], norm_type, error_if_nonfinite).to(tensors[0].dtype)
+
+
+def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: float, error_if_nonfinite: bool) -> Tensor:
+    """The norm, in float64, of what belongs to some tensors (None: of this process nothing), over the processes of those that are shards."""
+    p = float(norm_type)
+    groups: dict[int, tuple[ProcessGroup, list[tuple[Tensor, Tensor | None]]]] = {}
     alike: list[Tensor] = []
-    for one in listed:
+    for one, its in given:
         group = one.process_group if isinstance(one, Sharded) else None
         if group is not None:
-            groups.setdefault(id(group), (group, []))[1].append(one)
-        elif one.grad is not None:
-            alike.append(one.grad)
+            groups.setdefault(id(group), (group, []))[1].append((one, its))
+        elif its is not None:
+            alike.append(its)
     total = _powered(alike, p)
     for group, shards in groups.values():
-        part = _powered([s.grad for s in shards if s.grad is not None], p).to(shards[0].device)
+        part = _powered([its for _, its in shards if its is not None], p).to(shards[0][0].device)
         all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
         total = ops.maximum(total.to(part.device), part) if math.isinf(p) else ops.add(total.to(part.device), part)
     norm = total if math.isinf(p) else ops.pow(total, 1 / p)
     if error_if_nonfinite and not math.isfinite(norm.item()):
         raise RuntimeError(
-            f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
+            f"{name}: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
         )
-    grads = [one.grad for one in listed if one.grad is not None]
-    norm = norm.to(grads[0].dtype) if grads else norm.float()
-    clip_grads_with_norm_(listed, max_norm, norm)
     return norm
 
 
@@ -61,4 +74,4 @@ def _powered(tensors: list[Tensor], p: float) -> Tensor:
     return found if math.isinf(p) else ops.pow(found, p)
 
 
-Sharded.clips = staticmethod(clip_grad_norm_)
+Sharded.clips, Sharded.norms = staticmethod(clip_grad_norm_), staticmethod(total_norm)

@@ -55,7 +55,9 @@ class Sharded:
     global_shape: Size
     global_offset: tuple[int, ...]
     placements: tuple[Shard, ...] = (Shard(0),)
-    clips: Any = None  # clip_grad_norm_ for lists of parameters with shards among them, which nn.utils.clip_grad_norm_ may ask for
+    # clip_grad_norm_ and get_total_norm for lists with shards among them, which those of nn.utils ask for
+    clips: Any = None
+    norms: Any = None
 
     @property
     def process_group(self) -> ProcessGroup | None:
