@@ -21,8 +21,14 @@ def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
     refuse_in_capture(p)
     a = p.array
     if isinstance(a, CudaArray):
-        return ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device)
-    return new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K"))
+        return _as_part(p, ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device))
+    return _as_part(p, new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K")))
+
+
+def _as_part(p: Tensor, state: Tensor) -> Tensor:
+    """State of a parameter's shape; of a shard it is a shard itself, so that who looks at it knows that other processes have the rest."""
+    like = getattr(p, "like", None)
+    return state if like is None or state.array.shape != p.array.shape else like(state.array)
 
 
 def zeros_like(p: Tensor) -> Tensor:
@@ -82,4 +88,4 @@ def adopted(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:
         return deepcopy(value)
     value = value.detach()
     floating = (value.is_floating_point() or value.is_complex()) and (p.is_floating_point() or p.is_complex())
-    return value.to(device=p.device, dtype=p.dtype if floating else value.dtype, copy=True)
+    return _as_part(p, value.to(device=p.device, dtype=p.dtype if floating else value.dtype, copy=True))

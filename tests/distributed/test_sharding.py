@@ -31,7 +31,7 @@ def test_settings_of_full_sharding(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_states_of_shards_by_other_ways(ranks: int) -> None:
-    succeed("shard_states.py", ranks, "summoned", "cast", "hooks", "places", "refused", "by_name", "owners")
+    succeed("shard_states.py", ranks, "summoned", "cast", "hooks", "places", "refused", "by_name", "owners", "own_files")
 
 
 def test_an_optimizer_as_it_is_in_a_checkpoint(tmp_path: Path) -> None:

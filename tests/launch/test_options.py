@@ -44,9 +44,9 @@ def test_torchruns_forms() -> None:
         (["--hostfile", "nothere", HERE], "--hostfile nothere: No such file"),
         (["--nnodes", "2", HERE], "--nnodes 2: there is 1 machine here; name all by --hosts"),
         (["--nnodes", "1:4", HERE], "--nnodes 1:4"),
-        (["--rdzv-backend=c10d", HERE], "--rdzv-backend is torchrun's and has no meaning here"),
-        (["--rdzv_endpoint", "a:1", HERE], "name other machines by --hosts"),
-        (["--node-rank=1", HERE], "--node-rank is torchrun's"),
+        (["--hosts", "a,b", "--rdzv-backend=c10d", HERE], "--rdzv-backend is how torchrun's agents meet"),
+        (["--rdzv-backend=zeus", HERE], "--rdzv-backend zeus: on one machine it can only be c10d or static"),
+        (["--node-rank=1", HERE], "--node-rank 1: on one machine it can only be 0; for several machines start one launcher"),
         (["--no-python", HERE], "--no-python is torchrun's"),
         (["--frobnicate", HERE], "unrecognized arguments: --frobnicate"),
     ],
@@ -56,6 +56,12 @@ def test_refused_before_anything_starts(words: list[str], said: str, capsys: pyt
         command_line.main(words)
     assert left.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_torchruns_command_lines_of_one_machine() -> None:
+    words = "--nnodes=1:1 --nproc_per_node=2 --rdzv_id=100 --rdzv_backend=c10d --rdzv_endpoint=localhost:29400 --node_rank 0 --master_port=29500"
+    made = parse([*words.split(), HERE, "--lr", "0.1"])
+    assert (made.ranks, made.hosts, made.arguments) == (2, (), ("--lr", "0.1"))
 
 
 def test_no_mpiexec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

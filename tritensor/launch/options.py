@@ -5,20 +5,16 @@ from __future__ import annotations
 import argparse
 import importlib.machinery
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 PROGRAM = "python -m tritensor.launch"
+# torchrun's options by which its agents on several machines meet. On one machine there is nobody to meet, and they may stand as they do in
+# a command line that was written for torchrun; for several machines one launcher is started, on one of them, and told the others' names.
+_MEETING = ("rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "node-rank", "master-addr", "master-port", "local-addr")
 # torchrun's options that mean nothing here, and what stands in their place.
 _REFUSED = {
-    "rdzv-backend": "MPI brings the ranks together; leave it out",
-    "rdzv-endpoint": "MPI brings the ranks together; name other machines by --hosts a,b or --hostfile",
-    "rdzv-id": "MPI brings the ranks together; leave it out",
-    "rdzv-conf": "MPI brings the ranks together; leave it out",
-    "node-rank": "the launcher is started once, on one machine, and mpiexec starts the others; name them by --hosts a,b or --hostfile",
-    "master-addr": "MPI brings the ranks together; MASTER_ADDR is the machine of rank 0",
-    "master-port": "MPI brings the ranks together; MASTER_PORT is a free port that the launcher finds",
-    "local-addr": "MPI brings the ranks together; leave it out",
     "start-method": "mpiexec starts the ranks; leave it out",
     "log-dir": "ranks write to the launcher's stdout and stderr; send those to a file",
     "redirects": "ranks write to the launcher's stdout and stderr; send those to a file",
@@ -77,6 +73,8 @@ def parser() -> argparse.ArgumentParser:
     where.add_argument("--hosts", metavar="A,B", help="the machines, as mpiexec takes them: a,b or a:4,b:8 (default: this one)")
     where.add_argument("--hostfile", metavar="FILE", help="a file that names the machines, as mpiexec takes it")
     made.add_argument("--nnodes", metavar="N", help="torchrun's number of machines; must be that of --hosts")
+    for name in _MEETING:
+        made.add_argument(*_both(name), dest=name, help=argparse.SUPPRESS)
     made.add_argument("--standalone", action="store_true", help="as torchrun has it; the launcher is so without --hosts in any case")
     made.add_argument(*_both("max-restarts"), type=int, default=0, metavar="K", help="start all ranks anew after a failure, up to K times")
     made.add_argument(
@@ -104,7 +102,8 @@ def parse(arguments: list[str]) -> Options:
     if given.hostfile is not None:
         hosts = _read_hosts(made, given.hostfile)
     machines = len({h.partition(":")[0] for h in hosts}) or 1
-    if given.nnodes is not None and given.nnodes != str(machines):
+    _check_meeting(made, {name: value for name in _MEETING if (value := getattr(given, name)) is not None}, machines)
+    if given.nnodes is not None and given.nnodes not in (str(machines), f"{machines}:{machines}"):
         made.error(
             f"--nnodes {given.nnodes}: there {'is' if machines == 1 else 'are'} {machines} machine{'s' * (machines > 1)} here; "
             "name all by --hosts a,b or --hostfile, and leave --nnodes out"
@@ -129,6 +128,21 @@ def parse(arguments: list[str]) -> Options:
         ranks, per_host, hosts, given.hostfile, given.max_restarts, given.bind, given.threads, given.grace, given.module, given.script,
         tuple(given.arguments),
     )  # fmt: skip
+
+
+def _check_meeting(made: argparse.ArgumentParser, given: Mapping[str, str], machines: int) -> None:
+    """Refuse what says that there are several launchers."""
+    wanted = {"node-rank": ("0",), "rdzv-backend": ("c10d", "static", "etcd", "etcd-v2")}
+    for name, value in given.items():
+        if machines > 1:
+            made.error(
+                f"--{name} is how torchrun's agents meet; here one launcher starts the ranks of all machines, and MPI brings them together: leave it out"
+            )
+        if value not in wanted.get(name, (value,)):
+            made.error(
+                f"--{name} {value}: on one machine it can only be {' or '.join(wanted[name])}; for several machines start one launcher, on one of them, "
+                "with --hosts a,b or --hostfile"
+            )
 
 
 def _count(made: argparse.ArgumentParser, option: str, text: str | None) -> int:

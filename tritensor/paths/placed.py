@@ -35,7 +35,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "underscored.process_groups": "Backend supports_complex",
     },
     "distributed.elastic.multiprocessing.errors": {"launched": "record"},
-    "distributed.tensor": {"underscored.placements": "Shard"},
+    "distributed.tensor": {"underscored.placements": "Shard DTensor"},
     "export": {"underscored.named_sizes": "Dim dims"},
     "fx": {"internals": "wrap"},
     "nn.functional": {
