@@ -8,7 +8,7 @@ from tests.distributed.ranks import succeed
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-@pytest.mark.parametrize("part", ["odd", "moves", "reductions", "large"])
+@pytest.mark.parametrize("part", ["odd", "shared", "moves", "reductions", "large"])
 def test_every_collective(part: str, ranks: int) -> None:
     succeed("every_collective.py", ranks, part)
 

@@ -182,10 +182,35 @@ def odd(rank: int, size: int) -> None:
     assert p.tolist() == [1.0] * 3
 
 
+def shared(rank: int, size: int) -> None:
+    """What is given lies in the memory of what is written: a rank's own place in it, or beside that."""
+    every = [2 * r + i for r in range(size) for i in (0, 1)]
+    for start in (2 * rank, 0, 1):
+        whole = tt.zeros(2 * size)
+        part = whole[start : start + 2]
+        part.copy_(tt.tensor([2.0 * rank, 2.0 * rank + 1]))
+        dist.all_gather_into_tensor(whole, part)
+        assert whole.tolist() == every, f"all_gather_into_tensor from {start}: {whole}"
+        whole = tt.tensor(every).float()
+        part = whole[start : start + 2]
+        dist.reduce_scatter_tensor(part, whole)
+        assert part.tolist() == [size * v for v in every[2 * rank : 2 * rank + 2]], f"reduce_scatter_tensor into {start}: {part}"
+        whole = tt.tensor(every).float()
+        part = whole[start : start + 2]
+        dist.scatter(part, list(whole.chunk(size)) if rank == 0 else None)
+        assert part.tolist() == every[2 * rank : 2 * rank + 2], f"scatter into {start}: {part}"
+    whole = tt.tensor([10.0 * rank + k for k in range(size)])
+    dist.all_to_all_single(whole, whole)
+    assert whole.tolist() == [10.0 * r + rank for r in range(size)]
+    rows = list(tt.full((size, 2), float(rank)))
+    dist.gather(rows[rank], rows if rank == 0 else None)
+    assert [row.tolist() for row in rows] == [[float(r if rank == 0 else rank)] * 2 for r in range(size)]
+
+
 def main() -> None:
     dist.init_process_group("mpi")
     rank, size = dist.get_rank(), dist.get_world_size()
-    {"reductions": reductions, "moves": moves, "large": large, "odd": odd}[sys.argv[1]](rank, size)
+    {"reductions": reductions, "moves": moves, "large": large, "odd": odd, "shared": shared}[sys.argv[1]](rank, size)
     dist.destroy_process_group()
     print(f"rank {rank} done\n", end="", flush=True)
 

@@ -12,7 +12,7 @@ from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.mpi.library import is_lost, mpi
 from tritensor.distributed.backends.mpi.peers import Peers, Process
-from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver
+from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver, refused
 from tritensor.distributed.backends.mpi.reductions import averaged, reduction
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
@@ -38,42 +38,57 @@ class MpiBackend(Backend):
                 "or move the tensor with .cpu()"
             )
 
-    def begin(self, call: Call, request: Any, *keep: Any, finish: Callable[[], None] | None = None) -> MpiPending:
-        return MpiPending(request, call, self.peers, keep, finish)
+    def begin(
+        self, call: Call, post: Callable[..., Any], *args: Any, keep: tuple[Any, ...], finish: Callable[[], None] | None = None
+    ) -> MpiPending:
+        """The call that `post(*args)`, a method of the communicator, begins; `keep` is the memory that belongs to it until it is done."""
+        return MpiPending(self._posted(call, post, *args), call, self.peers, keep, finish)
+
+    def _posted(self, call: Call, post: Callable[..., Any], *args: Any) -> Any:
+        try:
+            return post(*args)
+        except self.MPI.Exception as error:
+            self.peers.fail(f"{call}: {error}")
+            raise refused(call, error) from error
 
     def all_reduce(self, call: Call, op: ReduceOp, out: Array) -> Pending:
         view, kind, how = _as(out, op)
-        return self.begin(call, self.comm.Iallreduce(self.MPI.IN_PLACE, [view, kind], how), out, finish=self._mean(op, out))
+        return self.begin(call, self.comm.Iallreduce, self.MPI.IN_PLACE, [view, kind], how, keep=(out,), finish=self._mean(op, out))
 
     def reduce(self, call: Call, op: ReduceOp, root: int, out: Array) -> Pending:
         view, kind, how = _as(out, op)
         if self.rank != root:
-            return self.begin(call, self.comm.Ireduce([view, kind], None, how, root), out)
-        return self.begin(call, self.comm.Ireduce(self.MPI.IN_PLACE, [view, kind], how, root), out, finish=self._mean(op, out))
+            return self.begin(call, self.comm.Ireduce, [view, kind], None, how, root, keep=(out,))
+        return self.begin(call, self.comm.Ireduce, self.MPI.IN_PLACE, [view, kind], how, root, keep=(out,), finish=self._mean(op, out))
 
     def _mean(self, op: ReduceOp, out: Array) -> Callable[[], None] | None:
         return (lambda: averaged(out, self.size)) if op is ReduceOp.AVG else None  # type: ignore[arg-type]
 
     def broadcast(self, call: Call, root: int, out: Array) -> Pending:
-        return self.begin(call, self.comm.Ibcast(self._bytes(out), root), out)
+        return self.begin(call, self.comm.Ibcast, self._bytes(out), root, keep=(out,))
 
     def all_gather(self, call: Call, part: Array, out: Array) -> Pending:
-        return self.begin(call, self.comm.Iallgather(self._bytes(part), self._bytes(out)), part, out)
+        part = _apart(part, out)
+        return self.begin(call, self.comm.Iallgather, self._bytes(part), self._bytes(out), keep=(part, out))
 
     def gather(self, call: Call, root: int, part: Array, out: Array | None) -> Pending:
-        return self.begin(call, self.comm.Igather(self._bytes(part), None if out is None else self._bytes(out), root), part, out)
+        part = _apart(part, out)
+        return self.begin(call, self.comm.Igather, self._bytes(part), None if out is None else self._bytes(out), root, keep=(part, out))
 
     def scatter(self, call: Call, root: int, whole: Array | None, out: Array) -> Pending:
-        return self.begin(call, self.comm.Iscatter(None if whole is None else self._bytes(whole), self._bytes(out), root), whole, out)
+        given = None if whole is None else _apart(whole, out)
+        return self.begin(
+            call, self.comm.Iscatter, None if given is None else self._bytes(given), self._bytes(out), root, keep=(given, out)
+        )
 
     def reduce_scatter(self, call: Call, op: ReduceOp, whole: Array, out: Array) -> Pending:
-        given, kind, how = _as(whole, op)
-        request = self.comm.Ireduce_scatter_block([given, kind], [_as(out, op)[0], kind], how)
-        return self.begin(call, request, whole, out, finish=self._mean(op, out))
+        given, kind, how = _as(_apart(whole, out), op)
+        into = [_as(out, op)[0], kind]
+        return self.begin(call, self.comm.Ireduce_scatter_block, [given, kind], into, how, keep=(given, out), finish=self._mean(op, out))
 
     def all_to_all(self, call: Call, given: Array, give: Sequence[int], out: Array, take: Sequence[int]) -> Pending:
-        request = self.comm.Ialltoallv(self._parts(given, give), self._parts(out, take))
-        return self.begin(call, request, given, out)
+        given = _apart(given, out)
+        return self.begin(call, self.comm.Ialltoallv, self._parts(given, give), self._parts(out, take), keep=(given, out))
 
     def _parts(self, array: Array, counts: Sequence[int]) -> list[Any]:
         sizes = [n * array.itemsize for n in counts]
@@ -82,12 +97,12 @@ class MpiBackend(Backend):
 
     def send(self, call: Call, to: int, tag: int, array: Array) -> Pending:
         self._tag(call, tag)
-        return self.begin(call, self.comm.Isend(self._bytes(array), to, tag), array)
+        return self.begin(call, self.comm.Isend, self._bytes(array), to, tag, keep=(array,))
 
     def receive(self, call: Call, source: int | None, tag: int, out: Array) -> Pending:
         self._tag(call, tag)
         sender = self.MPI.ANY_SOURCE if source is None else source
-        return Receive(self.comm.Irecv(self._bytes(out), sender, tag), call, self.peers, out)  # type: ignore[arg-type]
+        return Receive(self._posted(call, self.comm.Irecv, self._bytes(out), sender, tag), call, self.peers, out)  # type: ignore[arg-type]
 
     def _tag(self, call: Call, tag: int) -> None:
         largest = self.comm.Get_attr(self.MPI.TAG_UB)
@@ -95,7 +110,7 @@ class MpiBackend(Backend):
             raise ArgumentError(f"{call}: tag {tag} is not between 0 and {largest}, the largest that this MPI takes")
 
     def barrier(self, call: Call) -> Pending:
-        return self.begin(call, self.comm.Ibarrier())
+        return self.begin(call, self.comm.Ibarrier, keep=())
 
     def limit(self, seconds: float) -> None:
         self.seconds = self.peers.seconds = seconds
@@ -123,6 +138,11 @@ class MpiBackend(Backend):
 
     def _bytes(self, array: Array) -> list[Any]:
         return [_flat(array), self.MPI.BYTE]
+
+
+def _apart(given: Array, out: Array | None) -> Array:
+    """What is given, copied where it shares memory with what is written, as in PyTorch it may: MPI takes no memory for both."""
+    return given if out is None or not np.may_share_memory(given, out) else np.array(given)  # type: ignore[arg-type]
 
 
 def _flat(array: Array) -> np.ndarray:

@@ -48,7 +48,7 @@ class MpiPending(Pending):
                 return False
         except self._peers.MPI.Exception as error:
             self._peers.fail(f"{self._call}: {error}")
-            self._end(_refused(self._call, error))
+            self._end(refused(self._call, error))
             return True
         self._end(None)
         return True
@@ -112,7 +112,7 @@ class Receive(MpiPending):
         except self._peers.MPI.Exception as error:
             if error.Get_error_class() != self._peers.MPI.ERR_TRUNCATE:
                 self._peers.fail(f"{self._call}: {error}")
-                self._end(_refused(self._call, error))
+                self._end(refused(self._call, error))
             else:
                 self._end(ShapeError(f"{self._call}: the tensor takes {self._bytes} bytes, and more were sent; give one like the sender's"))
             return True
@@ -126,7 +126,8 @@ class Receive(MpiPending):
         return True
 
 
-def _refused(call: Call, error: Any) -> DistBackendError:
+def refused(call: Call, error: Any) -> DistBackendError:
+    """What a call of MPI that MPI does not take ends with."""
     return DistBackendError(
         f"{call}: MPI says: {error}; where ranks give different shapes or types, TRITENSOR_DISTRIBUTED_DEBUG=DETAIL names them"
     )
