@@ -198,3 +198,22 @@ def test_messages() -> None:
         two.receive(call("recv"), None, 0, got)
     with pytest.raises(NotImplementedError):
         one.barrier(call("barrier")).source()
+
+
+@on_nccl_stub()
+def test_what_is_given_may_overlap_with_what_is_written() -> None:
+    """NCCL takes a rank's own place in the whole; elsewhere it gets a copy."""
+    b = ranks(2)[1]
+    whole = array("float32", 8, device=1)
+    for start, copied in ((4, False), (0, True), (2, True)):
+        part = whole[start : start + 4]
+        b.all_gather(call("all_gather"), part, whole)
+        b.reduce_scatter(call("reduce_scatter"), ReduceOp.SUM, whole, part)
+        gathered, scattered = nccl.calls()[-2:]
+        assert (gathered.send == part.data_ptr()) != copied, start
+        assert (scattered.send == whole.data_ptr()) != copied, start
+        assert (gathered.receive, scattered.receive) == (whole.data_ptr(), part.data_ptr())
+    b.all_to_all(call("all_to_all"), whole, [4, 4], whole, [4, 4])
+    sent, received = ([c for c in nccl.calls()[-4:] if c.name == name] for name in ("ncclSend", "ncclRecv"))
+    assert [c.receive for c in received] == [whole.data_ptr(), whole.data_ptr() + 16]
+    assert not {c.send for c in sent} & {c.receive for c in received}

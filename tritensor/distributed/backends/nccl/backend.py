@@ -17,6 +17,7 @@ from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.nccl.communicator import Communicator
 from tritensor.distributed.backends.nccl.elements import moved, reduced
 from tritensor.distributed.backends.nccl.library import ID_BYTES
+from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError, DeviceError
@@ -97,26 +98,31 @@ class NcclBackend(Backend):
 
     def all_gather(self, call: Call, part: Array, out: Array) -> Pending:
         kind, each = moved(part.dtype)
+        part = _apart(part, out, self.rank * part.nbytes)
         step = self._call("all_gather", part.data_ptr(), out.data_ptr(), part.size * each, kind)
         return self._begin(call, [part, out], [step] if part.size else [])
 
     def gather(self, call: Call, root: int, part: Array, out: Array | None) -> Pending:
+        part = part if out is None else _apart(part, out)
         steps = self._sends(part, [part.size], [root])
         if out is not None:
             steps += self._receives(out, [part.size] * self.size, range(self.size))
         return self._begin(call, [part] if out is None else [part, out], steps)
 
     def scatter(self, call: Call, root: int, whole: Array | None, out: Array) -> Pending:
+        whole = None if whole is None else _apart(whole, out)
         steps = [] if whole is None else self._sends(whole, [out.size] * self.size, range(self.size))
         steps += self._receives(out, [out.size], [root])
         return self._begin(call, [out] if whole is None else [whole, out], steps)
 
     def reduce_scatter(self, call: Call, op: ReduceOp, whole: Array, out: Array) -> Pending:
         kind, count, how = self._reduced(call, out, op)
+        whole = _apart(whole, out, -self.rank * out.nbytes)
         step = self._call("reduce_scatter", whole.data_ptr(), out.data_ptr(), count, kind, how)
         return self._begin(call, [whole, out], [step] if count else [])
 
     def all_to_all(self, call: Call, given: Array, give: Sequence[int], out: Array, take: Sequence[int]) -> Pending:
+        given = _apart(given, out)
         steps = self._sends(given, give, range(self.size)) + self._receives(out, take, range(self.size))
         return self._begin(call, [given, out], steps)
 
@@ -190,3 +196,15 @@ class NcclBackend(Backend):
         return [
             self._call(name, at + start * width, n * each, kind, peer) for peer, n, start in zip(peers, counts, starts, strict=False) if n
         ]
+
+
+def _apart(given: Array, out: Array, place: int | None = None) -> Array:
+    """What is given, copied where it overlaps with what is written, as in PyTorch it may. NCCL takes both in one memory only where `given` begins
+    `place` bytes behind `out`, and in messages never (None)."""
+    begin, end = given.data_ptr(), given.data_ptr() + given.nbytes
+    to, until = out.data_ptr(), out.data_ptr() + out.nbytes
+    if begin >= until or to >= end or (place is not None and begin == to + place):
+        return given
+    copy = empty(given.shape, given.dtype, device_of(given))
+    copy_into(copy, given)
+    return copy
