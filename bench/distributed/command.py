@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import statistics
@@ -39,6 +40,7 @@ QUICK_SIZES = (4, 1 << 16, 1 << 20, 1 << 24)
 WARM = 70  # calls before the first that counts: the first 64 of a group are checked
 SIDES = ("sync", "async", "mpi4py", "gloo")
 RATIOS = {"sync / mpi4py": ("sync", "mpi4py"), "async / mpi4py": ("async", "mpi4py"), "gloo / sync": ("gloo", "sync")}
+SHARDED = ("ZeRO-1", "fully_shard")
 REST = 0.02  # seconds before a group's turn
 
 Groups = Mapping[tuple[str, int], Group]
@@ -113,6 +115,28 @@ def steps(groups: Groups, rounds: int, calls: int, patience: float) -> list[dict
     return rows
 
 
+def sharded(groups: Groups, rounds: int, calls: int, patience: float) -> list[dict[str, Any]]:
+    """Seconds of a step of models that are cut over the ranks, of each way to cut on each number of ranks, and the ratio of torch's to ours."""
+    rows: list[dict[str, Any]] = []
+    for ranks, kind in itertools.product(sorted({n for _, n in groups if n > 1}), SHARDED):
+        sides = {library: groups[library, ranks] for library in ("tritensor", "torch") if (library, ranks) in groups}
+        for group in sides.values():
+            group.ask("sharded", kind=kind, calls=WARM // 2)
+
+        def one(i: int, sides: dict[str, Group] = sides, kind: str = kind) -> dict[str, float]:
+            taken = {}
+            for library in turned(list(sides), i):
+                time.sleep(REST)
+                taken[library] = max(sides[library].ask("sharded", kind=kind, calls=calls))
+            return taken
+
+        found, others = quietest(one, rounds, lambda: working(groups), patience)
+        rows.append({"ranks": ranks, "kind": kind, "seconds": {n: statistics.median(s) for n, s in found.items()}, "others": others})
+        if "torch" in found:
+            rows[-1]["torch / tritensor"] = ratio(found["torch"], found["tritensor"])
+    return rows
+
+
 def size(nbytes: int) -> str:
     """4 B, 64 KiB, 16 MiB."""
     for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
@@ -145,6 +169,18 @@ def step_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
             line += f"{1e3 * found['step']:>11.2f} ({1e3 * found['without_averages']:6.2f})" if found else f"{'-':>20}"
         line += f"{row['torch / tritensor']:>20.2f}" if "torch" in row else f"{'-':>20}"
         made.append(f"{line}{row['others']:>9.2f}")
+    return made
+
+
+def sharded_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The table of steps of cut models; milliseconds."""
+    made = [
+        f"the same model with AdamW, cut over the ranks: ms a step\n{'ranks':>5} {'':<14}{'tritensor':>10}{'torch':>10}{'torch / tritensor':>20}{'others':>9}"
+    ]
+    for row in rows:
+        seconds = [f"{1e3 * row['seconds'][n]:.2f}" if n in row["seconds"] else "-" for n in ("tritensor", "torch")]
+        times = f"{row['torch / tritensor']:.2f}" if "torch / tritensor" in row else "-"
+        made.append(f"{row['ranks']:>5} {row['kind']:<14}{seconds[0]:>10}{seconds[1]:>10}{times:>20}{row['others']:>9.2f}")
     return made
 
 
@@ -199,6 +235,8 @@ def measured(quick: bool, peer: tuple[str, str] | None, patience: float) -> dict
         print("\n".join(all_reduce_lines(report["all_reduce"])), flush=True)
         report["steps"] = steps(groups, rounds, 10 if quick else 30, patience)
         print("\n".join(step_lines(report["steps"])), flush=True)
+        report["sharded"] = sharded(groups, rounds, 5 if quick else 20, patience)
+        print("\n".join(sharded_lines(report["sharded"])), flush=True)
         report["timeline"] = {str(n): groups["tritensor", n].ask("timeline", calls=11 if quick else 51)[0] for n in RANKS}
     for n in RANKS[1:]:
         print("\n".join(timeline_lines(n, report["timeline"][str(n)])))

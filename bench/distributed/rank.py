@@ -36,6 +36,7 @@ class Rank:
         self._calls: dict[tuple[str, int], Callable[[], object]] = {}
         self._step: Callable[[bool], dict[str, float]] | None = None
         self._model: Any = None
+        self._cut: dict[str, Callable[[], object]] = {}
 
     # all_reduce
     def _call(self, side: str, nbytes: int) -> Callable[[], object]:
@@ -99,6 +100,39 @@ class Rank:
             run(averaged)
         self.dist.barrier()
         return once(lambda: run(averaged), calls)
+
+    def _of_shards(self, kind: str) -> Callable[[], object]:
+        """A step of the same model with AdamW, whose states ("ZeRO-1") or whose everything ("fully_shard") is cut over the ranks."""
+        t, rng, name = self.t, np.random.default_rng(self.dist.get_rank()), self.t.__name__
+        t.manual_seed(0)
+        model = mlp(t)
+        if kind == "ZeRO-1":
+            model = importlib.import_module(f"{name}.nn.parallel").DistributedDataParallel(model)
+            optimizer = importlib.import_module(f"{name}.distributed.optim").ZeroRedundancyOptimizer(
+                model.parameters(), t.optim.AdamW, lr=1e-3
+            )
+        else:
+            mesh = importlib.import_module(f"{name}.distributed.device_mesh").init_device_mesh("cpu", (self.dist.get_world_size(),))
+            fully_shard = importlib.import_module(f"{name}.distributed.fsdp").fully_shard
+            for part in [m for m in model.modules() if isinstance(m, t.nn.Linear)] + [model]:
+                fully_shard(part, mesh=mesh)
+            optimizer = t.optim.AdamW(model.parameters(), lr=1e-3)
+        x, labels = t.from_numpy(rng.standard_normal((BATCH, 784)).astype(np.float32)), t.from_numpy(rng.integers(0, 10, BATCH))
+
+        def step() -> None:
+            optimizer.zero_grad()
+            t.nn.functional.cross_entropy(model(x), labels).backward()
+            optimizer.step()
+
+        return step
+
+    def sharded(self, kind: str, calls: int) -> float:
+        """Seconds of one of so many steps of a model that is cut over the ranks."""
+        run = self._cut.get(kind) or self._cut.setdefault(kind, self._of_shards(kind))
+        for _ in range(COLD):
+            run()
+        self.dist.barrier()
+        return once(run, calls)
 
     def timeline(self, calls: int) -> dict[str, Any]:
         """Of so many steps the one of median length: seconds of it, of backward's end, and when each bucket was ready and averaged."""

@@ -27,6 +27,9 @@ def test_two_ranks_answer_until_they_are_told_to_end() -> None:
         assert min(row["seconds"].values()) > 0
         (step,) = command.steps({("tritensor", 2): two}, 2, 1, 0.0)
         assert step["tritensor"]["step"] > 0
+        cut = command.sharded({("tritensor", 2): two}, 2, 1, 0.0)
+        assert [(row["ranks"], row["kind"]) for row in cut] == [(2, "ZeRO-1"), (2, "fully_shard")]
+        assert min(row["seconds"]["tritensor"] for row in cut) > 0
         seen = two.ask("timeline", calls=3)
         assert len(seen) == 2
         assert sum(nbytes for _, nbytes, _, _ in seen[0]["buckets"]) >= 4 * (784 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10)
@@ -98,6 +101,15 @@ def test_tables() -> None:
     ]
     assert command.step_lines(steps)[-2].split() == ["1", "5.00", "(", "3.00)", "-", "-", "0.50"]
     assert command.step_lines(steps)[-1].split() == ["2", "5.00", "(", "3.00)", "9.00", "(", "4.00)", "1.80", "0.50"]
+
+
+def test_table_of_cut_models() -> None:
+    row = {"ranks": 2, "kind": "ZeRO-1", "seconds": {"tritensor": 6e-3, "torch": 13e-3}, "torch / tritensor": 2.17, "others": 0.1}
+    alone = row | {"seconds": {"tritensor": 6e-3}}
+    del alone["torch / tritensor"]
+    _, both, ours = (line.split() for line in command.sharded_lines([row, alone])[0:3])
+    assert both == ["2", "ZeRO-1", "6.00", "13.00", "2.17", "0.10"]
+    assert ours == ["2", "ZeRO-1", "6.00", "-", "-", "0.10"]
 
 
 def test_bars_show_what_backward_hides() -> None:
