@@ -14,4 +14,4 @@ def test_equal_to_one_process_with_the_big_batch(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_settings(ranks: int) -> None:
-    succeed("replicas.py", ranks, "unused", "accumulated", "buffers_and_copies", "hooks", "uneven", "shared_batch_norm")
+    succeed("replicas.py", ranks, "unused", "kept", "between", "accumulated", "buffers_and_copies", "hooks", "uneven", "shared_batch_norm")

@@ -220,6 +220,8 @@ def buffers_and_copies(rank: int, size: int) -> None:
     assert next(iter(model.state_dict())) == "module.0.weight"
     twin = copy.deepcopy(model)
     again = pickle.loads(pickle.dumps(model))
+    assert not twin.training
+    assert not again.training
     for one in (twin, again):
         one.train()
         one(tt.ones(4, 4) * rank + tt.arange(4.0)[:, None]).sum().backward()
@@ -280,6 +282,14 @@ def uneven(rank: int, size: int) -> None:
     weights = [None] * size
     dist.all_gather_object(weights, model.module[0].weight.tolist())
     assert all(w == weights[0] for w in weights)
+    inner = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
+    inner.register_buffer("own", tt.full((1 + rank,), float(rank)))  # each process has another one, which nobody sends
+    inner._ddp_params_and_buffers_to_ignore = ["own"]
+    model = DistributedDataParallel(inner)
+    with model.join():
+        for _ in range(1 + rank):
+            model(tt.arange(6.0).reshape(2, 3)).sum().backward()
+    assert inner.own.tolist() == [rank] * (1 + rank)
 
     def steps() -> None:
         with Join([model], throw_on_early_termination=True):
@@ -288,6 +298,52 @@ def uneven(rank: int, size: int) -> None:
 
     with pytest.raises(RuntimeError, match="exhausted all inputs"):
         steps()
+
+
+class Either(nn.Module):
+    """One layer or the other, or both, as the caller says."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Linear(1, 1, bias=False), nn.Linear(1, 1, bias=False)
+
+    def forward(self, x: tt.Tensor, names: str) -> tt.Tensor:
+        return sum(getattr(self, name)(x) for name in names)
+
+
+def kept(rank: int, size: int) -> None:
+    """Gradients of parameters that a step does not use, where those of the steps before were kept."""
+    mean = sum(range(1, size + 1)) / size
+    x = tt.tensor([[rank + 1.0]])
+    model = DistributedDataParallel(Either(), find_unused_parameters=True)
+    a, b = model.module.a.weight, model.module.b.weight
+    model(x, "ab").sum().backward()
+    model(x, "a").sum().backward()  # nobody uses b
+    assert (a.grad.item(), b.grad.item()) == pytest.approx((2 * mean, mean))
+    model(x, "a" if rank else "b").sum().backward()  # only process 0 uses b, only the others use a
+    assert (a.grad.item(), b.grad.item()) == pytest.approx((2 * mean + (size * mean - 1) / size, mean + 1 / size))
+    model.zero_grad()
+    with model.no_sync():
+        model(x, "b").sum().backward()
+    model(x, "a").sum().backward()  # b's is of this process alone until now
+    assert (a.grad.item(), b.grad.item()) == pytest.approx((mean, mean))
+
+
+def between(rank: int, size: int) -> None:
+    """Forwards without gradients, or without averages, between a forward and its backward."""
+    mean = sum(range(1, size + 1)) / size
+    x = tt.tensor([[rank + 1.0]])
+    model = DistributedDataParallel(nn.Linear(1, 1, bias=False))
+    out = model(x)
+    with tt.no_grad():
+        model(x)
+    out.sum().backward()
+    assert model.module.weight.grad.item() == pytest.approx(mean)
+    out = model(x)
+    with model.no_sync():
+        other = model(2 * x)
+    (out + other).sum().backward()
+    assert model.module.weight.grad.item() == pytest.approx(4 * mean)
 
 
 def shared_batch_norm(rank: int, size: int) -> None:
@@ -321,7 +377,7 @@ def shared_batch_norm(rank: int, size: int) -> None:
         assert (norm(whole) - alone.eval()(whole)).abs().max().item() <= within
 
 
-CHECKS = {f.__name__: f for f in (one_process, unused, accumulated, buffers_and_copies, hooks, uneven, shared_batch_norm)}
+CHECKS = {f.__name__: f for f in (one_process, unused, kept, between, accumulated, buffers_and_copies, hooks, uneven, shared_batch_norm)}
 
 
 def main() -> None:

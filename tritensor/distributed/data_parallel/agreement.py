@@ -11,6 +11,7 @@ from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.objects import all_gather_object
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import DistError
+from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 
 PIECE = 64 << 20  # bytes that are sent at once
@@ -29,6 +30,17 @@ def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: Pr
         raise DistError(
             f"DistributedDataParallel: the modules differ: rank {rank} of the group has {what}; make the same module on all ranks"
         )
+
+
+def ignored(module: Module) -> frozenset[str]:
+    """Names that the module asks to be left out, by PyTorch's private attribute, which libraries set."""
+    return frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+
+
+def kept(module: Module, what: str) -> list[Tensor]:
+    """The module's "parameters" or "buffers" that are the same on all processes."""
+    named = module.named_parameters() if what == "parameters" else module.named_buffers()
+    return [t for name, t in named if name not in ignored(module)]
 
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.device import as_device
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook, JoinStep
-from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters
+from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, ignored, kept
 from tritensor.distributed.data_parallel.joining import ReplicaJoin
 from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer
 from tritensor.distributed.process_group import joined
@@ -70,7 +70,7 @@ class DistributedDataParallel(Module, Joinable):
             raise NotImplementedError(
                 "DistributedDataParallel: mixed_precision and delay_all_reduce_named_params are not in tritensor; leave them out (autocast works)"
             )
-        learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in _ignored(module)]
+        learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in ignored(module)]
         if not learned:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient")
         _check_devices(module, device_ids)
@@ -85,7 +85,7 @@ class DistributedDataParallel(Module, Joinable):
         caps = [int(mb * (1 << 20)) for mb in bucket_cap_mb_list or ()] or [min(FIRST_CAP, self.bucket_bytes_cap), self.bucket_bytes_cap]
         if init_sync and self.process_group.size() > 1:
             compare_parameters([name for name, _ in learned], [p for _, p in learned], self.process_group)
-            broadcast_all([*(p for p in _kept(module, "parameters")), *_kept(module, "buffers")], self.process_group)
+            broadcast_all([*(p for p in kept(module, "parameters")), *kept(module, "buffers")], self.process_group)
         self.__dict__["reducer"] = Reducer(
             [p for _, p in learned], [name for name, _ in learned], self.process_group, caps, find_unused_parameters, static_graph
         )
@@ -93,14 +93,13 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         Join.notify_join_context(self)
         if self.will_sync_module_buffers():
-            broadcast_all(_kept(self.module, "buffers"), self.process_group, 0 if self.join_step is None else self.join_step.root)
+            broadcast_all(kept(self.module, "buffers"), self.process_group, 0 if self.join_step is None else self.join_step.root)
         outputs = self.module(*inputs, **kwargs)
         if state.enabled and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
             self.reducer.expect(_tensors(outputs) if self.find_unused_parameters else ())
-        else:
+        else:  # an earlier forward may have its backward before it: the averages that it expects are still to be made
             self.require_forward_param_sync = False
-            self.reducer.expects = False
         return outputs
 
     def scatter(self, inputs: Any, kwargs: Any, device_ids: Sequence[Any]) -> Any:
@@ -174,20 +173,15 @@ class DistributedDataParallel(Module, Joinable):
         self.__dict__.update(given)
         settings = {
             name: given[name]
-            for name in ("device_ids", "output_device", "dim", "broadcast_buffers", "find_unused_parameters", "static_graph")
-        }
+            for name in (
+                "device_ids", "output_device", "dim", "broadcast_buffers", "find_unused_parameters", "static_graph", "gradient_as_bucket_view"
+            )
+        }  # fmt: skip
         cap = self.bucket_bytes_cap / (1 << 20)
         DistributedDataParallel.__init__(self, given["_modules"]["module"], init_sync=False, bucket_cap_mb=cap, **settings)
-
-
-def _ignored(module: Module) -> frozenset[str]:
-    """Names that the module asks to be left out, by PyTorch's private attribute, which libraries set."""
-    return frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-
-
-def _kept(module: Module, what: str) -> list[Tensor]:
-    named = module.named_parameters() if what == "parameters" else module.named_buffers()
-    return [t for name, t in named if name not in _ignored(module)]
+        made = {name: self.__dict__[name] for name in ("process_group", "device_mesh", "reducer")}
+        # __init__ has put the mode, hooks and what else the program has set back to their beginning.
+        self.__dict__.update({**given, **made})
 
 
 def _check_devices(module: Module, device_ids: Sequence[Any] | None) -> None:

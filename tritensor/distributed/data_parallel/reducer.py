@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
+from tritensor.array import empty_like, from_host, to_host
 from tritensor.autograd.modes import state
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_reduce, broadcast
@@ -54,6 +54,7 @@ class Reducer:
         self._silent: list[int] = []  # static graph: parameters whose gradient never comes here
         self._anywhere: np.ndarray | None = None  # static graph: whether a parameter is used by any process
         self._unused: list[int] = []
+        self._own: set[int] = set()  # parameters whose gradient holds what this process alone has computed, within no_sync
         self._task: Any = None  # the backward at whose end `_end` is called
         self._order: list[int] = []  # parameters as their gradients came in the first pass
         self._build(list(reversed(range(len(self.params)))))
@@ -97,6 +98,7 @@ class Reducer:
     def came(self, number: int) -> None:
         """A parameter's gradient has been accumulated."""
         if not self.expects:
+            self._own.add(number)
             return
         if not self._running:
             self._begin()
@@ -151,10 +153,10 @@ class Reducer:
     def _put(self, bucket: Bucket, i: int, used: bool) -> None:
         """A gradient into its place in the bucket, divided by the number of processes unless a hook does that."""
         p, place = bucket.params[i], bucket.view(i)
-        if not used:
+        held = p._grad
+        if held is None and not used:
             fill_zeros(place)
             return
-        held = p._grad
         if held is None:
             raise GradError(
                 f"DistributedDataParallel: a hook took the gradient of {self.names[bucket.numbers[i]]} away before it was averaged; leave it"
@@ -167,7 +169,8 @@ class Reducer:
             divided(held.array, self.divide, place)
         elif not bucket.holds(i, held.array):
             copy_into(place, held.array)
-        p._grad = Tensor.wrap(place)
+        if used:
+            p._grad = Tensor.wrap(place)
 
     def _average(self, bucket: Bucket) -> None:
         if self.hook is not None:
@@ -198,6 +201,7 @@ class Reducer:
         ]
         if self.finds_unused or self.is_static:
             self._settle_unused()
+        self._own.clear()
         self._running = self.expects = False
         self._task = None
         if not self._rebuilt and not (self.finds_unused and not self.is_static):
@@ -216,10 +220,15 @@ class Reducer:
             self._ready(*self._place[number])
 
     def _leave_out(self, numbers: Sequence[int]) -> None:
-        """Gradients that will not come: zeros in their places, and what the parameters had is remembered."""
+        """Gradients that will not come: what the parameters had, or zeros, in their places; it is remembered."""
         for number in numbers:
             bucket, i = self._place[number]
-            self._kept[number] = self.params[number]._grad
+            before = self.params[number]._grad
+            if before is not None and bucket.holds(i, before.array):  # where the average is about to be
+                kept = empty_like(before.array)
+                copy_into(kept, before.array)
+                before = Tensor.wrap(kept)
+            self._kept[number] = before
             self._ready(bucket, i, used=False)
 
     def _take(self, bucket: Bucket, result: Any) -> None:
@@ -228,11 +237,11 @@ class Reducer:
             copy_into(bucket.flat, tensor.array.reshape(bucket.flat.shape))
 
     def _settle_unused(self) -> None:
-        """Parameters that no process used keep the gradient that they had; those that another used get the average."""
+        """Parameters that no process used since the last averages keep the gradient that they had; those that another used get the average."""
         anywhere = self._anywhere
         if anywhere is None:
             used = np.ones(len(self.params), np.int32)
-            used[list(self._kept)] = 0
+            used[[n for n in self._kept if n not in self._own]] = 0
             told = Tensor.wrap(from_host(used, self._where()))
             all_reduce(told, ReduceOp.MAX, self.group)
             anywhere = to_host(told.array)
