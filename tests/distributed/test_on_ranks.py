@@ -18,6 +18,11 @@ def test_messages_objects_groups_and_asynchronous_calls(ranks: int) -> None:
     succeed("messages.py", ranks)
 
 
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_mistakes_are_told_before_anything_is_sent(ranks: int) -> None:
+    succeed("mistakes.py", ranks)
+
+
 def test_every_call_compared() -> None:
     succeed("messages.py", 3, TRITENSOR_DISTRIBUTED_DEBUG="DETAIL")
 

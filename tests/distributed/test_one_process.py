@@ -151,6 +151,23 @@ def test_a_group_that_cannot_be(given: dict[str, object], error: type[Exception]
     assert not dist.is_initialized()
 
 
+def test_variables_that_are_no_numbers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("RANK", "WORLD_SIZE"):
+        monkeypatch.setenv("RANK", "0")
+        monkeypatch.setenv("WORLD_SIZE", "1")
+        for value in ("first", "", "1.0", "--1"):
+            monkeypatch.setenv(variable, value)
+            with pytest.raises(
+                ValueError, match=f"init_process_group: the environment variable {variable} is '{value}'; give a whole number"
+            ):
+                dist.init_process_group()
+    with pytest.raises(ValueError, match="init_process_group: rank is 'x'; give a whole number"):
+        dist.init_process_group(init_method="tcp://localhost:1?rank=x&world_size=1")
+    monkeypatch.setenv("LOCAL_RANK", "none")
+    with pytest.raises(ValueError, match="local rank: the environment variable LOCAL_RANK is 'none'; give a whole number"):
+        dist.get_node_local_rank()
+
+
 def test_without_a_group() -> None:
     for call in (dist.get_rank, dist.get_world_size, dist.barrier, dist.destroy_process_group, lambda: dist.all_reduce(tt.ones(1))):
         with pytest.raises(ValueError, match="no process group has been initialised"):

@@ -67,11 +67,16 @@ class _Together(Future):
         super().__init__()
         self._works, self._results = works, results
 
-    def wait(self) -> Any:
+    def _refuse_nothing(self) -> None:
+        """The works compute its value."""
+
+    def _compute(self) -> Any:
         for work in self._works:
             work.wait()
-        self.set_result(self._results)
         return self._results
 
+    def _follow(self) -> None:
+        self._works[-1].when_settled(self._settle)
+
     def done(self) -> bool:
-        return all(work.is_completed() for work in self._works)
+        return self._set or all(work.is_completed() for work in self._works)

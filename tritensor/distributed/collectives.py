@@ -244,6 +244,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
     backend = world.backend_of(name, *input_tensor_list, *output_tensor_list)
     call = world.begin(name, mine.dtype.name)
     give, take = [t.numel() for t in input_tensor_list], [t.numel() for t in output_tensor_list]
+    world.match(call, give, take)
     given, out = _joined_up(input_tensor_list, give), _row(output_tensor_list[0], sum(take))
     pending = backend.all_to_all(call, given, give, out, take)
 
@@ -290,6 +291,7 @@ def all_to_all_single(
         )
     backend = world.backend_of(name, input, output)
     call = world.begin(name, input.dtype.name)
+    world.match(call, give, take)
     out = room_for(output)
     pending = backend.all_to_all(call, in_one_piece(input), give, out, take)
     return settle(backend, pending, call, async_op, [output], lambda: write_back(name, output, out))

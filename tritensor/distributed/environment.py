@@ -22,6 +22,7 @@ def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[
     """(world size, rank), each as given, or where it is -1 as `method` or the environment has it. Raises ValueError where nobody says."""
     parts = urlsplit(method)
     told = {k: v[0] for k, v in parse_qs(parts.query).items()}
+    said: dict[str, str] = {}
     if parts.scheme == "env":
         names = next(((r, s) for r, s in _NAMES if r in environment and s in environment), ("RANK", "WORLD_SIZE"))
         for variable, given in zip(names, (rank, world_size), strict=True):
@@ -30,16 +31,23 @@ def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[
                     f"init_process_group: 'env://' expects the environment variable {variable}, which is not set; start the program with "
                     "python -m tritensor.launch -n 2 train.py (or mpiexec, srun, torchrun), or give rank=0, world_size=1 for one process"
                 )
+        said = {k: f"the environment variable {v}" for k, v in zip(("rank", "world_size"), names, strict=True) if k not in told}
         told = {"rank": environment.get(names[0], ""), "world_size": environment.get(names[1], ""), **told}
     size, number = world_size if world_size != -1 else told.get("world_size"), rank if rank != -1 else told.get("rank")
     for what, value in (("world_size", size), ("rank", number)):
         if value is None:
             raise ArgumentError(f"init_process_group: {method!r} does not say the {what}; give {what}=, or put ?{what}= behind it")
-        if not isinstance(value, int) and not value.lstrip("-").isdigit():
-            raise ArgumentError(f"init_process_group: {what} is {value!r}, no integer")
+    who = "init_process_group"
     assert size is not None
     assert number is not None
-    return int(size), int(number)
+    return _integer(who, said.get("world_size", "world_size"), size), _integer(who, said.get("rank", "rank"), number)
+
+
+def _integer(who: str, what: str, value: int | str) -> int:
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ArgumentError(f"{who}: {what} is {value!r}; give a whole number") from error
 
 
 def meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -56,4 +64,4 @@ def meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> s
 def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """The number of this process on its machine, where its starter says it."""
     found = next((name for name in _LOCAL if name in environment), None)
-    return None if found is None else int(environment[found])
+    return None if found is None else _integer("local rank", f"the environment variable {found}", environment[found])

@@ -22,7 +22,7 @@ from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
 from tritensor.distributed.environment import local_rank, meeting_point, rank_and_size
-from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_initialized, joined
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, is_initialized, joined
 from tritensor.errors import ArgumentError
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "fake")
@@ -229,24 +229,30 @@ def _nccl(world: Backend | None, rank: int, size: int, seconds: float, device_id
     return NcclBackend(rank, size, number, index, seconds)
 
 
-def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Forget a group; all of them without one. Waits for an async_save that goes on in it. Raises ValueError where there is none."""
+def destroy_process_group(group: Any = None) -> None:
+    """Forget a group; all of them without one. Waits for an async_save that goes on in it. Raises ValueError where there is none, or no such one."""
+    global _made
     if GroupMember.WORLD is None:
         raise ArgumentError("destroy_process_group: no process group has been initialised; there is nothing to destroy")
     if group is None or group is GroupMember.WORLD:
         for made in (*_groups, GroupMember.WORLD):
             _close(made)
         _groups.clear()
-        GroupMember.WORLD = None
+        GroupMember.WORLD, _made = None, 0
     elif group in _groups:
         _groups.remove(group)
         _close(group)
+    elif not asks_outside(group):
+        raise ArgumentError(
+            f"destroy_process_group: Invalid process group: {group!r} is none, or was destroyed before; destroy each group once"
+        )
 
 
 _groups: list[ProcessGroup] = []  # those that new_group made, of which this process is a member
 
 
 def _close(group: ProcessGroup) -> None:
+    group.is_closed = True
     if not group.forked():
         wait(group.uses)  # their errors are told by their own result()
         for backend in group.backends.values():
@@ -261,7 +267,8 @@ def new_group(
 
     All processes call it, members or not, in the same order.
 
-    Raises ValueError without a world, and for ranks that the world has not or that stand there twice.
+    Raises ValueError without a world, and for ranks that the world has not or that stand there twice; NotImplementedError for
+    use_local_synchronization=True, by which only members would call it.
     """
     global _made
     world = joined("new_group")
@@ -274,13 +281,18 @@ def new_group(
             f"new_group: ranks {given}; this world has {world.size()} process{'es' * (world.size() > 1)}, rank 0"
             + f" to {world.size() - 1}" * (world.size() > 1)
         )
+    seconds = world.seconds if timeout is None else _seconds("new_group", timeout)
+    if use_local_synchronization and len(given) < world.size():
+        raise NotImplementedError(
+            f"new_group: use_local_synchronization=True, by which ranks {given} alone would call it, is not in tritensor; let all "
+            f"{world.size()} processes call it, and leave that out"
+        )
     _made += 1
     name = group_desc or f"group {_made}"
     call = world.begin("new_group", f"ranks {given}")
     backends = {device: b.split(call, given) for device, b in world.backends.items()}
     if world.rank() not in given:
         return GroupMember.NON_GROUP_MEMBER
-    seconds = world.seconds if timeout is None else _seconds("new_group", timeout)
     kept = {device: b for device, b in backends.items() if b is not None}
     for b in kept.values():
         b.limit(seconds)

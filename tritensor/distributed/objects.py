@@ -18,14 +18,18 @@ from tritensor.distributed.process_group import ProcessGroup, asks_outside, join
 from tritensor.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
+DEEPEST = 20  # lists and dicts in one another that JSON is given
 
-def is_plain(value: Any) -> bool:
-    """Whether JSON gives back the same: None, truth values, numbers, text, lists and dicts by text of those."""
+
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Whether JSON gives back the same: None, truth values, numbers, text, lists and dicts by text of those, not deep in one another."""
     kind = type(value)
+    if depth > DEEPEST:  # or a list that holds itself
+        return False
     if kind is list:
-        return all(is_plain(v) for v in value)
+        return all(is_plain(v, depth + 1) for v in value)
     if kind is dict:
-        return all(type(k) is str and is_plain(v) for k, v in value.items())
+        return all(type(k) is str and is_plain(v, depth + 1) for k, v in value.items())
     return value is None or kind in (bool, int, float, str)
 
 
@@ -91,10 +95,23 @@ def gather_object(
         raise ArgumentError(
             "gather_object: argument object_gather_list must be specified on the destination rank; give [None] * world size"
         )
+    if world.rank() == root and len(object_gather_list or ()) < world.size():
+        raise ArgumentError(
+            f"gather_object: object_gather_list has {len(object_gather_list or ())} entries for {world.size()} processes; give [None] * world size"
+        )
+    if world.rank() != root and object_gather_list:
+        raise ArgumentError(
+            "gather_object: argument object_gather_list must NOT be specified on non-destination ranks; give None, or change the destination rank"
+        )
     found = _gathered("gather_object", obj, world, group)
     if world.rank() == root:
         assert object_gather_list is not None
         object_gather_list[: world.size()] = found
+
+
+def _check_list(name: str, object_list: Any, writes: bool) -> None:
+    if not isinstance(object_list, list if writes else list | tuple) or not object_list:
+        raise ArgumentError(f"{name}: object_list is {object_list!r:.80}; give a list of at least one object, as long on all processes")
 
 
 def broadcast_object_list(
@@ -106,6 +123,7 @@ def broadcast_object_list(
     world = joined("broadcast_object_list", group)
     root = root_of("broadcast_object_list", "src", src, group_src, world)
     sends = world.rank() == root
+    _check_list("broadcast_object_list", object_list, not sends)
     data = [to_bytes("broadcast_object_list", one) for one in object_list] if sends else []
     sizes = _tensor(world, np.array([d.size for d in data] if sends else [0] * len(object_list), np.int64))
     collectives.broadcast(sizes, group=group, group_src=root)
@@ -149,6 +167,7 @@ def send_object_list(
     if asks_outside(group):
         return
     world = joined("send_object_list", group)
+    _check_list("send_object_list", object_list, False)
     data = [to_bytes("send_object_list", one) for one in object_list]
     send(_tensor(world, np.array([d.size for d in data], np.int64)), dst, group, group_dst=group_dst)
     send(_tensor(world, np.concatenate([*data, np.zeros(0, np.uint8)])), dst, group, group_dst=group_dst)
@@ -161,6 +180,7 @@ def recv_object_list(
     if asks_outside(group):
         return -1
     world = joined("recv_object_list", group)
+    _check_list("recv_object_list", object_list, True)
     sizes = _tensor(world, np.zeros(len(object_list), np.int64))
     sender = recv(sizes, src, group, group_src=group_src)
     lengths = to_host(sizes.array)

@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.distributed.arguments import check_tensor, in_one_piece, room_for, root_of, shown, write_back
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.collectives import settle
-from tritensor.distributed.process_group import ProcessGroup, asks_outside, joined
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, joined
 from tritensor.distributed.work import Work
 from tritensor.errors import ArgumentError
 from tritensor.tensor.core import Tensor
@@ -95,12 +95,15 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     """Begin several messages as one, in whatever order the other processes list theirs; a Work for each."""
     if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
         raise ArgumentError("batch_isend_irecv: give a list of P2POp, at least one")
-    groups = {id(p.group) for p in p2p_op_list}
+    groups = {id(GroupMember.WORLD if p.group is None else p.group) for p in p2p_op_list}
     if len(groups) > 1:
         raise ArgumentError("batch_isend_irecv: the messages are of different groups; make a batch for each group")
     if asks_outside(p2p_op_list[0].group):
         return []
     world = joined("batch_isend_irecv", p2p_op_list[0].group)
+    for p in p2p_op_list:  # before the first of them begins
+        if p.op is isend or p.peer is not None or p.group_peer is not None:
+            _other("batch_isend_irecv", "peer", "other", p.peer, p.group_peer, world)
     with contextlib.ExitStack() as stack:
         for backend in {id(b): b for b in (world.backend_of("batch_isend_irecv", p.tensor) for p in p2p_op_list)}.values():
             stack.enter_context(backend.together())

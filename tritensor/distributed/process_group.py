@@ -11,7 +11,7 @@ from tritensor.array import CudaArray
 from tritensor.call_site import user_line
 from tritensor.cuda.current import here
 from tritensor.device import cpu
-from tritensor.distributed.backends.agreement import agree
+from tritensor.distributed.backends.agreement import agree, match
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.errors import ArgumentError, CaptureError, DeviceError, DistError
@@ -35,6 +35,7 @@ class ProcessGroup:
         self.ranks, self.backend, self.group_name = tuple(ranks), backend, name
         self.backends, self.seconds, self.detail = backends, seconds, detail
         self._rank, self._calls, self._sent, self._pid = rank, 0, 0, os.getpid()
+        self.is_closed = False  # by destroy_process_group
         self.uses: list[Future[Any]] = []  # what communicates in the group from another thread: an end of the group waits for it
 
     def rank(self) -> int:
@@ -59,6 +60,8 @@ class ProcessGroup:
         return self._pid != os.getpid()
 
     def _check(self, name: str) -> None:
+        if self.is_closed:
+            raise DistError(f"{name}: {self!r} was destroyed by destroy_process_group; make it anew with new_group, or call this before")
         if self.forked():
             raise DistError(
                 f"{name}: this process was forked after init_process_group, and a library of communication does not survive that; fork before, or "
@@ -79,9 +82,18 @@ class ProcessGroup:
         self._calls += 1
         call = Call(name, self._calls, self.group_name, what)
         self._checker.broken(name)
-        if len(self.ranks) > 1 and (self._calls <= CHECKED or self.detail):
+        if self._compares:
             agree(self._checker, call, self.ranks)
         return call
+
+    def match(self, call: Call, give: Sequence[int], take: Sequence[int]) -> None:
+        """Compare, where calls are compared, how many elements this process gives to and takes from each with what the others do."""
+        if self._compares:
+            match(self._checker, call, self.ranks, give, take)
+
+    @property
+    def _compares(self) -> bool:
+        return len(self.ranks) > 1 and (self._calls <= CHECKED or self.detail)
 
     @property
     def _checker(self) -> Backend:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.autograd.function import Function
+from tritensor.autograd.function import Function, once_differentiable
 from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import ShapeError
@@ -33,9 +33,10 @@ class SharedBatchNorm(Function):
         all_gather_into_tensor(told, cat([mean, squares, wide.new_full((1,), float(n))]), group)
         counts = told[:, -1:]
         total = counts.sum()
-        if total.item() == 0:
+        if total.item() < 2:
             raise ShapeError(
-                f"SyncBatchNorm: input {tuple(input.shape)}: the batches of all processes are empty; give at least one example"
+                f"SyncBatchNorm: input {tuple(input.shape)}: Expected more than 1 value per channel when training, and the batches of all processes "
+                f"together have {int(total.item())}; give more examples, or call eval()"
             )
         means = told[:, :channels]
         mean = (means * counts).sum(0) / total
@@ -47,6 +48,7 @@ class SharedBatchNorm(Function):
         return batch_norm_elemt(input, weight, bias, mean, scale, eps), mean, var, total
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
         input, weight, mean, scale, counts = ctx.saved_tensors
         channels = input.shape[1]

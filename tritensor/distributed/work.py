@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -94,24 +95,50 @@ class Future:
     def __init__(self, work: Work | None = None, before: Future | None = None, make: Callable[[Future], Any] | None = None) -> None:
         self._work, self._before, self._make = work, before, make
         self._value: Any = None
+        self._error: BaseException | None = None
         self._set = False
+        self._after: list[Callable[[], Any]] = []
 
     def wait(self) -> Any:
-        """The value, once it is there. Raises what the work or the function of `then` raised."""
-        if not self._set:
-            if self._work is not None:
-                self._work.wait()
-                self._value = self._work.result()
-            elif self._before is not None and self._make is not None:
-                self._before.wait()
-                self._value = self._make(self._before)
-            else:
-                raise ArgumentError("Future.wait: nobody has given this future a value, and nothing computes one; call set_result first")
-            self._set = True
+        """The value, once it is there. Raises what the work, the function of `then`, or set_exception gave in its place."""
+        self._settle()
+        if self._error is not None:
+            raise self._error
         return self._value
 
+    def _settle(self) -> None:
+        """Wait until there is a value or an error, once, and go on with what comes after."""
+        if not self._set:
+            self._refuse_nothing()
+            if self._before is not None:
+                self._before._settle()  # which goes on with this one, where it was not done yet
+        if not self._set:
+            try:
+                self._value = self._compute()
+            except Exception as error:
+                self._error = error
+            self._set = True
+        after, self._after = self._after, []
+        for one in after:
+            one()
+
+    def _refuse_nothing(self) -> None:
+        if self._before is not None:
+            if not self._before._set:
+                self._before._refuse_nothing()
+        elif self._work is None:
+            raise ArgumentError("Future.wait: nobody has given this future a value, and nothing computes one; call set_result first")
+
+    def _compute(self) -> Any:
+        if self._work is not None:
+            self._work.wait()
+            return self._work.result()
+        assert self._before is not None
+        assert self._make is not None
+        return self._make(self._before)
+
     def value(self) -> Any:
-        """The value. Raises RuntimeError before it is there."""
+        """The value, or its error. Raises RuntimeError before it is there."""
         if not self.done():
             raise RuntimeError("Future.value: it is not there yet; wait() for it")
         return self.wait()
@@ -119,9 +146,15 @@ class Future:
     def set_result(self, result: Any) -> None:
         """Give it its value."""
         self._value, self._set = result, True
+        self._settle()
+
+    def set_exception(self, result: BaseException) -> None:
+        """Give it an error in place of a value."""
+        self._error = result
+        self.set_result(None)
 
     def done(self) -> bool:
-        """Whether wait() would return at once."""
+        """Whether wait() would return or raise at once."""
         if self._set:
             return True
         if self._work is not None:
@@ -129,13 +162,30 @@ class Future:
         return self._before is not None and self._before.done()
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """A Future of callback(this one), which runs when this one's value is there: at once, or when the Work is waited for."""
+        """A Future of callback(this one), which runs when this one is done: at once, or when it or its Work is waited for.
+
+        What the callback raises is the new one's error.
+        """
         made = Future(before=self, make=callback)
-        root: Future = self
-        while root._before is not None:
-            root = root._before
         if self.done():
-            made.wait()
-        elif root._work is not None:
-            root._work.when_settled(made.wait)
+            made._settle()
+        else:
+            self._after.append(made._settle)
+            self._follow()
         return made
+
+    def _follow(self) -> None:
+        """Go on also where the Work is waited for, and not this one."""
+        if self._work is not None:
+            self._work.when_settled(self._settle)
+
+    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
+        """Call callback(this one) when `then` would; what it raises is written on stderr."""
+
+        def call(done: Future) -> None:
+            try:
+                callback(done)
+            except Exception:
+                traceback.print_exc()
+
+        self.then(call)

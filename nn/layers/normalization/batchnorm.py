@@ -103,6 +103,11 @@ class SyncBatchNorm(_BatchNorm):
             raise ShapeError(f"SyncBatchNorm: expected at least 2D input (got {input.ndim}D input); give (batch, channels, ...)")
         if input.shape[1] == 0:
             raise ShapeError("SyncBatchNorm: number of input channels should be non-zero; give (batch, channels, ...)")
+        if input.shape[1] != self.num_features:  # of which the other processes would hear last
+            raise ShapeError(
+                f"SyncBatchNorm: input {tuple(input.shape)} has {input.shape[1]} channels in dimension 1, the layer num_features={self.num_features}; "
+                "make them agree"
+            )
 
     def forward(self, input: Tensor) -> Tensor:
         distributed = importlib.import_module("tritensor.distributed")  # few programs need it

@@ -12,7 +12,7 @@ from tritensor.array import empty, from_host, to_host
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import DistError
+from tritensor.errors import DistError, ShapeError
 
 _TEXT = 512  # bytes of a rank's own words where calls differ
 
@@ -34,6 +34,21 @@ def agree(backend: Backend, call: Call, ranks: Sequence[int]) -> None:
     texts = empty((backend.size, _TEXT), mine.dtype, backend.device)
     backend.all_gather(call, from_host(mine, backend.device), texts).wait(backend.seconds)
     _differ(call, ranks, [row.tobytes().decode(errors="replace").rstrip() for row in to_host(texts)])
+
+
+def match(backend: Backend, call: Call, ranks: Sequence[int], give: Sequence[int], take: Sequence[int]) -> None:
+    """Raise ShapeError on all processes where one takes another number of elements than is given to it: MPI would leave some unwritten.
+
+    `give[i]` are for process i, `take[i]` from it; `ranks` as in `agree`.
+    """
+    mine = from_host(np.array([give, take], np.int64), backend.device)
+    whole = empty((backend.size, 2, backend.size), np.dtype(np.int64), backend.device)
+    backend.all_gather(call, mine, whole).wait(backend.seconds)
+    given, taken = to_host(whole)[:, 0], to_host(whole)[:, 1].T
+    for i, j in np.argwhere(given != taken).tolist():
+        raise ShapeError(
+            f"{call}: rank {ranks[i]} gives rank {ranks[j]} {given[i, j]} elements, which takes {taken[i, j]} from it; make the sizes agree"
+        )
 
 
 def _differ(call: Call, ranks: Sequence[int], texts: Sequence[str]) -> NoReturn:
