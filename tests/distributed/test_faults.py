@@ -42,6 +42,12 @@ def test_a_rank_that_hangs(fault: str, op: str, call: int) -> None:
     assert "did not come within 2 s" in got[0] + got[2]
 
 
+def test_a_wait_says_how_long_it_was() -> None:
+    got = said("hangs_longer")
+    assert got.keys() == {0, 2}
+    assert "did not come within 3 s" in got[0] + got[2], got
+
+
 @pytest.mark.parametrize(
     ("fault", "one", "others"),
     [
@@ -89,6 +95,7 @@ def test_a_group_that_failed_stays_so() -> None:
         ("absent", r"RankFailedError \[\]: init_process_group: not all processes that were started together have started MPI within 2 s"),
         ("absent_later", r"RankFailedError \[1\]: init_process_group: rank 1 did not come within 5 s"),
         ("forked", r"DistError \[\]: all_reduce: this process was forked after init_process_group"),
+        ("forked_anew", r"DistError \[\]: init_process_group: this process was forked from one that has started MPI"),
         ("wrong_device", r"DeviceError \[\]: all_reduce: the tensor is on cuda:0, and the group's backend 'mpi' is for cpu"),
         ("other_size", r"DistError \[\]: init_process_group: world_size is 2, and MPI has started 3 processes; start them together"),
         ("other_version", r"DistError \[\]: init_process_group: rank 1 has versions of tritensor and Python of its own"),

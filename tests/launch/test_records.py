@@ -47,7 +47,16 @@ def test_text_is_not_kept_back() -> None:
     assert reader.feed(b"!") == (b"\x1e!", [])
 
 
-@pytest.mark.parametrize("words", [OPEN + b"not a record" + CLOSE, OPEN + b"x" * (LONGEST + 1), OPEN + json.dumps([1, 2]).encode() + CLOSE])
+@pytest.mark.parametrize(
+    "words",
+    [
+        OPEN + b"not a record" + CLOSE,
+        OPEN + b"x" * (LONGEST + 1),
+        *(OPEN + json.dumps(parts).encode() + CLOSE for parts in ([1, 2], 1, [[], 1, True, "{}"])),
+        # The last part of a record whose others were torn, and whole ones that no rank has written.
+        *(OPEN + json.dumps(["0.1", 1, True, text]).encode() + CLOSE for text in ('"kind": "failed"}', "1", "{}")),
+    ],
+)
 def test_a_program_that_writes_the_opening_itself(words: bytes) -> None:
     reader = Reader()
     text, found = reader.feed(words + b"\nmore")

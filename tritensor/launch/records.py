@@ -37,7 +37,11 @@ class Reader:
                 text, rest = text + opened, after
                 continue
             rest = later
-            record = self._join(*part)
+            try:
+                record = self._join(*part)
+            except ValueError:  # a part of it was torn, or a program wrote it: text
+                text += opened + body + closed
+                continue
             if record is not None:
                 found.append(record)
 
@@ -49,13 +53,20 @@ class Reader:
     def _join(self, source: str, number: int, last: bool, text: str) -> dict[str, Any] | None:
         parts = self._parts.setdefault((source, number), [])
         parts.append(text)
-        return json.loads("".join(self._parts.pop((source, number)))) if last else None
+        if not last:
+            return None
+        record = json.loads("".join(self._parts.pop((source, number))))
+        if not isinstance(record, dict) or not record.keys() >= {"rank", "kind"}:
+            raise ValueError(f"no record of a rank: {record!r:.80}")
+        return record
 
 
 def _part(body: bytes) -> tuple[str, int, bool, str] | None:
     """(rank and process, number of its record, whether the last part, text), None where a program wrote the opening bytes itself."""
     try:
         source, number, last, text = json.loads(body)
-    except ValueError:
+    except (ValueError, TypeError):
+        return None
+    if not isinstance(source, str) or not isinstance(number, int) or not isinstance(text, str):
         return None
     return source, number, last, text

@@ -46,6 +46,13 @@ def hangs_in_message(rank: int) -> None:
     dist.recv(tt.ones(4), src=1)
 
 
+def hangs_longer(rank: int) -> None:
+    """A wait that says itself how long."""
+    if rank == 1:
+        hang()
+    dist.irecv(tt.ones(4), src=1).wait(datetime.timedelta(seconds=3))
+
+
 def hangs_behind(rank: int) -> None:
     if rank == 1:
         hang()
@@ -114,6 +121,19 @@ def forked(rank: int) -> None:
         assert dist.get_rank() == rank  # which a worker that was forked may ask
         try:
             dist.all_reduce(tt.ones(4))
+        except dist.DistError as error:
+            print(f"rank {rank} DistError []: {error}\n", end="", flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def forked_anew(rank: int) -> None:
+    """A group of its own is nothing for a fork, either."""
+    child = os.fork()
+    if child == 0:
+        dist.destroy_process_group()
+        try:
+            dist.init_process_group("mpi")
         except dist.DistError as error:
             print(f"rank {rank} DistError []: {error}\n", end="", flush=True)
         os._exit(0)

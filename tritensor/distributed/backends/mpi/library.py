@@ -22,6 +22,7 @@ TO_PASS_ON = 0.3  # seconds: MPICH's mpiexec drops the words of an aborted rank 
 _ended: list[Callable[[], None]] = []  # what must stop before MPI does
 _lost = False  # another process died or hangs: MPI_Finalize would wait for it
 _loaded: Any = None
+_pid = 0  # of the process that has loaded it
 
 
 def available() -> bool:
@@ -35,9 +36,9 @@ def mpi(who: str, seconds: float = 1800.0) -> Any:
     Raises ModuleNotFoundError where mpi4py is not installed, DistBackendError where it finds no MPI library or MPI lacks threads,
     RankFailedError where another process does not start MPI within `seconds`.
     """
-    global _loaded
+    global _loaded, _pid
     if _loaded is None:
-        _loaded = _load(who, seconds)
+        _loaded, _pid = _load(who, seconds), os.getpid()
     return _loaded
 
 
@@ -50,6 +51,11 @@ def is_loaded() -> bool:
     """Whether MPI runs in this process, by us or by the program itself."""
     module = sys.modules.get("mpi4py.MPI")
     return _loaded is not None or (module is not None and module.Is_initialized())
+
+
+def is_inherited() -> bool:
+    """Whether this process was forked from the one that MPI belongs to."""
+    return _loaded is not None and _pid != os.getpid()
 
 
 def _load(who: str, seconds: float) -> Any:

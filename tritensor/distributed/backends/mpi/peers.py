@@ -55,7 +55,7 @@ def has_spare_core(here: Process, members: Sequence[Process]) -> bool:
 class Peers:
     """Watches the processes of one group over a communicator of its own, on which nothing else is received.
 
-    A process that waits longer than `seconds`, or finds another dead, tells all others what it is doing; each of them answers so, unless
+    A process that waits too long (`seconds`, where a call does not say otherwise), or finds another dead, tells all others what it is doing; each of them answers so, unless
     it hangs; and all of them raise, with the same names in the message.
     """
 
@@ -76,8 +76,9 @@ class Peers:
         found = [(p, stat_of(p.pid)) for p in self._near]
         return [p for p, stat in found if stat is None or stat[0] in "ZX" or stat[1] != p.started]
 
-    def look(self, call: Call, until: float) -> None:
-        """Raise RankFailedError where something is wrong: another has given up, is dead, or it is past `until` (time.monotonic())."""
+    def look(self, call: Call, until: float, seconds: float) -> None:
+        """Raise RankFailedError where something is wrong: another has given up, is dead, or it is past `until` (time.monotonic()), the end of
+        the `seconds` that the call waits."""
         if self.failure is not None:
             raise RankFailedError(f"{call}: {self.failure}", self.failed)
         dead = self.dead()
@@ -86,7 +87,7 @@ class Peers:
         if self.comm.Iprobe(source=self.MPI.ANY_SOURCE, tag=_TAG):
             self._give_up(call, [], "")
         if time.monotonic() > until:
-            self._give_up(call, [], f" within {self.seconds:g} s")
+            self._give_up(call, [], f" within {seconds:g} s")
 
     def broken(self, call: str) -> None:
         """Raise RankFailedError where the group has failed before."""

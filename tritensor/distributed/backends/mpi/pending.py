@@ -76,17 +76,17 @@ class MpiPending(Pending):
             now = time.monotonic()
             while now - begun > PATIENCE and not self.done():
                 if now - looked > LOOK or now - begun > seconds:
-                    self._look(begun + seconds)
+                    self._look(begun + seconds, seconds)
                     looked = now
                 time.sleep(PAUSE)
                 now = time.monotonic()
             if now - looked > LOOK or now - begun > seconds:
-                self._look(begun + seconds)
+                self._look(begun + seconds, seconds)
                 looked = now
 
-    def _look(self, until: float) -> None:
+    def _look(self, until: float, seconds: float) -> None:
         try:
-            self._peers.look(self._call, until)
+            self._peers.look(self._call, until, seconds)
         except BaseException as error:
             self._request, self._error = None, error
             raise

@@ -14,7 +14,7 @@ from typing import Any
 
 from tritensor.distributed.backends.mpi.adoption import adopt, is_started
 from tritensor.distributed.backends.mpi.backend import MpiBackend
-from tritensor.distributed.backends.mpi.library import abort_on_errors, is_loaded, is_lost, lose, mpi, require
+from tritensor.distributed.backends.mpi.library import abort_on_errors, is_inherited, is_loaded, is_lost, lose, mpi, require
 from tritensor.distributed.backends.mpi.peers import Process, has_spare_core, this_process
 from tritensor.distributed.backends.mpi.pending import PAUSE, PAUSE_BESIDE, driver
 from tritensor.errors import ArgumentError, DistError, RankFailedError
@@ -38,6 +38,11 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     """
     if is_lost():
         raise DistError("init_process_group: a process was lost, and MPI cannot go on without it; start the program anew")
+    if is_inherited():
+        raise DistError(
+            "init_process_group: this process was forked from one that has started MPI, and MPI does not survive that; fork before "
+            "init_process_group, or start processes by spawn"
+        )
     require("init_process_group")
     if not is_loaded() and not is_started():
         adopt(meeting, rank, size, seconds)
