@@ -11,7 +11,7 @@ from tests.stub.nccl.control import on_nccl_stub
 from tritensor.array import from_host, to_host
 from tritensor.device import gpu
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.errors import ArgumentError, DistError, DTypeError
 
 
 @on_nccl_stub()
@@ -217,3 +217,26 @@ def test_what_is_given_may_overlap_with_what_is_written() -> None:
     sent, received = ([c for c in nccl.calls()[-4:] if c.name == name] for name in ("ncclSend", "ncclRecv"))
     assert [c.receive for c in received] == [whole.data_ptr(), whole.data_ptr() + 16]
     assert not {c.send for c in sent} & {c.receive for c in received}
+
+
+@on_nccl_stub()
+def test_the_users_line_is_read_by_messages_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading it is dear beside a small collective."""
+    read: list[int] = []
+
+    def line_of(code: object, instruction: int) -> tuple[str, int]:
+        read.append(instruction)
+        return "train.py", 1
+
+    monkeypatch.setattr("tritensor.distributed.calls.line_of", line_of)
+    backend = ranks(1)[0]
+    x = array("float32", 4)
+    backend.all_reduce(call("all_reduce"), ReduceOp.SUM, x).wait()
+    backend.barrier(call("barrier")).wait()
+    with backend.together():
+        backend.broadcast(call("broadcast"), 0, x)
+    assert read == []
+    backend.close()
+    with pytest.raises(DistError, match=r"all_reduce \(call .*train.py:1\): the group was closed"):
+        backend.all_reduce(call("all_reduce"), ReduceOp.SUM, x)
+    assert len(read) == 1

@@ -88,7 +88,7 @@ class Communicator:
     ) -> NcclPending:
         """Queue calls of NCCL on the stream, behind what the current stream was given so far; several steps begin as one."""
         with self._lock:
-            self.broken(str(call))
+            self.broken(call)
             pending = NcclPending(self, call, tuple(steps), tuple(arrays), on_host, source)
             here = Event()
             here.record(Stream.of(self.index, stream_of(self.index)))
@@ -189,7 +189,7 @@ class Communicator:
         waited = False
         while True:
             self.look(doing)
-            self.raise_error(str(doing))
+            self.raise_error(doing)
             if ready():
                 return
             late = time.monotonic() - begun
@@ -201,7 +201,7 @@ class Communicator:
                 waited = True
                 time.sleep(PAUSE)
 
-    def raise_error(self, doing: str) -> None:
+    def raise_error(self, doing: object) -> None:
         """Raise the error that has made the communicator fail, once as itself and then as what `broken` says."""
         error, self._error = self._error, None
         if error is not None:
@@ -218,7 +218,7 @@ class Communicator:
             "timeout if they are only slow"
         )
 
-    def broken(self, call: str) -> None:
+    def broken(self, call: object) -> None:
         """Raise RankFailedError where the communicator has failed, DistError where it was closed."""
         if self.failure is not None:
             if not self.failure:
@@ -263,7 +263,7 @@ class Communicator:
     def split(self, call: Call, rank: int, size: int) -> Communicator | None:
         """One of some of the processes, where this one is `rank`; all processes call it, those that are no members with rank -1."""
         with self._lock:
-            self.broken(str(call))
+            self.broken(call)
             config = self.config()
             kept: list[Any] = []  # the child's handle is written into it when the split is done, also for those that get none
             color = 0 if rank >= 0 else -1  # NCCL_SPLIT_NOCOLOR

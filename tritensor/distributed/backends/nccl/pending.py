@@ -24,7 +24,7 @@ class Driver(Protocol):
 
     def until(self, doing: object, ready: Callable[[], bool], seconds: float) -> None: ...
 
-    def raise_error(self, doing: str) -> None: ...
+    def raise_error(self, doing: object) -> None: ...
 
 
 class NcclPending(Pending):
@@ -54,7 +54,7 @@ class NcclPending(Pending):
 
     def wait(self, seconds: float | None = None) -> None:
         comm = self._comm
-        comm.raise_error(str(self.call))
+        comm.raise_error(self.call)
         if self._event is None:
             raise DistError(f"{self.call}: waited for inside of together(), where it has not begun; wait after the block")
         self._event.wait(Stream.of(comm.index, stream_of(comm.index)))
