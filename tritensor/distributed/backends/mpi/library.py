@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import importlib.util
 import os
 import signal
 import sys
@@ -23,11 +22,6 @@ _ended: list[Callable[[], None]] = []  # what must stop before MPI does
 _lost = False  # another process died or hangs: MPI_Finalize would wait for it
 _loaded: Any = None
 _pid = 0  # of the process that has loaded it
-
-
-def available() -> bool:
-    """Whether mpi4py is installed."""
-    return importlib.util.find_spec("mpi4py") is not None
 
 
 def mpi(who: str, seconds: float = 1800.0) -> Any:

@@ -5,6 +5,6 @@ all processes, NCCL makes the same bytes of it in each of them, and each calls `
 """
 
 from tritensor.distributed.backends.nccl.backend import NcclBackend
-from tritensor.distributed.backends.nccl.library import available, unique_id, works
+from tritensor.distributed.backends.nccl.library import unique_id, works
 
-__all__ = ["NcclBackend", "available", "unique_id", "works"]
+__all__ = ["NcclBackend", "unique_id", "works"]

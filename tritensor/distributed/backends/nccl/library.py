@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 from typing import Any
 
 from tritensor.errors import DistBackendError, RankFailedError
@@ -13,11 +12,6 @@ NEEDED = 21800  # as NCCL writes versions: 2.18, the first that splits communica
 ID_BYTES = 128  # of ncclUniqueId
 REMOTE = ("RemoteError", "SystemError")  # what another process' end looks like from here
 _loaded: Any = None
-
-
-def available() -> bool:
-    """Whether nccl4py is installed."""
-    return importlib.util.find_spec("nccl") is not None
 
 
 def works() -> bool:
