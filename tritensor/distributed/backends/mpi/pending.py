@@ -39,8 +39,12 @@ class MpiPending(Pending):
     def done(self) -> bool:
         if self._request is None:
             return True
-        with self._lock:
+        if not self._lock.acquire(blocking=False):  # another thread tests it
+            return False
+        try:
             return self._request is None or self._test()
+        finally:
+            self._lock.release()
 
     def _test(self) -> bool:
         try:
@@ -54,10 +58,11 @@ class MpiPending(Pending):
         return True
 
     def _end(self, error: BaseException | None) -> None:
-        self._request, self._error = None, error
+        self._error = error
         if error is None and self._finish is not None:
             self._finish()
         self._keep, self._finish, self.ended = (), None, time.perf_counter()
+        self._request = None  # last: from now on it is done for every thread
 
     def wait(self, seconds: float | None = None) -> None:
         if self._request is not None and not self.done():
@@ -69,10 +74,11 @@ class MpiPending(Pending):
         begun = time.monotonic()
         looked = begun
         while True:
-            for _ in range(TESTS):
-                if self.done():
-                    return
-                os.sched_yield()
+            with self._lock:  # taken once for many tests: large messages move as fast as they are tested
+                for _ in range(TESTS):
+                    if self._request is None or self._test():
+                        return
+                    os.sched_yield()
             now = time.monotonic()
             while now - begun > PATIENCE and not self.done():
                 if now - looked > LOOK or now - begun > seconds:
