@@ -59,12 +59,12 @@ def test_a_record_waits_for_text_before_it(monkeypatch: pytest.MonkeyPatch) -> N
     read, write = os.pipe()
     monkeypatch.setattr(child, "_stream", write)
     os.write(write, b"text")
-    sender = threading.Thread(target=child.send, args=({"rank": 0},))
+    sender = threading.Thread(target=child.send, args=({"rank": 0, "kind": "started"},))
     sender.start()
     time.sleep(0.1)
     assert os.read(read, 65536) == b"text"
     sender.join()
-    assert Reader().feed(os.read(read, 65536)) == (b"", [{"rank": 0}])
+    assert Reader().feed(os.read(read, 65536)) == (b"", [{"rank": 0, "kind": "started"}])
     os.close(read)
     os.close(write)
 

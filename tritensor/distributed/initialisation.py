@@ -252,11 +252,12 @@ _groups: list[ProcessGroup] = []  # those that new_group made, of which this pro
 
 
 def _close(group: ProcessGroup) -> None:
-    group.is_closed = True
-    if not group.forked():
+    backends = () if group.forked() else group.backends.values()
+    if backends:
         wait(group.uses)  # their errors are told by their own result()
-        for backend in group.backends.values():
-            backend.close()
+    group.is_closed = True
+    for backend in backends:
+        backend.close()
 
 
 def new_group(

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 _safe: list[Any] = []  # classes and functions, or pairs of one and the name that files have for it
+_values: list[type] = []  # classes of this library whose objects are values: they stay, whatever the user adds and clears
 _NEVER = ("sys", "os", "posix", "nt")  # modules of which nothing is ever safe
 
 
@@ -24,6 +25,11 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
         if isinstance(one, tuple) and not isinstance(one[1], str):
             raise TypeError(f"add_safe_globals: {one!r}: the second of a pair is a name, 'module.name'")
     _safe.extend(added)
+
+
+def add_value(kind: type) -> None:
+    """Objects of a class of this library are values, which every file may hold."""
+    _values.append(kind)
 
 
 def get_safe_globals() -> list[Any]:
@@ -55,7 +61,7 @@ def found(module: str, name: str) -> Any:
     if module.partition(".")[0] in _NEVER:
         return None
     there = in_memory(module, name)
-    for safe in _safe:
+    for safe in (*_values, *_safe):
         it, called = safe if isinstance(safe, tuple) else (safe, None)
         if called == f"{module}.{name}" or (there is not None and it is there):
             return it

@@ -11,7 +11,7 @@ from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import ArgumentError
-from tritensor.io.safe_globals import add_safe_globals
+from tritensor.io.safe_globals import add_value
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -121,7 +121,7 @@ class ShardedTensor(Sharded, Tensor):  # type: ignore[misc]
     __slots__ = ("known",)  # (process group, mesh): no attribute of __dict__, so that copies and files go without them
 
 
-add_safe_globals([ShardedTensor])  # it is a value: a file of a process' own shards is read as any other state_dict
+add_value(ShardedTensor)  # it is a value: a file of a process' own shards is read as any other state_dict
 
 
 class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]

@@ -55,8 +55,8 @@ def has_spare_core(here: Process, members: Sequence[Process]) -> bool:
 class Peers:
     """Watches the processes of one group over a communicator of its own, on which nothing else is received.
 
-    A process that waits too long (`seconds`, where a call does not say otherwise), or finds another dead, tells all others what it is doing; each of them answers so, unless
-    it hangs; and all of them raise, with the same names in the message.
+    A process that waits too long (`seconds`, where a call does not say otherwise), or finds another dead, tells all others what it is doing;
+    each of them answers so, unless it hangs; and all of them raise, with the same names in the message.
     """
 
     def __init__(self, MPI: Any, comm: Any, members: Sequence[Process], seconds: float) -> None:
