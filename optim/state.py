@@ -27,8 +27,8 @@ def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
 
 def _as_part(p: Tensor, state: Tensor) -> Tensor:
     """State of a parameter's shape; of a shard it is a shard itself, so that who looks at it knows that other processes have the rest."""
-    like = getattr(p, "like", None)
-    return state if like is None or state.array.shape != p.array.shape else like(state.array)
+    as_part = getattr(p, "as_part", None)
+    return state if as_part is None else as_part(state)  # type: ignore[no-any-return]
 
 
 def zeros_like(p: Tensor) -> Tensor:

@@ -68,13 +68,19 @@ class Rank:
         return time.process_time()
 
     # a training step
+    def _batch(self) -> tuple[Any, Any]:
+        """This rank's examples and labels."""
+        rng = np.random.default_rng(self.dist.get_rank())
+        x, labels = rng.standard_normal((BATCH, 784)).astype(np.float32), rng.integers(0, 10, BATCH)
+        return self.t.from_numpy(x), self.t.from_numpy(labels)
+
     def _training(self) -> Callable[[bool], dict[str, float]]:
-        t, rng = self.t, np.random.default_rng(self.dist.get_rank())
+        t = self.t
         t.manual_seed(0)
         parallel = importlib.import_module(f"{t.__name__}.nn.parallel")
         model = self._model = parallel.DistributedDataParallel(mlp(t))
         optimizer, loss_of = t.optim.SGD(model.parameters(), lr=0.01, momentum=0.9), t.nn.CrossEntropyLoss()
-        x, labels = t.from_numpy(rng.standard_normal((BATCH, 784)).astype(np.float32)), t.from_numpy(rng.integers(0, 10, BATCH))
+        x, labels = self._batch()
 
         def step(averaged: bool) -> dict[str, float]:
             began = time.perf_counter()
@@ -103,7 +109,7 @@ class Rank:
 
     def _of_shards(self, kind: str) -> Callable[[], object]:
         """A step of the same model with AdamW, whose states ("ZeRO-1") or whose everything ("fully_shard") is cut over the ranks."""
-        t, rng, name = self.t, np.random.default_rng(self.dist.get_rank()), self.t.__name__
+        t, name = self.t, self.t.__name__
         t.manual_seed(0)
         model = mlp(t)
         if kind == "ZeRO-1":
@@ -117,7 +123,7 @@ class Rank:
             for part in [m for m in model.modules() if isinstance(m, t.nn.Linear)] + [model]:
                 fully_shard(part, mesh=mesh)
             optimizer = t.optim.AdamW(model.parameters(), lr=1e-3)
-        x, labels = t.from_numpy(rng.standard_normal((BATCH, 784)).astype(np.float32)), t.from_numpy(rng.integers(0, 10, BATCH))
+        x, labels = self._batch()
 
         def step() -> None:
             optimizer.zero_grad()

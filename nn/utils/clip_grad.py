@@ -74,11 +74,17 @@ def get_total_norm(
     kinds = {x.dtype for x in listed}
     if len(kinds) == 1 and kinds <= _HALVES:
         norm = norm.to(listed[0].dtype)
-    if error_if_nonfinite and not math.isfinite(norm.item()):
-        raise RuntimeError(
-            f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
-        )
+    if error_if_nonfinite:
+        refuse_nonfinite("clip_grad_norm_", norm, norm_type)
     return norm
+
+
+def refuse_nonfinite(name: str, norm: Tensor, norm_type: float) -> None:
+    """Raise RuntimeError for a norm that is NaN or infinite."""
+    if not math.isfinite(norm.item()):
+        raise RuntimeError(
+            f"{name}: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
+        )
 
 
 @checked

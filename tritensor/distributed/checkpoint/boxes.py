@@ -68,9 +68,9 @@ class PartTensor(Tensor):
 
 def as_part(p: Any, value: Any) -> Any:
     """A parameter's state: where it is a tensor of the shape of a part that the parameter is, that part of a whole, memory shared."""
-    if isinstance(value, Tensor) and is_shard(p) and not is_shard(value) and value.array.shape == p.array.shape and value.ndim:
-        return p.like(value.array) if hasattr(p, "like") else part_like(p, value)
-    return value
+    if not isinstance(value, Tensor) or not is_shard(p) or is_shard(value) or not value.ndim or value.array.shape != p.array.shape:
+        return value
+    return p.as_part(value) if hasattr(p, "as_part") else part_like(p, value)
 
 
 def part_like(part: Any, tensor: Tensor) -> PartTensor:

@@ -15,9 +15,9 @@ from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import as_part, box_of, is_shard, part_like
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
-from tritensor.distributed.fsdp.activation_wrapper import ActivationWrapper
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
 from tritensor.distributed.fsdp.module import sharded_below
+from tritensor.distributed.fsdp.wrappers import ActivationWrapper
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, joined

@@ -11,7 +11,7 @@ from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
+from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, refuse_nonfinite
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
 
@@ -59,10 +59,8 @@ def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: 
         all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
         total = ops.maximum(total.to(part.device), part) if math.isinf(p) else ops.add(total.to(part.device), part)
     norm = total if math.isinf(p) else ops.pow(total, 1 / p)
-    if error_if_nonfinite and not math.isfinite(norm.item()):
-        raise RuntimeError(
-            f"{name}: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
-        )
+    if error_if_nonfinite:
+        refuse_nonfinite(name, norm, norm_type)
     return norm
 
 

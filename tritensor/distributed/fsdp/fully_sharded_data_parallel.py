@@ -20,6 +20,7 @@ from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.sharding import shard_group
 from tritensor.distributed.fsdp.wrap import wrapped_below
+from tritensor.distributed.fsdp.wrappers import Wrapper, named_inside
 from tritensor.distributed.process_group import ProcessGroup, joined
 from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError
@@ -103,7 +104,7 @@ class MixedPrecision:
     cast_root_forward_inputs: bool = True
 
 
-class FullyShardedDataParallel(Module):
+class FullyShardedDataParallel(Wrapper):
     """A module around `module` whose parameters are shared out among the processes, as fully_shard does; new programs call that.
 
     Parameters stay apart and keep their names (use_orig_params=True is the only way, and False is accepted), and state dicts have the
@@ -121,6 +122,8 @@ class FullyShardedDataParallel(Module):
         ValueError: no process group; what fully_shard refuses.
         NotImplementedError: cpu_offload, and on a GPU FULL_SHARD below the root (use SHARD_GRAD_OP).
     """
+
+    _holds_under = INNER
 
     def __init__(
         self, module: Module, process_group: Any = None, sharding_strategy: ShardingStrategy | None = None, cpu_offload: Any = None,
@@ -163,30 +166,13 @@ class FullyShardedDataParallel(Module):
         self.__dict__["_sharding"].casts_as_root = mixed_precision is not None and mixed_precision.cast_root_forward_inputs
         type(self).__name__ = named  # this wrapper's own class: what is printed, and asked by name, has no second "FSDP" in front
         self.register_state_dict_post_hook(_saved)
-        self.register_load_state_dict_pre_hook(_named_inside)
+        self.register_load_state_dict_pre_hook(named_inside)
         hooks = self._hooks
         assert hooks is not None
         hooks.load_pre = dict(reversed(hooks.load_pre.items()))  # names first, then rows
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
-
-    @property
-    def module(self) -> Module:
-        """The module inside."""
-        found: Module = self._modules[INNER]
-        return found
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            if INNER not in self.__dict__.get("_modules", ()):
-                raise
-            return getattr(self._modules[INNER], name)
-
-    def __getitem__(self, key: int) -> Any:
-        return self.module[key]  # type: ignore[index]
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
         """(name, parameter) of all; inside summon_full_params by the names of the module that is wrapped."""
@@ -436,10 +422,3 @@ def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> N
         if ours and name in types and isinstance(value, Tensor):
             value = value.to(types[name])
         state_dict[prefix + name if ours else key] = value
-
-
-def _named_inside(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """load_state_dict comes to a wrapper: names as they are inside of it."""
-    for key in [k for k in state_dict if k.startswith(prefix)]:
-        if not key.startswith(f"{prefix}{INNER}."):
-            state_dict[f"{prefix}{INNER}.{key.removeprefix(prefix)}"] = state_dict.pop(key)

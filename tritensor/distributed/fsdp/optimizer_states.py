@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.distributed.fsdp.activation_wrapper import _CHECKPOINT_PREFIX
 from tritensor.distributed.fsdp.module import sharded_below
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.process_group import get_rank, is_initialized
 from tritensor.errors import CheckpointError
@@ -56,9 +56,10 @@ def _given(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
     """Values of a part's shape are the parts of a whole."""
     if not isinstance(value, Tensor):
         return value
-    if isinstance(p, Sharded) and value.ndim and value.array.shape == p.array.shape:
-        value = p.like(value.array)
-        value = value.full_tensor() if whole else value
+    if isinstance(p, Sharded):
+        value = p.as_part(value)
+    if isinstance(value, Sharded) and whole:
+        value = value.full_tensor()
     return value.detach().cpu() if offload else value.detach()
 
 

@@ -98,6 +98,12 @@ class Sharded:
         found.known = getattr(self, "known", None)
         return found  # type: ignore[no-any-return]
 
+    def as_part(self, state: Any) -> Any:
+        """What is kept beside the part: a tensor of its shape is the same part of a whole, memory shared; another value stays what it is."""
+        if isinstance(state, Tensor) and not isinstance(state, Sharded) and state.ndim and state.array.shape == self.array.shape:
+            return self.like(state.array)
+        return state
+
     def detach(self) -> ShardedTensor:
         """The same memory outside the graph; it knows where it belongs."""
         found = self.like(self.array)

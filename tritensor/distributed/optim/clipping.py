@@ -9,7 +9,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
+from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, refuse_nonfinite
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 
@@ -26,10 +26,8 @@ def clip_shares(
         part = norm if math.isinf(p) else ops.pow(norm, p)
         all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
         norm = part if math.isinf(p) else ops.pow(part, 1 / p)
-    if error_if_nonfinite and not math.isfinite(norm.item()):
-        raise RuntimeError(
-            f"clip_grad_norm_: the total norm of order {norm_type} is {norm.item()}; pass error_if_nonfinite=False to scale by it all the same"
-        )
+    if error_if_nonfinite:
+        refuse_nonfinite("clip_grad_norm_", norm, norm_type)
     norm = norm.to(params[0].dtype)
     clip_grads_with_norm_(params, max_norm, norm)
     return norm

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from tritensor.distributed.fsdp.activation_wrapper import _CHECKPOINT_PREFIX as _CHECKPOINT_PREFIX
-from tritensor.distributed.fsdp.activation_wrapper import _CHECKPOINT_WRAPPED_MODULE as _CHECKPOINT_WRAPPED_MODULE
-from tritensor.distributed.fsdp.activation_wrapper import ActivationWrapper as ActivationWrapper
 from tritensor.distributed.fsdp.wrap import lambda_auto_wrap_policy, wrapped_below
+from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX as _CHECKPOINT_PREFIX
+from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_WRAPPED_MODULE as _CHECKPOINT_WRAPPED_MODULE
+from tritensor.distributed.fsdp.wrappers import ActivationWrapper as ActivationWrapper
 from tritensor.nn.module import Module
 from tritensor.utils.checkpoint import checkpoint
 

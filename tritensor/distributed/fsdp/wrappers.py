@@ -1,4 +1,4 @@
-"""ActivationWrapper: a module around a module, which says how forward keeps what backward needs; names in state dicts stay as they were."""
+"""Modules around a module, whose attributes they have and whose names state dicts keep; ActivationWrapper's kinds say what forward keeps."""
 
 from __future__ import annotations
 
@@ -12,19 +12,15 @@ _CHECKPOINT_WRAPPED_MODULE = "_checkpoint_wrapped_module"
 _CHECKPOINT_PREFIX = _CHECKPOINT_WRAPPED_MODULE + "."
 
 
-class ActivationWrapper(Module):
-    """A module around `mod`, whose attributes it has, too; a class below says what forward does."""
+class Wrapper(Module):
+    """A module around another, which it holds under a name of its class and whose attributes it has, too."""
 
-    def __init__(self, mod: Module) -> None:
-        super().__init__()
-        self._modules[_CHECKPOINT_WRAPPED_MODULE] = mod
-        self.register_state_dict_post_hook(_named_outside)
-        self.register_load_state_dict_pre_hook(_named_inside)
+    _holds_under: str
 
     @property
     def module(self) -> Module:
         """The module inside."""
-        found = self._modules[_CHECKPOINT_WRAPPED_MODULE]
+        found = self._modules[self._holds_under]
         assert found is not None
         return found
 
@@ -32,12 +28,31 @@ class ActivationWrapper(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            if _CHECKPOINT_WRAPPED_MODULE not in self.__dict__.get("_modules", ()):
+            if self._holds_under not in self.__dict__.get("_modules", ()):
                 raise
-            return getattr(self._modules[_CHECKPOINT_WRAPPED_MODULE], name)
+            return getattr(self._modules[self._holds_under], name)
 
     def __getitem__(self, key: int) -> Any:
         return self.module[key]  # type: ignore[index]
+
+
+def named_inside(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    """load_state_dict comes to a wrapper: names as they are inside of it."""
+    inside = f"{prefix}{wrapper._holds_under}."
+    for key in [k for k in state_dict if k.startswith(prefix) and not k.startswith(inside)]:
+        state_dict[inside + key.removeprefix(prefix)] = state_dict.pop(key)
+
+
+class ActivationWrapper(Wrapper):
+    """A module around `mod`; a class below says what forward does."""
+
+    _holds_under = _CHECKPOINT_WRAPPED_MODULE
+
+    def __init__(self, mod: Module) -> None:
+        super().__init__()
+        self._modules[_CHECKPOINT_WRAPPED_MODULE] = mod
+        self.register_state_dict_post_hook(_named_outside)
+        self.register_load_state_dict_pre_hook(named_inside)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
         """Those of the module inside, under its names."""
@@ -52,9 +67,3 @@ def _named_outside(wrapper: Module, state_dict: Any, prefix: str, local_metadata
     for key, value in held:
         ours = key.startswith(prefix + _CHECKPOINT_PREFIX)
         state_dict[prefix + key.removeprefix(prefix + _CHECKPOINT_PREFIX) if ours else key] = value
-
-
-def _named_inside(wrapper: Module, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-    """load_state_dict comes to a wrapper: names as they are inside of it."""
-    for key in [k for k in state_dict if k.startswith(prefix) and not k.startswith(prefix + _CHECKPOINT_PREFIX)]:
-        state_dict[prefix + _CHECKPOINT_PREFIX + key.removeprefix(prefix)] = state_dict.pop(key)
