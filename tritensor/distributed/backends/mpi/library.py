@@ -127,6 +127,8 @@ def abort_on_errors() -> None:
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
         if pid == os.getpid() and _loaded is not None and not _loaded.Is_finalized():
+            # MPI says so itself, as its last words, which mpiexec may drop.
+            print(f"tritensor: process {_loaded.COMM_WORLD.Get_rank()} ends all processes by MPI_Abort", file=sys.stderr)
             sys.stdout.flush()
             sys.stderr.flush()
             time.sleep(TO_PASS_ON)
