@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ import numpy as np
 from bench.cpu.timing import quartiles
 from bench.distributed.groups import Group
 from bench.distributed.prediction import lines, picture, predicted
-from bench.distributed.quiet import quietest
+from bench.distributed.quiet import Counted, Side, quietest
 from bench.distributed.rank import BATCH
 from bench.distributed.timeline import bars, hidden
 from bench.reports.pictures import drawing
@@ -56,15 +56,8 @@ def all_reduce(groups: Groups, ranks: int, nbytes: int, rounds: int, seconds: fl
         each = max(group.ask("all_reduce", side=side, nbytes=nbytes, calls=3))
         calls[name] = min(1000, max(3, int(seconds / each)))
 
-    def one(i: int) -> dict[str, float]:
-        taken = {}
-        for name in turned(list(sides), i):
-            group, side = sides[name]
-            time.sleep(REST)
-            taken[name] = max(group.ask("all_reduce", side=side, nbytes=nbytes, calls=calls[name]))
-        return taken
-
-    found, others = quietest(one, rounds, lambda: working(groups), patience)
+    asks = {name: asking(group, "all_reduce", side=side, nbytes=nbytes, calls=calls[name]) for name, (group, side) in sides.items()}
+    found, others = in_turns(asks, groups, rounds, patience)
     medians = {name: statistics.median(s) for name, s in found.items()}
     row = {"ranks": ranks, "nbytes": nbytes, "seconds": medians, "calls": calls, "others": others}
     return row | {"ratios": {name: ratio(found[a], found[b]) for name, (a, b) in RATIOS.items() if a in found and b in found}}
@@ -81,6 +74,24 @@ def turned(names: list[Any], i: int) -> list[Any]:
     return names[::-1] if i % 2 else names
 
 
+def asking(group: Group, what: str, **given: Any) -> Callable[[], float]:
+    """A question to a group, whose answer is the slowest rank's."""
+    return lambda: max(group.ask(what, **given))
+
+
+def in_turns(asks: Mapping[Side, Callable[[], float]], groups: Groups, rounds: int, patience: float) -> Counted:
+    """Seconds of each side in the quietest rounds; in each all sides are asked, one after the other."""
+
+    def one(i: int) -> dict[Side, float]:
+        taken = {}
+        for side in turned(list(asks), i):
+            time.sleep(REST)
+            taken[side] = asks[side]()
+        return taken
+
+    return quietest(one, rounds, lambda: working(groups), patience)
+
+
 def ratio(a: Sequence[float], b: Sequence[float]) -> float:
     """The median of the rounds' ratios."""
     return statistics.median(x / y for x, y in zip(a, b, strict=True))
@@ -88,18 +99,10 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> float:
 
 def steps(groups: Groups, rounds: int, calls: int, patience: float) -> list[dict[str, Any]]:
     """Seconds of a training step of each group, with gradients averaged and without, and the ratio of torch's to ours."""
-    sides = [(key, averaged) for key in groups for averaged in (True, False)]
+    asks = {(key, averaged): asking(groups[key], "step", averaged=averaged, calls=calls) for key in groups for averaged in (True, False)}
     for group in groups.values():
         group.ask("step", averaged=True, calls=WARM // 2)
-
-    def one(i: int) -> dict[Any, float]:
-        taken = {}
-        for key, averaged in turned(sides, i):
-            time.sleep(REST)
-            taken[key, averaged] = max(groups[key].ask("step", averaged=averaged, calls=calls))
-        return taken
-
-    found, others = quietest(one, rounds, lambda: working(groups), patience)
+    found, others = in_turns(asks, groups, rounds, patience)
     rows = []
     for ranks in sorted({ranks for _, ranks in groups}):
         row: dict[str, Any] = {"ranks": ranks, "others": others}
@@ -122,15 +125,8 @@ def sharded(groups: Groups, rounds: int, calls: int, patience: float) -> list[di
         sides = {library: groups[library, ranks] for library in ("tritensor", "torch") if (library, ranks) in groups}
         for group in sides.values():
             group.ask("sharded", kind=kind, calls=WARM // 2)
-
-        def one(i: int, sides: dict[str, Group] = sides, kind: str = kind) -> dict[str, float]:
-            taken = {}
-            for library in turned(list(sides), i):
-                time.sleep(REST)
-                taken[library] = max(sides[library].ask("sharded", kind=kind, calls=calls))
-            return taken
-
-        found, others = quietest(one, rounds, lambda: working(groups), patience)
+        asks = {library: asking(group, "sharded", kind=kind, calls=calls) for library, group in sides.items()}
+        found, others = in_turns(asks, groups, rounds, patience)
         rows.append({"ranks": ranks, "kind": kind, "seconds": {n: statistics.median(s) for n, s in found.items()}, "others": others})
         if "torch" in found:
             rows[-1]["torch / tritensor"] = ratio(found["torch"], found["tritensor"])

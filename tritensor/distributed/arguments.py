@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.array import Array, device_of, empty, empty_like, is_contiguous
 from tritensor.autograd.node import version_of
-from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
@@ -64,12 +64,7 @@ def shown(*tensors: Tensor) -> str:
 
 def in_one_piece(t: Tensor) -> Array:
     """The tensor's own memory where it is C-contiguous, else a copy that is."""
-    array = t.array
-    if is_contiguous(array):
-        return array
-    out = empty_like(array)
-    copy_into(out, array)
-    return out
+    return t.array if is_contiguous(t.array) else copy_of(t.array)
 
 
 def room_for(t: Tensor) -> Array:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray
+from tritensor.array import Array, CudaArray, empty_like
 from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Finished, Pending
 from tritensor.distributed.calls import Call
@@ -21,6 +21,13 @@ def copy_into(out: Array, array: Array) -> None:
         registry["copy"].forward(array, out=out)  # type: ignore[misc]
     else:
         np.copyto(out, array)  # type: ignore[arg-type]
+
+
+def copy_of(array: Array) -> Array:
+    """A copy, C-contiguous and on the same device."""
+    out = empty_like(array)
+    copy_into(out, array)
+    return out
 
 
 def _copied(out: Array, array: Array) -> Pending:

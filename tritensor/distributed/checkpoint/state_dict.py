@@ -16,7 +16,7 @@ from tritensor.distributed.checkpoint.boxes import as_part, box_of, is_shard, pa
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
-from tritensor.distributed.fsdp.module import sharded_below
+from tritensor.distributed.fsdp.states import to_shards
 from tritensor.distributed.fsdp.wrappers import ActivationWrapper
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
@@ -72,9 +72,8 @@ def _state(model: Module, **settings: Any) -> dict[str, Any]:
 
 
 def _names(model: Module) -> dict[int, str]:
-    """The plain names of the parameters that optimizers step: shards, also where a forward has left whole ones in their places."""
-    for part in sharded_below(model):
-        part.reshard()
+    """The plain names of the parameters that optimizers step."""
+    to_shards(model)
     return {id(p): plain_name(model, name) for name, p in model.named_parameters()}
 
 

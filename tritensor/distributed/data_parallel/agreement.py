@@ -40,7 +40,8 @@ def ignored(module: Module) -> frozenset[str]:
 def kept(module: Module, what: str) -> list[Tensor]:
     """The module's "parameters" or "buffers" that are the same on all processes."""
     named = module.named_parameters() if what == "parameters" else module.named_buffers()
-    return [t for name, t in named if name not in ignored(module)]
+    left_out = ignored(module)
+    return [t for name, t in named if name not in left_out]
 
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0) -> None:

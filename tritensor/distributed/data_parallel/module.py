@@ -70,7 +70,8 @@ class DistributedDataParallel(Module, Joinable):
             raise NotImplementedError(
                 "DistributedDataParallel: mixed_precision and delay_all_reduce_named_params are not in tritensor; leave them out (autocast works)"
             )
-        learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in ignored(module)]
+        left_out = ignored(module)
+        learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in left_out]
         if not learned:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient")
         _check_devices(module, device_ids)
@@ -85,7 +86,7 @@ class DistributedDataParallel(Module, Joinable):
         caps = [int(mb * (1 << 20)) for mb in bucket_cap_mb_list or ()] or [min(FIRST_CAP, self.bucket_bytes_cap), self.bucket_bytes_cap]
         if init_sync and self.process_group.size() > 1:
             compare_parameters([name for name, _ in learned], [p for _, p in learned], self.process_group)
-            broadcast_all([*(p for p in kept(module, "parameters")), *kept(module, "buffers")], self.process_group)
+            broadcast_all([*kept(module, "parameters"), *kept(module, "buffers")], self.process_group)
         self.__dict__["reducer"] = Reducer(
             [p for _, p in learned], [name for name, _ in learned], self.process_group, caps, find_unused_parameters, static_graph
         )

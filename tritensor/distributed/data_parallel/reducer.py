@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import empty_like, from_host, to_host
+from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
-from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.collectives import all_reduce, broadcast
 from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assigned, divided, fill_zeros
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
@@ -225,9 +225,7 @@ class Reducer:
             bucket, i = self._place[number]
             before = self.params[number]._grad
             if before is not None and bucket.holds(i, before.array):  # where the average is about to be
-                kept = empty_like(before.array)
-                copy_into(kept, before.array)
-                before = Tensor.wrap(kept)
+                before = Tensor.wrap(copy_of(before.array))
             self._kept[number] = before
             self._ready(bucket, i, used=False)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.distributed.fsdp.module import sharded_below
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.distributed.fsdp.states import to_shards
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.process_group import get_rank, is_initialized
@@ -19,9 +19,8 @@ WHO = "optim_state_dict_to_load"
 
 
 def _names(model: Module) -> dict[int, str]:
-    """The parameters' names without those of wrappers; shards are in their places, also after a forward that has left whole ones there."""
-    for part in sharded_below(model):
-        part.reshard()
+    """The names, without those of wrappers, of the parameters that optimizers step."""
+    to_shards(model)
     return {id(p): name.replace(INNER + ".", "").replace(_CHECKPOINT_PREFIX, "") for name, p in model.named_parameters()}
 
 

@@ -12,7 +12,7 @@ from tritensor.tensor.core import Tensor
 
 
 def to_shards(module: Any) -> None:
-    """state_dict of a module is about to be made: of shards."""
+    """Shards into their places, also where a forward has left whole parameters there: state dicts are made of them, and optimizers step them."""
     for part in sharded_below(module):
         part.reshard()
 

@@ -14,6 +14,7 @@ from tritensor.distributed.backends.mpi.library import is_lost, mpi
 from tritensor.distributed.backends.mpi.peers import Peers, Process
 from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver, refused
 from tritensor.distributed.backends.mpi.reductions import averaged, reduction
+from tritensor.distributed.backends.one_process import copy_of
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError, DeviceError
@@ -142,7 +143,7 @@ class MpiBackend(Backend):
 
 def _apart(given: Array, out: Array | None) -> Array:
     """What is given, copied where it shares memory with what is written, as in PyTorch it may: MPI takes no memory for both."""
-    return given if out is None or not np.may_share_memory(given, out) else np.array(given)  # type: ignore[arg-type]
+    return given if out is None or not np.may_share_memory(given, out) else copy_of(given)  # type: ignore[arg-type]
 
 
 def _flat(array: Array) -> np.ndarray:

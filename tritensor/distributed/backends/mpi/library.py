@@ -71,7 +71,7 @@ def _load(who: str, seconds: float) -> Any:
     # MPICH's mpiexec tells of a process that has died by a signal that ends who does not know it; the peers are watched here anyway.
     if signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-    atexit.register(_end, os.getpid())
+    atexit.register(_end)
     return MPI
 
 
@@ -105,8 +105,8 @@ def is_lost() -> bool:
     return _lost
 
 
-def _end(pid: int) -> None:
-    if pid != os.getpid():  # a fork: MPI is its parent's
+def _end() -> None:
+    if is_inherited():
         return
     for stop in _ended:
         stop()
@@ -122,11 +122,11 @@ def abort_on_errors() -> None:
     """
     if os.environ.get("TRITENSOR_LAUNCH") or getattr(sys.excepthook, "aborts", False):
         return
-    before, pid = sys.excepthook, os.getpid()
+    before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         before(kind, error, trace)
-        if pid == os.getpid() and _loaded is not None and not _loaded.Is_finalized():
+        if _loaded is not None and not is_inherited() and not _loaded.Is_finalized():
             # MPI says so itself, as its last words, which mpiexec may drop.
             print(f"tritensor: process {_loaded.COMM_WORLD.Get_rank()} ends all processes by MPI_Abort", file=sys.stderr)
             sys.stdout.flush()

@@ -17,7 +17,7 @@ from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.nccl.communicator import Communicator
 from tritensor.distributed.backends.nccl.elements import moved, reduced
 from tritensor.distributed.backends.nccl.library import ID_BYTES
-from tritensor.distributed.backends.one_process import copy_into
+from tritensor.distributed.backends.one_process import copy_of
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.errors import ArgumentError, DeviceError
@@ -205,6 +205,4 @@ def _apart(given: Array, out: Array, place: int | None = None) -> Array:
     to, until = out.data_ptr(), out.data_ptr() + out.nbytes
     if begin >= until or to >= end or (place is not None and begin == to + place):
         return given
-    copy = empty(given.shape, given.dtype, device_of(given))
-    copy_into(copy, given)
-    return copy
+    return copy_of(given)
