@@ -11,12 +11,13 @@ WORKERS := -n auto --maxprocesses 8 --dist worksteal
 # What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
-.PHONY: help demo test lint docs pages notebooks wheel bench interop other-kernels array-api clean
+.PHONY: help demo test test-all test-oldest lint docs pages notebooks wheel bench interop other-kernels array-api clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    set up $(VENV), train LeNet on real handwritten digits, draw what it learned"
-	@echo "make test    set up $(VENV), run the tests"
+	@echo "make test    set up $(VENV), run the quick tests"
+	@echo "make test-all run every test that needs neither a GPU nor PyTorch, under the newest Triton and the oldest"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
 	@echo "make pages   write anew what tools write: the index of ops, stubs, pages, mistakes"
@@ -33,6 +34,19 @@ demo: $(VENV)/.examples
 
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(ARGS)
+
+# Packaging tests install into environments of their own, one after another: --dist loadgroup keeps them on one worker.
+test-all: test $(VENV)-oldest/.ready
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "static and not gpu" -n auto --maxprocesses 8
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not static and not gpu and not peer" -n auto --maxprocesses 8 --dist loadgroup
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "not static and not gpu and not peer" $(WORKERS) $(OLDEST) tests/ops tests/kernels
+
+# The oldest Triton and numpy in an environment of their own. .ci/run asks it what reads Triton's insides, and an op of each file.
+OLDEST := tests/cuda tests/native
+test-oldest: $(VENV)-oldest/.ready
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(OLDEST)
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m family $(WORKERS) tests/ops
+	$(VENV)-oldest/bin/python -m bench static --figures
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -78,13 +92,18 @@ array-api: $(VENV)-array-api/.ready
 	OPENBLAS_NUM_THREADS=1 $(VENV)-array-api/bin/python -m tests.array_api.suite $(ARGS)
 	OPENBLAS_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(VENV)-array-api/bin/python -m tests.array_api.libraries
 
+$(VENV)-oldest/.ready: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --editable '.[test]' -c tests/oldest.txt
+	@touch $@
+
 $(VENV)-array-api/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)-array-api
 	$(VENV)-array-api/bin/python -m pip install --editable '.[array-api]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-array-api build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-array-api $(VENV)-oldest build dist *.egg-info
 
 # One stamp per extra: what is installed stays installed until pyproject.toml changes. The install is editable, so an
 # edited file needs no second one.

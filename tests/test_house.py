@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from tests.source_facts import PACKAGE, ROOT, facts, relative, sources, text
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "tritensor"
 WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into the package
 
 # Imports go down only, inside functions as well as at the top of a file. An entry stands for a file, or for all files below a folder
@@ -82,20 +82,10 @@ RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
 EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "onnx", "IPython", "mpi4py", "nccl", "torch"}
 
 
-def sources() -> list[Path]:
-    """Every Python file of the package, the four wings through their links."""
-    found = []
-    for folder, _, names in os.walk(PACKAGE, followlinks=True):
-        found += [Path(folder) / n for n in names if n.endswith(".py") and "__pycache__" not in folder]
-    return sorted(found)
-
-
-def relative(path: Path) -> str:
-    return path.relative_to(PACKAGE).as_posix()
-
-
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
+def everywhere() -> list[Path]:
+    """Every Python file of the repository: tests, benches and examples as well."""
+    rooms = [*WINGS, "tritensor", "tests", "bench", "examples", "docs"]
+    return [p for room in rooms for p in (ROOT / room).rglob("*.py")]
 
 
 def module_of(path: Path) -> str:
@@ -110,63 +100,50 @@ def floor_of(name: str) -> str | None:
     return next((f for f in found if f in HEIGHT), None)
 
 
+@functools.cache
 def imported_files(path: Path) -> list[tuple[str, int]]:
     """(file without .py, line) of everything of tritensor that a file imports, anywhere in it."""
     found = []
-    for n in ast.walk(parsed(path)):
-        if isinstance(n, ast.Import):
-            named = [(a.name, None) for a in n.names]
-        elif isinstance(n, ast.ImportFrom):
-            named = [(n.module or "", a.name) for a in n.names]
-        else:
+    for module, name, line, _ in facts(path).imports:
+        if module.split(".")[0] != "tritensor":
             continue
-        for module, name in named:
-            if module.split(".")[0] != "tritensor":
-                continue
-            below = module.split(".")[1:] + ([name] if name else [])
-            options = ["/".join(below), "/".join([*below, "__init__"]), "/".join(below[:-1]), "/".join([*below[:-1], "__init__"])]
-            found += [(o, n.lineno) for o in options if o in NAMES][:1] or [("/".join(below), n.lineno)]
-    return found
-
-
-def imports(tree: ast.Module) -> list[tuple[str, int, bool]]:
-    """(module, line, whether at the top level) of every import; `from tritensor import x` counts as tritensor.x."""
-    top = {id(n) for n in tree.body}
-    for n in tree.body:  # if TYPE_CHECKING and try blocks run at import as well
-        if isinstance(n, ast.If | ast.Try):
-            top |= {id(m) for m in ast.walk(n)}
-    found = []
-    for n in ast.walk(tree):
-        if isinstance(n, ast.Import):
-            found += [(a.name, n.lineno, id(n) in top) for a in n.names]
-        elif isinstance(n, ast.ImportFrom):
-            assert n.level == 0, f"line {n.lineno}: a relative import; write absolute ones"
-            if n.module == "tritensor":
-                found += [(f"tritensor.{a.name}", n.lineno, id(n) in top) for a in n.names]
-            else:
-                found.append((n.module or "", n.lineno, id(n) in top))
+        below = module.split(".")[1:] + ([name] if name else [])
+        options = ["/".join(below), "/".join([*below, "__init__"]), "/".join(below[:-1]), "/".join([*below[:-1], "__init__"])]
+        found += [(o, line) for o in options if o in NAMES][:1] or [("/".join(below), line)]
     return found
 
 
 SOURCES = sources()
 NAMES = {relative(p).removesuffix(".py") for p in SOURCES} | {"tensor/methods"}
 STUBS = {"tensor/methods"}  # stubs without a file behind them
-FILES = [pytest.param(p, id=relative(p)) for p in SOURCES]
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_imports_go_down(path: Path) -> None:
-    name = relative(path).removesuffix(".py")
-    here = floor_of(name)
-    assert here is not None, f"{relative(path)}: has no floor; give it one in tests/test_house.py"
-    if here == "__init__":
+def none(broken: Iterator[str]) -> None:
+    """A rule holds in every file, or all the places where it does not are listed."""
+    found = list(broken)
+    assert not found, f"{len(found)} places\n" + "\n".join(found)
+
+
+def climbing(path: Path) -> Iterator[str]:
+    here = floor_of(relative(path).removesuffix(".py"))
+    if here is None:
+        yield f"{relative(path)}: has no floor; give it one in tests/test_house.py"
         return
-    for file, line in imported_files(path):
-        assert file in NAMES, f"{relative(path)}:{line}: imports the front door, or {file}, which is no file of ours"
-        assert file != "__init__", f"{relative(path)}:{line}: imports the front door; import the file that defines the name"
+    for file, line in imported_files(path) if here != "__init__" else []:
+        place = f"{relative(path)}:{line}"
         there = floor_of(file)
-        assert there is not None, f"{file}.py has no floor"
-        assert HEIGHT[there] <= HEIGHT[here], f"{relative(path)}:{line}: {here} imports {there} ({file}), which is a floor above"
+        if file not in NAMES:
+            yield f"{place}: imports the front door, or {file}, which is no file of ours"
+        elif file == "__init__":
+            yield f"{place}: imports the front door; import the file that defines the name"
+        elif there is None:
+            yield f"{file}.py has no floor"
+        elif HEIGHT[there] > HEIGHT[here]:
+            yield f"{place}: {here} imports {there} ({file}), which is a floor above"
+
+
+def test_imports_go_down() -> None:
+    none(line for path in SOURCES for line in climbing(path))
 
 
 def test_no_family_of_ops_imports_another() -> None:
@@ -218,14 +195,13 @@ def test_no_circle_of_files() -> None:
 
 def test_no_circle_of_rooms() -> None:
     """Folders of one parent, and files beside them, import one another in one direction only."""
+    imported = {relative(p).removesuffix(".py"): {f for f, _ in imported_files(p)} for p in SOURCES}
     for folder in {p.parent for p in SOURCES} - {PACKAGE}:
         base = folder.relative_to(PACKAGE).as_posix() + "/"
-        inside = [p for p in SOURCES if relative(p).startswith(base)]
-        room = {relative(p).removesuffix(".py"): relative(p).removesuffix(".py").removeprefix(base).split("/")[0] for p in inside}
+        room = {name: name.removeprefix(base).split("/")[0] for name in imported if name.startswith(base)}
         edges: dict[str, set[str]] = {r: set() for r in room.values()}
-        for p in inside:
-            here = room[relative(p).removesuffix(".py")]
-            edges[here] |= {room[f] for f, _ in imported_files(p) if f in room} - {here}
+        for name, here in room.items():
+            edges[here] |= {room[f] for f in imported[name] if f in room} - {here}
         assert not circles(edges), f"rooms of {base} that import one another in a circle: {circles(edges)}"
 
 
@@ -234,87 +210,104 @@ def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": set(), "c": {"a", "b"}}) == []
 
 
-@pytest.mark.parametrize("folder", sorted({p.parent for p in SOURCES}), ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_no_crowded_folder(folder: Path) -> None:
-    files = [p for p in folder.iterdir() if p.suffix == ".py"]
-    assert len(files) <= FOLDER_FILES, f"{folder.relative_to(PACKAGE)} holds {len(files)} files; make rooms of what belongs together"
+def test_no_crowded_folder() -> None:
+    held = {folder: [p for p in folder.iterdir() if p.suffix == ".py"] for folder in sorted({p.parent for p in SOURCES})}
+    none(
+        f"{folder.relative_to(PACKAGE)} holds {len(files)} files; make rooms of what belongs together"
+        for folder, files in held.items()
+        if len(files) > FOLDER_FILES
+    )
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_only_what_is_installed(path: Path) -> None:
-    for module, line, top in imports(parsed(path)):
+def foreign(path: Path) -> Iterator[str]:
+    for module, _, line, top in facts(path).imports:
         root = module.split(".")[0]
-        assert root != "torch", f"{relative(path)}:{line}: imports torch"
-        if root in sys.stdlib_module_names or root in RUNTIME:
+        if not root:
+            yield f"{relative(path)}:{line}: a relative import; write absolute ones"
+        if not root or root in sys.stdlib_module_names or root in RUNTIME:
             continue
-        assert root in EXTRAS, f"{relative(path)}:{line}: imports {root}, which is neither a runtime package nor an extra"
-        assert not top, f"{relative(path)}:{line}: the extra {root} is imported at the top; import it where it is used"
+        if root == "torch":
+            yield f"{relative(path)}:{line}: imports torch"
+        elif root not in EXTRAS:
+            yield f"{relative(path)}:{line}: imports {root}, which is neither a runtime package nor an extra"
+        elif top:
+            yield f"{relative(path)}:{line}: the extra {root} is imported at the top; import it where it is used"
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_triton_stays_in_its_rooms(path: Path) -> None:
-    if relative(path).startswith(("kernels/", "cuda/", "native/", "triton_kernels/")):
+def test_only_what_is_installed() -> None:
+    none(line for path in SOURCES for line in foreign(path))
+
+
+def test_triton_stays_in_its_rooms() -> None:
+    none(
+        f"{relative(path)}:{line}: only kernels/, cuda/, native/ and triton_kernels/ import {module}"
+        for path in SOURCES
+        if not relative(path).startswith(("kernels/", "cuda/", "native/", "triton_kernels/"))
+        for module, _, line, top in facts(path).imports
+        if top and module.split(".")[0] in ("triton", "cuda")
+    )
+
+
+def uncaptioned(path: Path) -> Iterator[str]:
+    caption = facts(path).caption
+    if not caption:
+        yield f"{relative(path)}: opens without a caption, a docstring of one line that says what it holds"
         return
-    for module, line, top in imports(parsed(path)):
-        if top:
-            assert module.split(".")[0] not in ("triton", "cuda"), (
-                f"{relative(path)}:{line}: only kernels/, cuda/, native/ and triton_kernels/ import {module}"
-            )
+    if not text(path).lstrip().startswith('"""'):
+        yield f"{relative(path)}: the caption is not the first thing in the file"
+    if len(caption.splitlines()[0]) <= 15:
+        yield f"{relative(path)}: the caption {caption!r} says nothing"
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_opens_with_a_caption(path: Path) -> None:
-    tree = parsed(path)
-    caption = ast.get_docstring(tree)
-    assert caption, f"{relative(path)}: opens without a caption, a docstring of one line that says what it holds"
-    first = path.read_text().lstrip().splitlines()[0]
-    assert first.startswith('"""'), f"{relative(path)}: the caption is not the first thing in the file"
-    assert len(caption.splitlines()[0]) > 15, f"{relative(path)}: the caption {caption!r} says nothing"
+def test_opens_with_a_caption() -> None:
+    none(line for path in SOURCES for line in uncaptioned(path))
 
 
 def test_every_test_file_opens_with_a_caption() -> None:
-    bare = [p for folder in ("tests", "bench", "examples") for p in (ROOT / folder).rglob("*.py") if not ast.get_docstring(parsed(p))]
+    files = [p for folder in ("tests", "bench", "examples") for p in (ROOT / folder).rglob("*.py")]
+    bare = [p for p in files if not ast.get_docstring(ast.parse(p.read_text()))]
     assert not bare, f"no caption: {[str(p.relative_to(ROOT)) for p in bare]}"
 
 
 def test_no_drawer_files() -> None:
-    drawers = [p for p in ROOT.rglob("*.py") if p.stem in ("utils", "helpers", "common", "misc", "util") and ".venv" not in p.parts]
+    drawers = [p for p in everywhere() if p.stem in ("utils", "helpers", "common", "misc", "util")]
     assert not drawers, f"{[str(p.relative_to(ROOT)) for p in drawers]}: name the file after what it holds"
 
 
 def test_no_long_file() -> None:
     """Tests, benches and examples as well."""
-    lines = {p.relative_to(ROOT).as_posix(): len(p.read_text().splitlines()) for p in ROOT.rglob("*.py") if ".venv" not in p.parts}
+    lines = {p.relative_to(ROOT).as_posix(): len(p.read_text().splitlines()) for p in everywhere()}
     long = {p: n for p, n in lines.items() if n > FILE_LINES and p not in LONG_FILES}
     assert not long, f"files of more than {FILE_LINES} lines, to be split by what they hold: {long}"
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_no_long_function(path: Path) -> None:
-    text = path.read_text()
-    for n in ast.walk(ast.parse(text)):
-        if not isinstance(n, ast.FunctionDef) or f"{relative(path)}:{n.name}" in LONG_FUNCTIONS:
-            continue
-        body = n.body[1:] if ast.get_docstring(n) else n.body
-        lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
-        assert lines <= FUNCTION_LINES, f"{relative(path)}:{n.lineno}: {n.name} has {lines} lines; cut it where it changes subject"
+def long_functions(path: Path) -> Iterator[str]:
+    for name, line, lines in facts(path).functions:
+        if lines > FUNCTION_LINES and f"{relative(path)}:{name}" not in LONG_FUNCTIONS:
+            yield f"{relative(path)}:{line}: {name} has {lines} lines; cut it where it changes subject"
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_nothing_is_left_open(path: Path) -> None:
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+def test_no_long_function() -> None:
+    none(line for path in SOURCES for line in long_functions(path))
+
+
+def left_open(path: Path) -> Iterator[str]:
+    for number, line in enumerate(text(path).splitlines(), 1):
         for word in ("TODO", "FIXME", "XXX", "HACK"):
-            assert word not in line, f"{relative(path)}:{number}: {word}"
-    for n in ast.walk(parsed(path)):
-        if isinstance(n, ast.ExceptHandler):
-            assert n.type is not None, f"{relative(path)}:{n.lineno}: a bare except"
+            if word in line:
+                yield f"{relative(path)}:{number}: {word}"
+    for line_of_except in facts(path).bare_excepts:
+        yield f"{relative(path)}:{line_of_except}: a bare except"
+
+
+def test_nothing_is_left_open() -> None:
+    none(line for path in SOURCES for line in left_open(path))
 
 
 def test_columns() -> None:
-    wide = [
-        f"{relative(p)}:{k}: {len(line)}" for p in sources() for k, line in enumerate(p.read_text().splitlines(), 1) if len(line) > COLUMNS
-    ]
-    assert not wide, f"lines of more than {COLUMNS} columns: {', '.join(wide)}"
+    none(
+        f"{relative(p)}:{k}: {len(line)} columns" for p in SOURCES for k, line in enumerate(text(p).splitlines(), 1) if len(line) > COLUMNS
+    )
 
 
 def test_wings_are_linked() -> None:
@@ -364,19 +357,10 @@ def test_every_public_function_is_documented() -> None:
 def called_ops() -> set[str]:
     """Names of ops that anything inside calls: `ops.NAME(...)`, `registry["NAME"]`, or a table of names (any string in tensor/, nn/, optim/)."""
     found: set[str] = set()
-    for path in sources():
-        for n in ast.walk(parsed(path)):
-            if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "ops":
-                found.add(n.attr)
-            elif (
-                isinstance(n, ast.Subscript)
-                and isinstance(n.value, ast.Name)
-                and n.value.id == "registry"
-                and isinstance(n.slice, ast.Constant)
-            ):
-                found.add(str(n.slice.value))
-            elif isinstance(n, ast.Constant) and isinstance(n.value, str) and relative(path).startswith(("tensor/", "nn/", "optim/")):
-                found.add(n.value)
+    for path in SOURCES:
+        found |= facts(path).attributes_of_ops | facts(path).keys_of_registry
+        if relative(path).startswith(("tensor/", "nn/", "optim/")):
+            found |= facts(path).strings
     return found
 
 

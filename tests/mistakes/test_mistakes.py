@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -57,29 +58,39 @@ def test_the_message_is_the_one_kept(mistake: Mistake) -> None:
     pytest.fail(f"{mistake.code}\n{diff}\nWhere the new words are meant: python -m tests.mistakes.record", pytrace=False)
 
 
-@pytest.mark.parametrize("mistake", ROWS, ids=_ids(ROWS))
-def test_the_form(mistake: Mistake) -> None:
-    for device, (kind, text) in asking.read()[mistake.family][mistake.code].items():
-        assert kind, f"accepted in silence on {device}"
-        if (mistake.function, kind) in OTHER_FORM:
-            continue
-        problems = []
-        head = f"{mistake.function}: "
-        if not text.startswith(head):
-            problems.append(f"does not begin with {head!r}")
-        if mistake.given not in text.removeprefix(head):
-            problems.append(f"does not say {mistake.given!r}, which was given")
-        if not MENDS.search(text.removeprefix(head)):
-            problems.append("does not say how to mend it")
-        if "\n" in text or len(text) > 400:
-            problems.append("is not one line")
-        if found := BARE.search(text):
-            problems.append(f"passes on Python's or numpy's words: {found[0]}")
-        if found := INTERNAL.search(text):
-            problems.append(f"names what is inside: {found[0]}")
-        if found := _letter(mistake.function, text.removeprefix(head)):
-            problems.append(f"calls an argument {found!r}, which has another name")
-        assert not problems, f"{device}: {text}\n" + "\n".join(problems)
+def test_the_form() -> None:
+    kept = asking.read()
+    found = [
+        f"{mistake.code} on {device}: {text}\n    {problem}"
+        for mistake in ROWS
+        for device, (kind, text) in kept[mistake.family][mistake.code].items()
+        for problem in _problems(mistake, kind, text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def _problems(mistake: Mistake, kind: str, text: str) -> Iterator[str]:
+    """What is wrong with the form of a message."""
+    if not kind:
+        yield "is accepted in silence"
+    if not kind or (mistake.function, kind) in OTHER_FORM:
+        return
+    head = f"{mistake.function}: "
+    rest = text.removeprefix(head)
+    if not text.startswith(head):
+        yield f"does not begin with {head!r}"
+    if mistake.given not in rest:
+        yield f"does not say {mistake.given!r}, which was given"
+    if not MENDS.search(rest):
+        yield "does not say how to mend it"
+    if "\n" in text or len(text) > 400:
+        yield "is not one line"
+    if found := BARE.search(text):
+        yield f"passes on Python's or numpy's words: {found[0]}"
+    if found := INTERNAL.search(text):
+        yield f"names what is inside: {found[0]}"
+    if letter := _letter(mistake.function, rest):
+        yield f"calls an argument {letter!r}, which has another name"
 
 
 def _letter(function: str, text: str) -> str:

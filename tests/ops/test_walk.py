@@ -13,16 +13,27 @@ from tritensor.testing.questions.cases import Case, cases, samples, types, varia
 DEVICES = {"cpu": device("cpu"), "emulated": device("cuda", 0)}  # on the GPU: tests/gpu/test_walk.py
 
 
+FIRST_OF_A_FILE = {op.name for op in {op.module: op for op in reversed(registry.values())}.values()}
+# Kernels widen both 16-bit types in the same places, and leave the other two as they are.
+TWINS = {"float16": {"bfloat16"}, "float64": {"float32", "bfloat16"}}
+
+
+def has_twins(op: Op, dtype: str) -> bool:
+    """Whether the paths that an op's kernels take in a type are asked in other types already."""
+    return dtype in TWINS and TWINS[dtype] <= set(types(op))
+
+
+def marks(op: Op, dtype: str, on: str) -> list[pytest.MarkDecorator]:
+    """On the emulated device a type with twins belongs to the full tier; an op of each file is asked under the oldest Triton too."""
+    if on == "emulated" and has_twins(op, dtype):
+        return [pytest.mark.slow, pytest.mark.full]
+    shown = next((t for t in ("bfloat16", "float32") if t in types(op)), types(op)[0])
+    return [pytest.mark.family] if on == "emulated" and op.name in FIRST_OF_A_FILE and dtype == shown else []
+
+
 def walk(on: str) -> list[object]:
-    """On the emulated device float16 is asked by the slow tests where bfloat16 is asked by the quick ones: kernels widen both in the same places."""
     return [
-        pytest.param(
-            op,
-            dtype,
-            on,
-            id=f"{op.name}/{dtype}/{on}",
-            marks=[pytest.mark.slow] if on == "emulated" and dtype == "float16" and "bfloat16" in types(op) else [],
-        )
+        pytest.param(op, dtype, on, id=f"{op.name}/{dtype}/{on}", marks=marks(op, dtype, on))
         for op in registry.values()
         for dtype in types(op)
     ]
@@ -60,7 +71,7 @@ def test_five_questions(op: Op, dtype: str, on: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("op", "dtype"), [
-    pytest.param(op, t, id=f"{op.name}/{t}")
+    pytest.param(op, t, id=f"{op.name}/{t}", marks=[pytest.mark.full] if has_twins(op, t) else [])
     for op in registry.values() for t in types(op) if any(slow(op, i, s, t) for i, s in enumerate(samples(op)))
 ])  # fmt: skip
 def test_every_layout_of_every_sample(op: Op, dtype: str) -> None:

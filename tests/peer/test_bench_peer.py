@@ -22,6 +22,8 @@ from bench.reports.report import Report, facts
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.table import Sample, registry
 
+pytestmark = pytest.mark.peer
+
 RANDOM = {"rand", "randn", "randint", "randperm", "dropout"}  # torch draws other numbers
 
 # torch computes these two by expansions that its sources promise to a relative error of 1e-3; ours are exact to the type.

@@ -21,6 +21,8 @@ from tests.peer.opinfo.translate import Untranslatable
 from tests.peer.opinfo.walk import _ours, _seeded, _theirs
 from tritensor import errors
 
+pytestmark = pytest.mark.peer
+
 # Operators that were asked of a number: the words are those of the op behind them.
 REFLECTED = re.compile(r"__r\w+__")
 

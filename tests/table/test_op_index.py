@@ -40,6 +40,7 @@ def test_an_op_loads_its_file_and_what_that_needs() -> None:
     assert not [m for m in loaded if ".convolution" in m or ".losses" in m or ".optimizers" in m]
 
 
+@pytest.mark.slow
 def test_three_hundred_more_ops_are_not_loaded_until_asked_for(tmp_path: Path) -> None:
     tree = more_ops(tmp_path, 300)
     modules = "sorted(m for m in sys.modules if m.startswith('tritensor'))"
