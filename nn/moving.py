@@ -31,12 +31,16 @@ class Movable:
             for name, param in self._parameters.items():
                 if param is not None:
                     grad = param.grad
-                    moved = fn(param.detach())
+                    moved, moved_grad = fn(param.detach()), None if grad is None else fn(grad.detach())
                     if grad is not None:
                         param.grad = None  # a gradient has its parameter's type and device at all times
-                    self._parameters[name] = param = self._converted(name, param, moved)
+                    self._parameters[name] = new = self._converted(name, param, moved)
                     if grad is not None:
-                        param.grad = fn(grad.detach())
+                        if new is param:
+                            grad.data = moved_grad  # who holds the gradient goes on holding it
+                        else:
+                            new.grad = moved_grad
+                        param.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)

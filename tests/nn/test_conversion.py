@@ -51,6 +51,17 @@ def test_which_object_a_converted_parameter_is(overwrite: bool, swap: bool, same
     assert weight.dtype == (tt.float64 if same else tt.float32)
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_gradient_stays_the_object_that_its_parameter_has(overwrite: bool) -> None:
+    future.set_overwrite_module_params_on_conversion(overwrite)
+    model = with_gradient()
+    weight, held = model.weight, model.weight.grad
+    model.double()
+    assert weight.grad is held
+    assert held.dtype == weight.dtype == (tt.float32 if overwrite else tt.float64)
+    assert held.tolist() == model.weight.grad.tolist() == [[1.0, 1.0]] * 2
+
+
 def test_under_swap_an_assigned_parameter_keeps_its_identity() -> None:
     future.set_swap_module_params_on_conversion(True)
     model, given = Linear(2, 2), Linear(2, 2).state_dict()
