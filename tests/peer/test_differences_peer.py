@@ -47,6 +47,15 @@ def _added(T: Any) -> Any:
     return x
 
 
+def _inferred(T: Any) -> Any:
+    w = T.ones(2, requires_grad=True)
+    with T.inference_mode():
+        y = T.ones(2) * 2
+    assert y.is_inference() == (T is torch)
+    (y.add_(1) * w).sum().backward()
+    return w.grad
+
+
 def _spread(T: Any) -> Any:
     return T.index_put(T.zeros(2, 2), (None, T.tensor([0])), T.tensor([5.0]))
 
@@ -133,6 +142,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "func.grad": (_older, RuntimeError, [2.0, 2.0]),
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
+    "y.is_inference()": (_inferred, RuntimeError, [3.0, 3.0]),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
 }
 
