@@ -55,7 +55,7 @@ def _lies_as(g: Array, leaf: Array) -> bool:
     return all([n == 1 or a == b for n, a, b in zip(g.shape, element_strides(g), element_strides(leaf), strict=True)])
 
 
-def _copied_as(g: Array, leaf: Array) -> Array:
+def copied_as(g: Array, leaf: Array) -> Array:
     """A copy that lies so."""
     strides = element_strides(leaf)
     out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
@@ -70,7 +70,7 @@ def _laid(g: Any, leaf: Array) -> Any:
     """A gradient that can be differentiated, as a tensor of its own memory that lies so: the next one is added to it in place."""
     if type(g.array) is LayerArray:
         return ops.copy(g)
-    array = _copied_as(g.array, leaf)
+    array = copied_as(g.array, leaf)
     if not g.tracked:
         return nodes.make_tensor(array)
     return nodes.make_output(array, nodes.Node(registry["copy"], (g.node or g,), None, None, {}, ((g.array.shape, g.array.dtype),)))
@@ -96,7 +96,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         if held is None:
             lies = _lies_as(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:
-                g = _copied_as(g, leaf.array)
+                g = copied_as(g, leaf.array)
             leaf._grad = nodes.make_tensor(g)
         elif 0 in held.array.strides:  # expanded by hand: several elements share one cell
             leaf._grad = nodes.make_tensor(add_arrays(held.array, g))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import CudaArray, from_host, is_contiguous
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
 from tritensor.errors import ShapeError
 from tritensor.kernels.optimizers import gpu_table
@@ -65,6 +66,8 @@ class Batch:
         gradients: list[Any] = [p.grad.array for p in self.params]  # type: ignore[union-attr]
         if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
             self._refuse(gradients, name)
+        for t in (*self.params, *self.states):
+            reclaim(t)
         if isinstance(self.arrays[0], CudaArray):
             self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
         elif found_inf is None or not found_inf.item():

@@ -385,7 +385,7 @@ def tops_work(weight: Any, index: Any, edges: Any, *, padding_idx: int | None = 
 op(
     "embedding_bag", reference, shape=shape, forward=forward, rule=(weight_rule, None, None, scale_rule),
     backward=(weight_backward, None, None, scale_backward), reference_backward=(weight_reference_backward, None, None, scale_reference_backward),
-    samples=samples, sizes=sizes, work=work, reports=True, condition="absolute",
+    samples=samples, sizes=sizes, work=work, reports=True, condition="absolute", borrows=("index", "edges"),
     doc="Sums of the rows of weight that index[edges[b]:edges[b + 1]] names, each times its scale; the row `padding_idx` counts in none. "
     "`length`: how many indices each bag was given in, for what is said of a bad one.",
 )  # fmt: skip

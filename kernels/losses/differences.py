@@ -90,7 +90,9 @@ pointwise_loss(
     "mse_loss", _square, (_square_slope, _square_slope_t), doc="(x - t)^2, its mean or its sum.", every_path=True,
     draw=lambda rng, shape: (rng.normal(size=shape), rng.normal(size=shape)),
 )  # fmt: skip
-pointwise_loss("l1_loss", _distance, (_distance_slope, _distance_slope_t), doc="|x - t|, its mean or its sum.", draw=_apart)
+pointwise_loss(
+    "l1_loss", _distance, (_distance_slope, _distance_slope_t), doc="|x - t|, its mean or its sum.", draw=_apart, borrows=("x", "target")
+)
 pointwise_loss(
     "smooth_l1_loss", _smooth, (_smooth_slope, _smooth_slope_t), attributes={"beta": 1.0}, draw=_apart, others=(0.5,),
     doc="Square near 0, |x - t| - beta / 2 beyond beta.",

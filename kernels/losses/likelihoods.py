@@ -143,14 +143,19 @@ pointwise_loss(
     "bce_with_logits", _logits, (_logits_slope, _logits_slope_t), domain=(_SOME, _INSIDE),
     doc="binary_cross_entropy of sigmoid(x), without overflow.",
 )  # fmt: skip
-pointwise_loss("kl_div", _divergence, (_divergence_slope, _divergence_slope_t), domain=(_SOME, _INSIDE), doc="t (log t - x).")
 pointwise_loss(
-    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), domain=(_SOME, _SOME), doc="e^t (t - x)."
-)
+    "kl_div", _divergence, (_divergence_slope, _divergence_slope_t), domain=(_SOME, _INSIDE), borrows=("x", "target"), doc="t (log t - x).",
+)  # fmt: skip
+pointwise_loss(
+    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), domain=(_SOME, _SOME), borrows=("x", "target"), doc="e^t (t - x).",
+)  # fmt: skip
 pointwise_loss(
     "soft_margin_loss", _soft_margin, (_soft_margin_slope, _soft_margin_slope_t), domain=(_SOME, _SOME), doc="log(1 + e^(-t x))."
 )
-pointwise_loss("poisson_nll_of_log", _poisson_log, (_poisson_log_slope, _logits_slope_t), domain=(_SOME, _COUNTS), doc="e^x - t x.")
 pointwise_loss(
-    "poisson_nll", _poisson, (_poisson_slope, _poisson_slope_t), attributes={"eps": 1e-8}, domain=(_COUNTS, _COUNTS), others=(0.5,), doc="x - t log(x + eps)."
+    "poisson_nll_of_log", _poisson_log, (_poisson_log_slope, _logits_slope_t), domain=(_SOME, _COUNTS), borrows=("x", "target"), doc="e^x - t x.",
+)  # fmt: skip
+pointwise_loss(
+    "poisson_nll", _poisson, (_poisson_slope, _poisson_slope_t), attributes={"eps": 1e-8}, domain=(_COUNTS, _COUNTS), others=(0.5,),
+    borrows=("x", "target"), doc="x - t log(x + eps).",
 )  # fmt: skip

@@ -236,5 +236,5 @@ def _work(x: Any, weight: Any, target: Any, bias: Any = None, **attrs: Any) -> W
 op(
     "linear_cross_entropy", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
     residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, autocast="lower",
-    condition=("measured", _gradient_scales, "stored"),
+    borrows=("x", "weight", "target", "bias"), condition=("measured", _gradient_scales, "stored"),
 )  # fmt: skip

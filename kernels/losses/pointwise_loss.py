@@ -198,6 +198,7 @@ def pointwise_loss(
     check: Callable[[np.ndarray], None] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     every_path: bool = False,
+    borrows: tuple[str, ...] = (),
 ) -> Op:
     """Register a loss `(x, target, *, reduction, [number])` of inputs of one shape, reduced by "mean", "sum" or "none".
 
@@ -208,6 +209,7 @@ def pointwise_loss(
         domain, draw: where samples of x and of the target lie; `others` are more values of the number to try.
         every_path: samples reach every path of what all such losses share; of one loss is enough.
         check: of numpy's x, raises for what the loss is not defined on.
+        borrows: as in `op`.
     """
     loss = _Loss(name, formula, slopes, attributes or {}, check)
     domains = domain if isinstance(domain[0], tuple) else (domain, domain)
@@ -226,7 +228,7 @@ def pointwise_loss(
     return op(
         name, loss.with_attributes(loss.reference, doc), layout="elementwise", shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
-        reference_backward=loss.with_names(loss.reference_backward), promote="same", samples=samples, tolerance=tolerance,
+        reference_backward=loss.with_names(loss.reference_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],
         work=loss.with_attributes(lambda x, target, **attrs: Work(3 * x.size, 2 * x.size * x.dtype.itemsize)),
     )  # fmt: skip

@@ -235,5 +235,5 @@ def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
 op(
     "add_rms_norm", _rms_reference, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
     reference_backward=_rms_reference_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
-    work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32",
+    work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
 )  # fmt: skip

@@ -418,11 +418,12 @@ def _given_reference(
 op(
     "batch_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=channels_cpu.backward,
     outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    borrows=("bias",),
 )  # fmt: skip
 op(
     "batch_norm_by", _given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
     reference_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
-    condition=("measured", _given_scales),
+    borrows=("bias",), condition=("measured", _given_scales),
 )  # fmt: skip
 op(
     "follow_statistics", _follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,

@@ -99,4 +99,5 @@ def _work(x: Any, weight: Any = None, **attrs: Any) -> Work:
 op(
     "rms_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    borrows=("x", "weight"),
 )  # fmt: skip

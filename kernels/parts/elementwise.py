@@ -383,6 +383,7 @@ def elementwise(
     condition: Any = None,
     doc: str = "",
     outputs: tuple[str, ...] = ("y",),
+    borrows: tuple[str, ...] = (),
     native: Sequence[str] | None = None,
     loop: Callable[..., bool] | None = None,
     public: bool | str | Sequence[str] = (),
@@ -404,7 +405,7 @@ def elementwise(
             stand for an input in them. outputs: the result's name, where an input is called y.
         native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one
             pass over memory, those of 16 bits. `loop` stands for the formula's.
-        condition, holomorphic, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
+        condition, holomorphic, borrows, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
             makes it a function, a method, an in-place method, and both take `out=`.
     """
     attributes, kinds, dtypes, outputs = map(several, (attributes, kinds, dtypes, outputs))
@@ -437,7 +438,8 @@ def elementwise(
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
         rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
-        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc, outputs=outputs, public=public, replace=replace,
+        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc, outputs=outputs, borrows=borrows,
+        public=public, replace=replace,
         samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work, tolerance=tolerance, condition=condition,
     )  # fmt: skip
 

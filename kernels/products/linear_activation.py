@@ -154,7 +154,7 @@ def _work(
 op(
     "linear_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "inner"), residuals=("inner",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", "measured", "stored"),
-    autocast="lower",
+    borrows=("bias", "residual"), autocast="lower",
 )  # fmt: skip
 
 

@@ -153,9 +153,9 @@ for _name, _formula, _gradient, _domain in (
     _numpy = blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula)
     elementwise(
         _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=formulas.few(_domain),
-        dtypes=FLOATS if _name == "entr" else ("float32", "float64"),
+        dtypes=FLOATS if _name == "entr" else ("float32", "float64"), borrows=("y",) if _name == "erfinv" else (),
     )  # fmt: skip
-elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",))
+elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",), borrows=("x",))
 _BOTH = (Domain(-2.0, 2.0), Domain(-0.8, 4.0))
 elementwise(
     "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
@@ -167,4 +167,4 @@ elementwise(
     samples=formulas.few(_UP, _UP, extra=_corners), condition="measured",
 )  # fmt: skip
 _WAVES = Domain(-2.5, 2.5)
-elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=formulas.few(_WAVES))
+elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=formulas.few(_WAVES), borrows=("y",))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
@@ -77,6 +78,7 @@ def _plain(x: Tensor) -> bool:
 def one_more(batches: Tensor) -> None:
     """batches + 1, in place."""
     if _plain(batches):
+        reclaim(batches)
         batches.array.__iadd__(1)
         version_of(batches).bump("add_")
     else:
@@ -89,6 +91,7 @@ def track(running: Tensor | None, statistic: Tensor, momentum: float, factor: fl
         return
     a, b = running.array, statistic.array
     if _plain(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
+        reclaim(running)
         with np.errstate(all="ignore"):
             a *= 1 - momentum
             a += b * (momentum * factor)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.dtypes import bfloat16, float16
@@ -155,6 +156,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     for g in _grads(parameters):
         a = g.array
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not remembered(g):
+            reclaim(g)
             registry["clamp"].reference(a, -most, most, out=a)
             version_of(g).bump("clamp_")
         else:

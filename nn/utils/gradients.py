@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritensor.array import CudaArray, is_contiguous
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
 from tritensor.dtypes import bfloat16, float16, float32, float64
 from tritensor.tensor.aliasing.views import remembered
@@ -64,6 +65,8 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
     for group in groups:
         on = group[0].device
         seen = None if found is None else found.to(on)
+        for x in group:
+            reclaim(x)
         _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _addresses(group))
         if seen is not None and seen is not found:
             found.copy_(_larger(found, seen))  # type: ignore[union-attr, arg-type]

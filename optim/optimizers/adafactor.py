@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import number_of, step_count, zeros_like
@@ -86,6 +87,8 @@ class Adafactor(Optimizer):
 
             settings = Settings(lr, group["weight_decay"], weight, eps1, eps2, relative, group["d"], group["maximize"])
             moments = [v for k, v in entry.items() if k != "step"]
+            for x in (p, *moments):
+                reclaim(x)
             with np.errstate(all="ignore"):
                 step(p.array, g.array, tuple([v.array for v in moments]), settings)
             for x in (p, *moments):

@@ -9,8 +9,9 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray, settled
+from tritensor.autograd.lent import lend, note
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import Version, calls_new_node, new_node
+from tritensor.autograd.node import Version, calls_new_node, new_node, version_of
 from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
@@ -108,6 +109,7 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     (keep_a, _), (keep_y,), _ = op.keep((True, False))
     (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
     is_ufunc = isinstance(compute, np.ufunc)  # which looks at values alone
+    inverts = op.name == "div"  # of which PyTorch makes number * x.reciprocal(), so that x may be written
     known = _recipes(op)
     new, mode = road._new, state
 
@@ -146,6 +148,8 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
                 out.node = new_node(op, (edge, None), (a if keep_a else None, b), held, None, None)
             else:
                 out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
+                if inverts:
+                    note(version_of(b), out.node, 1)
             out.tracked = True
         return out
 
@@ -176,7 +180,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
-    new, mode, ndarray = road._new, state, np.ndarray
+    new, mode, ndarray, borrows = road._new, state, np.ndarray, bool(op.borrows)
 
     @wrapper
     def call(a: Any, **attrs: Any) -> Any:
@@ -222,6 +226,8 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 held = ((result, out.version),)
             out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
             out.tracked = True
+            if borrows:
+                lend(out.node)
         if view:
             share(out, a, op, attrs)
         return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.autograd.lent import lend, reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, ComplexNode, Node, Version, version_of
 from tritensor.errors import GradError
@@ -50,6 +51,8 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
         node.outputs = tuple(held)
     if state.watch is not None:
         state.watch(node)
+    if op.borrows:
+        lend(node)
     if len(outs) == 1:
         outs[0].node = node
         outs[0].tracked = True
@@ -83,10 +86,13 @@ def share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
 
 
 def refuse_written(op: Op, inputs: tuple[Any, ...]) -> None:
-    """Raise GradError where an op is about to overwrite an input that is in the graph."""
-    for name, x in zip(op.inputs, inputs, strict=False):
-        if name in op.mutates and x is not None and x.tracked and state.enabled:
+    """Raise GradError where an op is about to overwrite an input that is in the graph; where it may, nodes that borrowed the input get a copy."""
+    targets = [(name, x) for name, x in zip(op.inputs, inputs, strict=False) if name in op.mutates and x is not None]
+    for name, x in targets:
+        if x.tracked and state.enabled:
             raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
+    for _, x in targets:
+        reclaim(x)
 
 
 def written(op: Op, inputs: tuple[Any, ...]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.array import Array, device_of, empty, empty_like, is_contiguous
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.process_group import ProcessGroup
@@ -67,14 +68,22 @@ def in_one_piece(t: Tensor) -> Array:
     return t.array if is_contiguous(t.array) else copy_of(t.array)
 
 
+def to_write(t: Tensor) -> Array:
+    """in_one_piece of a tensor that receives as it sends."""
+    reclaim(t)
+    return in_one_piece(t)
+
+
 def room_for(t: Tensor) -> Array:
     """Memory to receive in: the tensor's own, or some to copy from afterwards (see `write_back`)."""
+    reclaim(t)
     return t.array if is_contiguous(t.array) else empty_like(t.array)
 
 
 def write_back(name: str, t: Tensor, array: Array) -> None:
     """The tensor has been written through `array`, which is its own memory, or is copied there now."""
     if array is not t.array:
+        reclaim(t)
         copy_into(t.array, array.reshape(t.array.shape))
     version_of(t).bump(name)
 
@@ -96,5 +105,6 @@ def room_for_all(tensors: Sequence[Tensor]) -> Array:
 def write_all(name: str, tensors: Sequence[Tensor], whole: Array) -> None:
     """Part i of `whole` is the new value of tensor i."""
     for i, t in enumerate(tensors):
+        reclaim(t)
         copy_into(t.array, whole[i])
         version_of(t).bump(name)

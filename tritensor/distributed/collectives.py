@@ -17,6 +17,7 @@ from tritensor.distributed.arguments import (
     root_of,
     shown,
     stacked,
+    to_write,
     write_all,
     write_back,
 )
@@ -51,7 +52,7 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_
     op = check_op("all_reduce", op, tensor.dtype)
     backend = world.backend_of("all_reduce", tensor)
     call = world.begin("all_reduce", f"{shown(tensor)} {op.name}")
-    array = in_one_piece(tensor)
+    array = to_write(tensor)
     pending = backend.all_reduce(call, op, array)
     return settle(backend, pending, call, async_op, [tensor], lambda: write_back("all_reduce", tensor, array))
 
@@ -68,7 +69,7 @@ def reduce(
     op = check_op("reduce", op, tensor.dtype)
     backend = world.backend_of("reduce", tensor)
     call = world.begin("reduce", f"{shown(tensor)} {op.name} to {root}")
-    array = in_one_piece(tensor)
+    array = to_write(tensor)
     pending = backend.reduce(call, op, root, array)
     finish = (lambda: write_back("reduce", tensor, array)) if world.rank() == root else None
     return settle(backend, pending, call, async_op, [tensor], finish)
@@ -85,7 +86,7 @@ def broadcast(
     root = root_of("broadcast", "src", src, group_src, world)
     backend = world.backend_of("broadcast", tensor)
     call = world.begin("broadcast", f"{shown(tensor)} from {root}")
-    array = in_one_piece(tensor)
+    array = to_write(tensor)
     pending = backend.broadcast(call, root, array)
     finish = None if world.rank() == root else (lambda: write_back("broadcast", tensor, array))
     return settle(backend, pending, call, async_op, [tensor], finish)

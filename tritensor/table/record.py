@@ -83,6 +83,7 @@ class Op:
     outputs: tuple[str, ...]
     residuals: tuple[str, ...]
     mutates: tuple[str, ...]
+    borrows: frozenset[str]
     view: bool
     layout: str
     broadcasts: bool

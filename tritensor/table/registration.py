@@ -57,6 +57,7 @@ def op(
     outputs: tuple[str, ...] = ("y",),
     residuals: tuple[str, ...] = (),
     mutates: tuple[str, ...] = (),
+    borrows: tuple[str, ...] = (),
     view: bool = False,
     differentiable: bool = True,
     layout: str | None = None,
@@ -95,6 +96,8 @@ def op(
         outputs: names of the outputs; `residuals` are those of them that only `backward` uses (log-sum-exp) and no
             caller sees.
         mutates: inputs that are overwritten in place (optimizer steps); such an op returns nothing, has no gradient.
+        borrows: inputs and outputs that a gradient names though PyTorch's node keeps something else in their stead, so that its users may write over
+            them before backward: the first write leaves the node a copy. Of other names that were written backward raises.
         view: reference returns a view and serves every device.
         layout: how the result lies in memory, on every device (see strides.py). "elementwise": as the inputs do, the default where
             `broadcasts`. "contiguous": in C order, the default elsewhere. "images": channels last where the first
@@ -136,7 +139,7 @@ def op(
         raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
     if not isinstance(name, str):
         raise RegistrationError(f"op {name!r} was not registered:\n  - the name must be a string")
-    outputs, residuals, mutates, dtypes = map(several, (outputs, residuals, mutates, dtypes))
+    outputs, residuals, mutates, borrows, dtypes = map(several, (outputs, residuals, mutates, borrows, dtypes))
     inputs = inputs if inputs is None else several(inputs)
     for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("reference_backward", reference_backward)):
         problems += corner_problems(label, corner)
@@ -152,7 +155,7 @@ def op(
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
-        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates,
+        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=frozenset(borrows),
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,

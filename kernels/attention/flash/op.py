@@ -92,5 +92,5 @@ def _work(
 op(
     "flash_attention", reference, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
     residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=_work, condition=("measured", gradient_scales, "stored"),
-    autocast="lower", layout="own",
+    borrows=("q", "k", "v", "mask", "y"), autocast="lower", layout="own",
 )  # fmt: skip

@@ -233,5 +233,5 @@ def rule(
 op(
     "cross_entropy", reference, shape=shape, forward=_forward, rule=rule, backward=_backward, reference_backward=reference_backward,
     outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=samples, sizes=sizes, work=work, reports=True,
-    condition=("measured", gradient_scales),
+    borrows=("x", "target", "weight", "loss"), condition=("measured", gradient_scales),
 )  # fmt: skip

@@ -190,6 +190,7 @@ def _work(x: Any, weight: Any, bias: Any, residual: Any = None, **attrs: Any) ->
 op(
     "batch_norm_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    borrows=("bias", "residual"),
 )  # fmt: skip
 
 
@@ -296,5 +297,5 @@ def _by_work(x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any 
 op(
     "batch_norm_by_activation", _by_reference, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
     reference_backward=_by_reference_backward, layout="images", samples=_by_samples, sizes=_by_sizes, work=_by_work,
-    condition=("measured", _by_scales),
+    borrows=("bias", "residual"), condition=("measured", _by_scales),
 )  # fmt: skip

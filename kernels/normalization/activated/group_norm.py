@@ -93,5 +93,5 @@ def _work(x: Any, weight: Any, bias: Any, **attrs: Any) -> Work:
 op(
     "group_norm_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
-    condition=("measured", _gradient_scales),
+    borrows=("bias",), condition=("measured", _gradient_scales),
 )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import alike, check_reduction
 from tritensor.nn.reduction import named, reduced
@@ -27,6 +28,7 @@ def hinge_embedding_loss(
 
 
 @checked
+@borrowing
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:

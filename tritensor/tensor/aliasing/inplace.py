@@ -11,6 +11,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, same_memory
 from tritensor.autograd import engine
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.names import recorded
 from tritensor.autograd.node import ComplexNode, Node, Version, version_of
@@ -52,6 +53,7 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
     run: Any = op.forward if isinstance(a, CudaArray) else op.reference
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
+    reclaim(target)
     run(*given, out=a)
     version_of(target).bump(who)
     return True
@@ -151,6 +153,7 @@ def _filled(x: Tensor, value: Any, name: str) -> bool:
     if remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
         return False
     full = registry["full"]
+    reclaim(x)
     if isinstance(a, CudaArray):
         assert full.forward is not None
         full.forward(shape=a.shape, value=value, dtype=a.dtype, device=a.storage.device, out=a)
@@ -181,6 +184,7 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Ten
     if recorded:
         refuse(x, name)
     refuse_overlap(x, name)
+    reclaim(x)
     node = value.node
     if node is not None:
         _snapshot(x, node, node.sequence - 1 if since is None else since)
@@ -283,7 +287,9 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 
 def resize(x: Tensor, value: Tensor, name: str) -> None:
     """Make `value` the contents of x and its shape x's; x keeps its type."""
-    _resize(x, _castable(x, value, name))
+    fitted = _castable(x, value, name)
+    reclaim(x)
+    _resize(x, fitted)
     version_of(x).bump(name)
 
 

@@ -11,6 +11,7 @@ from tritensor.array import Array, CudaArray, as_strided, device_of, element_str
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import forget_grad, keep_grad
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
@@ -167,6 +168,7 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     leaf = x.node is None
     with enable_grad() if state.enabled or not leaf else no_grad():
         y = f(x, *args, **kwargs)
+    reclaim(x)
     version_of(x).bump(name)
     if y is x:
         return x

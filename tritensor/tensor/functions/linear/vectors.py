@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -134,6 +135,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 @function(namespace="linalg", out=True)
+@borrowing
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of two matrices or more, in the order that takes the fewest multiplications; the first may be a row, the last a column, of one dim.
 

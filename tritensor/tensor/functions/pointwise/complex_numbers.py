@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
@@ -100,6 +101,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @function(method=False, out=True)
+@borrowing
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """abs (cos angle + i sin angle), of two tensors of float32, or of float64, that broadcast."""
     if abs.array.dtype != angle.array.dtype:

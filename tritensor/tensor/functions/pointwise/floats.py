@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -74,6 +75,7 @@ def frexp(x: Tensor) -> Any:
 
 
 @function(inplace=True, out=True)
+@borrowing
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
     only_tensors("ldexp", input=x, other=other)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -28,6 +29,7 @@ def in_type(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
     return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
 
 
+@borrowing
 def shown(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
     """x with `instead` where the mask is False; the mask broadcasts to x."""
     if mask is None:
@@ -61,6 +63,7 @@ def sum(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None
 
 
 @function(namespace="masked")
+@borrowing
 def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Product over dims of what the mask shows; 1 of nothing."""
     return as_type(ops.prod(shown("masked.prod", in_type(x, dtype), mask, 1), dim=dims_of("masked.prod", x, dim), keepdim=keepdim), dtype)

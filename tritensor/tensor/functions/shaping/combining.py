@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.device import as_device
 from tritensor.errors import ShapeError
 from tritensor.table import normal_dim, ops
@@ -105,6 +106,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 @function(out=True)
+@borrowing
 def kron(x: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
     n = max(len(x.array.shape), len(other.array.shape))

@@ -96,8 +96,8 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def no_view(y: Tensor) -> Tensor:
-    """A view of what nobody else has, as the tensor that owns its memory."""
-    y.extra = y.path = y.version = None
+    """A view of what nobody else has, as the tensor that owns its memory. Writes are counted on: a node may have saved what the view is of."""
+    y.extra = y.path = None
     return y
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty
+from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
@@ -69,6 +70,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         return x
     strides = formatted(shape, contiguous_strides(shape), wanted)
     changed = _resized(x.array, shape, strides)
+    reclaim(x)
     part_from_base(x)
     x.array = changed
     version_of(x).bump("resize_")
@@ -84,6 +86,7 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
         return resize_(x, shape, memory_format=wanted)
     _refuse_graph("resize_as_", x)
     changed = _resized(x.array, shape, formatted(shape, element_strides(the_template.array), preserve_format))
+    reclaim(x)
     part_from_base(x)
     x.array = changed
     version_of(x).bump("resize_as_")
@@ -128,6 +131,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
         shape = shape_of("set_", (size,))
         steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
         changed = source.detach().as_strided(shape, steps, storage_offset).array
+    reclaim(x)
     part_from_base(x)
     x.array = changed
     if source is not None:
