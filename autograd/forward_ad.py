@@ -13,7 +13,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, version_of
 from tritensor.errors import GradError, TransformError
 from tritensor.func.forward import checked_tangent
-from tritensor.func.layering import below, level_of, settle, wrap
+from tritensor.func.layering import below, dual, level_of, settle
 from tritensor.layers import JVP, Level
 from tritensor.table import registry
 from tritensor.tensor.core import Tensor
@@ -74,7 +74,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if tensor.dtype.kind not in ("float", "complex"):
         raise GradError(f"make_dual: {tensor.dtype.name} has no derivatives; convert with .float() first")
     tensor = settle(tensor)
-    made = wrap(tensor, here, tangent=settle(tangent))
+    made = dual(tensor, here, settle(tangent), (tensor,))
     made.version = version_of(tensor)
     if tensor.tracked and state.enabled:
         node = Node(registry["copy"], (engine.edge_of(tensor),), None, None, {}, ((tensor.array.shape, tensor.array.dtype),))

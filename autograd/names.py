@@ -39,12 +39,6 @@ def shown(node: Any) -> Any:
     return node
 
 
-def recorded(node: Any) -> type:
-    """The class that a node was made of, whether it has been shown or not."""
-    kind = type(node)
-    return vars(kind).get("recorded", kind)
-
-
 _named: dict[tuple[type, str], type] = {}
 
 

@@ -368,8 +368,10 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 def same_memory(a: Array, b: Array) -> bool:
     """Whether two arrays can touch a common element (by their spans; never wrongly False)."""
-    if type(a) is LayerArray or type(b) is LayerArray:
-        return type(a) is type(b) and same_memory(a.value.array, b.value.array)
+    while type(a) is LayerArray:
+        a = a.value.array
+    while type(b) is LayerArray:
+        b = b.value.array
     if isinstance(a, CudaArray) or isinstance(b, CudaArray):
         return isinstance(a, CudaArray) and isinstance(b, CudaArray) and a.storage is b.storage
     return bool(np.may_share_memory(a, b))

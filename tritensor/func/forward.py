@@ -9,7 +9,7 @@ from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.errors import DTypeError, ShapeError, TransformError
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import in_graph, level_of, settle, wrap
+from tritensor.func.layering import dual, in_graph, level_of, settle
 from tritensor.func.tangents import zeros_like
 from tritensor.layers import JVP, Level
 from tritensor.tensor.core import Tensor
@@ -48,10 +48,13 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
     if spec != other:
         raise TransformError(f"jvp: primals are {outline(spec)}, tangents {outline(other)}; give both in the same containers")
     with Level(JVP, state.enabled) as level:
-        duals = []
+        duals: list[Tensor] = []
+        apart: list[Tensor] = []  # so that a write to one primal is no write to another's tangent
         for x, t in zip(flat, moved, strict=True):
             checked_tangent("jvp", x, t)
-            duals.append(wrap(settle(x), level, tangent=settle(t)))
+            x, t = settle(x), settle(t)
+            duals.append(dual(x, level, t, apart))
+            apart += [x, t]
         out = func(*tree_unflatten(duals, spec))
         aux = None
         if has_aux:

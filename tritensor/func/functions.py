@@ -10,10 +10,11 @@ from tritensor.autograd.accumulate import sum_to
 from tritensor.autograd.function import Function, FunctionNode
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import Branch
+from tritensor.dispatch.layer_nodes import lifted, unrecorded
 from tritensor.errors import TransformError
 from tritensor.func.forward import _primal
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import below, highest, level_of, lifted, recording, settle, unrecorded, wrap
+from tritensor.func.layering import below, dual, highest, level_of, recording, settle, wrap
 from tritensor.func.mapping import to_front, vmap
 from tritensor.func.tangents import zeros_like
 from tritensor.layers import GRAD, JVP, VMAP, Level, entries
@@ -122,7 +123,7 @@ def _dual(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, Any])
     outs = _outputs(made)
     if len(moved) != len(outs):
         raise TransformError(f"{cls.__name__}: jvp returned {len(moved)} tangents for {len(outs)} outputs; return one for each")
-    wrapped = [wrap(y, level, tangent=t) if isinstance(y, Tensor) else y for y, t in zip(outs, moved, strict=True)]
+    wrapped = [dual(y, level, t) if isinstance(y, Tensor) else y for y, t in zip(outs, moved, strict=True)]
     return tuple(wrapped) if isinstance(made, tuple) else wrapped[0]
 
 

@@ -10,14 +10,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
 from tritensor.errors import TransformError
-from tritensor.func.layering import below, hang, highest, level_of, node_of, recording, settle, wrap
+from tritensor.func.layering import below, dual, hang, highest, laid_as, level_of, node_of, recording, settle, wrap
 from tritensor.func.rules import mapped
 from tritensor.func.tangents import push, zeros_like
 from tritensor.layers import GRAD, JVP, VMAP, LayerArray, Level, entries, running
 from tritensor.table import Op, ops
+from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import replay
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -63,7 +65,8 @@ def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) 
     out = apply(op, *primals, **attrs)
     outs = out if op.public > 1 else (out,)
     moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
-    return tuple([wrap(y, level, tangent=t) for y, t in zip(outs, moved, strict=True)])
+    apart = () if op.view else tangents  # what is no view may be written, and must leave its inputs alone
+    return tuple([dual(y, level, t, apart) for y, t in zip(outs, moved, strict=True)])
 
 
 _KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _watched, VMAP: _batch, JVP: _dual}
@@ -94,33 +97,35 @@ def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     if op.name != "index_assign":
         raise TransformError(f"{op.name}: it overwrites its inputs and cannot be transformed; call it outside vmap, grad and jvp")
     x, v, *indices = inputs
+    since = next_sequence()
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
     if type(value.array) is LayerArray:
         adopt(x, value, "setitem")
-    write(x.array, value)
+    write(x.array, value, "setitem", since)
     written(op, (x,))
 
 
-def write(target: LayerArray, given: Tensor) -> None:
-    """Write values over what a layered tensor shows, at every level below."""
+def write(target: LayerArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
+    """Write values over what a layered tensor shows, at every level below; see `overwrite`."""
     level, under, source = target.level, target.value, given.array
     mine = type(source) is LayerArray and source.level is level
     value = source.value if mine else given
+    beside = (given, *beside)
     if level.kind == VMAP:
         if mine and source.batched and not target.batched:
             raise _too_small("in place")
         if target.batched and not (mine and source.batched):
             value = ops.expand(value, shape=under.array.shape)
-        under.copy_(value)
+        overwrite(under, value, name, since, beside)
         return
     if level.kind == JVP:
-        tangent = source.tangent if mine else None
         if target.tangent is not None:
-            target.tangent.copy_(tangent) if tangent is not None else target.tangent.zero_()
-        under.copy_(value)
+            tangent = source.tangent if mine else None
+            overwrite(target.tangent, 0 if tangent is None else tangent, name, since, beside)
+        overwrite(under, value, name, since, beside)
         return
     with recording(level):
-        under.copy_(value)
+        overwrite(under, value, name, since, beside)
 
 
 def _too_small(name: str) -> TransformError:
@@ -190,12 +195,12 @@ def _give_tangents(x: Tensor, tangent: Tensor) -> None:
     if type(root.array) is not LayerArray or root.array.level is not x.array.level:
         root = x
     old = root.array.tangent
-    whole = zeros_like(root.array.value) if old is None else old
+    whole = laid_as(zeros_like(root.array.value), root.array.value) if old is None else old
     missing = [level for level in _levels(tangent) if level.kind == VMAP and _is_batched(tangent, level) and not _is_batched(whole, level)]
     if not missing and x.array.tangent is not None:
         return
     if missing:
-        whole = like(zeros_like(root.array.value), tangent)
+        whole = laid_as(like(zeros_like(root.array.value), tangent), root.array.value)
         if old is not None:
             whole.copy_(old)  # type: ignore[attr-defined]
     for view in (x, *_views(root)):

@@ -1,16 +1,19 @@
-"""Layered tensors: what lies under one, how one is made, and the nodes of their graphs (see tritensor.layers)."""
+"""Layered tensors: what lies under one, how one is made, and what their ops leave in the graph (see tritensor.layers)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.autograd import node as nodes
-from tritensor.autograd.modes import enable_grad, state
-from tritensor.autograd.node import Branch, ComplexNode, Node, Version
-from tritensor.layers import GRAD, LayerArray, Level
+from tritensor.array import same_memory
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Branch, Node, Version
+from tritensor.dispatch.layer_nodes import ComplexLayerNode, LayerNode
+from tritensor.layers import LayerArray, Level
+from tritensor.strides import is_ordered, memory_order
 from tritensor.table import Op
+from tritensor.tensor.aliasing.views import copied_in_order
 from tritensor.tensor.core import Tensor, new_tensor
 
 
@@ -41,9 +44,35 @@ def below(x: Any, level: Level) -> Any:
     return x.array.value if level_of(x) is level else x
 
 
-def wrap(value: Tensor, level: Level, batched: bool = False, tangent: Tensor | None = None) -> Tensor:
+def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
     """A tensor of a level over a value."""
-    return new_tensor(LayerArray(level, value, batched, tangent))
+    return new_tensor(LayerArray(level, value, batched))
+
+
+def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Tensor | None] = ()) -> Tensor:
+    """A tensor of jvp's level: a value and its tangent, which gets memory of its own where it shares some with one of `apart`."""
+    if tangent is not None:
+        laid = laid_as(tangent, value)
+        if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
+            laid = copied_in_order(tangent, _order(value))
+        tangent = laid
+    return new_tensor(LayerArray(level, value, False, tangent))
+
+
+def laid_as(t: Tensor, x: Tensor) -> Tensor:
+    """A tensor of x's shape with its dimensions in memory as those of x, so that each view of x is one of it: t itself, or a copy.
+
+    A tangent, which is viewed and written wherever its primal is, would else refuse a view, or have it on a copy.
+    """
+    shape, have, want = tuple(x.array.shape), t.stride(), x.stride()
+    if have == want or 0 in shape or all([a == b or n == 1 for a, b, n in zip(have, want, shape, strict=True)]):
+        return t
+    return t if is_ordered(shape, have, _order(x)) else copied_in_order(t, _order(x))
+
+
+def _order(x: Tensor) -> tuple[int, ...]:
+    """x's dimensions from the outermost in memory to the innermost."""
+    return memory_order(tuple(x.array.shape), tuple([abs(s) for s in x.stride()]))
 
 
 def in_graph(x: Any) -> bool:
@@ -73,64 +102,6 @@ class recording:
 
     def __exit__(self, *exc: object) -> None:
         state.enabled = self.before
-
-
-class unrecorded:
-    """Gradients that nobody will differentiate at a level: it leaves no nodes. What lies below a derivative records as before."""
-
-    __slots__ = ("before", "level", "quiet")
-
-    def __init__(self, level: Level) -> None:
-        self.level = level
-
-    def __enter__(self) -> None:
-        level = self.level
-        self.before, self.quiet = state.enabled, level.quiet
-        level.quiet = True
-        if level.kind != GRAD or not level.alive:
-            state.enabled = False
-
-    def __exit__(self, *exc: object) -> None:
-        state.enabled, self.level.quiet = self.before, self.quiet
-
-
-class LayerNode(Node):
-    """The node of an op on layered tensors: its rule runs on tensors always.
-
-    The gradient is lifted to the node's level where it is a plain one, so that what the rule computes of it is an op of that level.
-    """
-
-    __slots__ = ("level",)
-    level: Level
-
-    def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        made = tuple([None if x is None else lifted(x, self.level) for x in g]) if type(g) is tuple else lifted(g, self.level)
-        with unrecorded(self.level):
-            found = self._of(made, needs)
-        return tuple([None if x is None else x.array for x in found])
-
-    def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        with enable_grad():
-            return self._of(g, needs)
-
-    def _of(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        return self._call(self.op.rule, g, needs, True)  # type: ignore[arg-type]
-
-
-class ComplexLayerNode(LayerNode, ComplexNode):
-    """The same of an op of complex numbers."""
-
-    __slots__ = ()
-
-    def _of(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        return self._gradients(g, needs)
-
-
-def lifted(x: Any, level: Level) -> Tensor:
-    """An array as a tensor of a level, while that lasts."""
-    array = nodes.as_array(x)
-    below_it = type(array) is not LayerArray or not array.level.alive or array.level.number < level.number
-    return new_tensor(LayerArray(level, new_tensor(array)) if below_it and level.alive else array)
 
 
 def node_of(

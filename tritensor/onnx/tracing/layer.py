@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor.autograd.function import FunctionCtx
 from tritensor.autograd.modes import state
+from tritensor.autograd.node import next_sequence
 from tritensor.call_site import wrapper
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
@@ -18,6 +19,7 @@ from tritensor.layers import TRACE, VMAP, LayerArray, Level, entries, running
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.warnings import tell_read
 from tritensor.table import Op, ops
+from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import replay
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation import constructors
@@ -53,22 +55,23 @@ def _mutate(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
             f"onnx.export: {op.name} overwrites its inputs, and a graph of ONNX writes nothing; call it outside of forward"
         )
     x, v, *indices = inputs
+    since = next_sequence()
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
     entries.adopt(x, value, "setitem")
-    entries.write(x.array, value)
+    entries.write(x.array, value, "setitem", since)
     written(op, (x,))
 
 
-def write(target: LayerArray, given: Tensor) -> None:
+def write(target: LayerArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
     """Write over a traced tensor, in memory and in the graph."""
     level = target.level
     if not isinstance(level, TraceLevel):
-        interpreter.write(target, given)
+        interpreter.write(target, given, name, since, beside)
         return
     item = given  # read before the memory is written, of which it may be a part
     level.item(given)
     with recording(level):
-        target.value.copy_(below(given, level))  # type: ignore[attr-defined]
+        overwrite(target.value, below(given, level), name, since, (given, *beside))
     level.write(target, item)
 
 

@@ -13,8 +13,7 @@ from tritensor.array import Array, CudaArray, device_of, element_strides, empty,
 from tritensor.autograd import engine
 from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
-from tritensor.autograd.names import recorded
-from tritensor.autograd.node import ComplexNode, Node, Version, version_of
+from tritensor.autograd.node import Node, Version, version_of
 from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.layers import LayerArray, entries
@@ -163,11 +162,12 @@ def _filled(x: Tensor, value: Any, name: str) -> bool:
     return True
 
 
-def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Tensor:
+def overwrite(x: Tensor, value: Any, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> Tensor:
     """Make `value` (a tensor that broadcasts to x, or a number) the contents of x, in memory and in the graph.
 
     `since`, a number drawn before the value was computed for this very write: its nodes, which have higher ones, keep a copy of what they
     saved of x, and x takes the value's own place in the graph. Without it the value is somebody's, and only its own node keeps such a copy.
+    `beside`, what was computed together with the value and may have saved x as well: the value's tangents.
 
     Raises GradError for a leaf that requires grad and for a view that cannot be written, ShapeError and DTypeError for a value that
     does not fit, ShapeError for a tensor whose elements share cells.
@@ -186,10 +186,10 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Ten
     refuse_overlap(x, name)
     reclaim(x)
     node = value.node
-    if node is not None:
-        _snapshot(x, node, node.sequence - 1 if since is None else since)
+    if node is not None or beside:
+        _snapshot(x, (value, *beside), since)
     if type(x.array) is LayerArray:
-        entries.write(x.array, value)
+        entries.write(x.array, value, name, since, beside)
     else:
         copy_into(a, value.array)
     version_of(x).bump(name)
@@ -198,7 +198,7 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None) -> Ten
     return x
 
 
-def _snapshot(x: Tensor, node: Node, since: int) -> None:
+def _snapshot(x: Tensor, computed: tuple[Tensor, ...], since: int | None) -> None:
     """`x.mul_(y)` needs the old x for y's gradient: give the nodes that computed the new contents a copy of what they saved of x's memory.
 
     Only where the contents of now are those that the node saved; if not, the node's own check refuses later.
@@ -206,19 +206,29 @@ def _snapshot(x: Tensor, node: Node, since: int) -> None:
     version = x.version
     written = 0 if version is None else version.stamp
     copies: dict[int, Tensor] = {}
-    stack = [node]
+    stack = [(node, node.sequence - 1 if since is None else since) for y in computed for node in _nodes(y)]
+    seen = set()
     while stack:
-        n = stack.pop()
-        if n.sequence <= since:
+        n, before = stack.pop()
+        if n.sequence <= before or n in seen:
             continue
+        seen.add(n)
         for e in n.edges:
             if isinstance(e, Node):
-                stack.append(e)
-        if n.inputs and recorded(n) in (Node, ComplexNode) and n.sequence > written:
+                stack.append((e, before))
+        if n.inputs and n.sequence > written:
             for s in n.inputs:
                 if s is x or _seen_by(version, s):
                     n.inputs = tuple([_copied(s, copies) if s is x or _seen_by(version, s) else s for s in n.inputs])
                     break
+
+
+def _nodes(y: Tensor) -> list[Node]:
+    """Where a tensor hangs in the graphs of all levels: its own, and those of its value and its tangent below a transform."""
+    found = [] if y.node is None else [y.node]
+    if type(a := y.array) is LayerArray:
+        found += _nodes(a.value) if a.tangent is None else _nodes(a.value) + _nodes(a.tangent)
+    return found
 
 
 def _seen_by(version: Version | None, s: Any) -> bool:

@@ -15,9 +15,10 @@ from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
+from tritensor.dispatch.layer_nodes import step_node, unrecorded
 from tritensor.errors import GradError
 from tritensor.layers import LayerArray
-from tritensor.strides import reach
+from tritensor.strides import memory_order, reach
 from tritensor.table import ops, registry
 from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
 
@@ -79,7 +80,7 @@ def _refresh(view: Tensor) -> None:
     node = engine.edge_of(base)
     if node is not None:
         for op, attrs, meta in steps:
-            node = Node(op, (node,), None, None, attrs, meta)
+            node = step_node(op, node, attrs, meta, view.array)
     if extra is not None and extra.retains and node is not None:
         keep_grad(node, view)
     _node.__set__(view, node)
@@ -146,7 +147,7 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
         x.hang_at(value.node)
     else:
         # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
-        x.hang_at(Node(registry["copy"], (engine.edge_of(value),), None, None, {}, ((value.array.shape, value.array.dtype),)))
+        x.hang_at(step_node(registry["copy"], engine.edge_of(value), {}, ((value.array.shape, value.array.dtype),), x.array))
     _outdate(x)
 
 
@@ -254,6 +255,14 @@ def replay(path: Path, x: Any) -> Any:
     return x
 
 
+def copied_in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
+    """A dense copy whose dimensions lie in memory in an order, the outermost first."""
+    if order == tuple(range(len(order))):
+        return ops.copy(x)  # type: ignore[no-any-return]
+    back = tuple(sorted(range(len(order)), key=order.__getitem__))
+    return ops.permute(ops.copy(ops.permute(x, dims=order)), dims=back)  # type: ignore[no-any-return]
+
+
 def copy_into(target: Array, source: Array) -> None:
     """Write source over target's window, both of one shape, dtype and device; they may overlap."""
     if not isinstance(target, CudaArray):
@@ -278,12 +287,13 @@ class _WriteOp:
 class ViewWrite(Node):
     """A base after a write through one of its views: the value gets the view of the gradient, the old base the rest."""
 
-    __slots__ = ("path", "strides", "who")
+    __slots__ = ("level", "path", "strides", "who")
 
     def __init__(self, path: Path, base: Tensor, value: Tensor, who: str) -> None:
         meta = ((base.array.shape, base.array.dtype), (value.array.shape, value.array.dtype))
         super().__init__(_WriteOp, (engine.edge_of(base), engine.edge_of(value)), None, None, None, meta)
         self.path = path
+        self.level = base.array.level if type(base.array) is LayerArray else None
         self.strides = element_strides(base.array)
         self.who = who
 
@@ -301,7 +311,8 @@ class ViewWrite(Node):
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         if type(g) is LayerArray:
-            return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
+            with unrecorded(self.level):
+                return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
         laid = self._like_base(g)
         inner = replay(self.path, laid)
         value = engine.copy(inner) if needs[1] else None
@@ -313,13 +324,13 @@ class ViewWrite(Node):
 
     def _of_layers(self, g: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         """The gradients inside a transform, where writing is for its own functions."""
-        value = ops.copy(replay(self.path, g)) if needs[1] else None
+        laid = copied_in_order(g, memory_order(tuple(g.array.shape), tuple([abs(s) for s in self.strides])))
+        part = replay(self.path, laid)
+        value = ops.copy(part) if needs[1] else None
         if not needs[0]:
             return None, value
-        rest = ops.copy(g)
-        hole = replay(self.path, rest)
-        hole.zero_()  # type: ignore[attr-defined]
-        return rest, value
+        part.zero_()
+        return laid, value
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         if type(g.array) is LayerArray:

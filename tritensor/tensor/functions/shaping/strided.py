@@ -11,8 +11,9 @@ import numpy as np
 from tritensor.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.array import as_strided as memory_window
 from tritensor.autograd import engine
-from tritensor.autograd.modes import enable_grad, no_grad, state
+from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import Node, version_of
+from tritensor.dispatch.layer_nodes import unrecorded
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.strides import MemoryFormat, memory_order, reach
@@ -179,16 +180,17 @@ class _WindowOp:
 class WindowNode(Node):
     """A window on the memory of a view: the gradient of what the view and the window have in common."""
 
-    __slots__ = ("own", "shared", "window")
+    __slots__ = ("level", "own", "shared", "window")
 
     def __init__(self, x: Tensor, own: _Geometry, window: _Geometry, shared: bool) -> None:
         super().__init__(_WindowOp, (engine.edge_of(x),), None, None, None, ((x.array.shape, x.array.dtype),))
+        self.level = x.array.level if type(x.array) is LayerArray else None
         self.own = own
         self.window = window
         self.shared = shared  # whether the view reads an element twice
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        with no_grad():
+        with unrecorded(self.level):
             return (self._gradient(new_tensor(g)).array,)
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
