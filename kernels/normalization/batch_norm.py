@@ -15,6 +15,7 @@ from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, of_moments
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
@@ -260,7 +261,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool,
     kept = dtypes.accumulator(given)
     up, dm, dv = g
     x = ops.cast(x, dtype=kept)
-    centred = ops.sub(x, ops.mean(x, dim=dims, keepdim=True))
+    centred = deviations(x, dims)
     dx = dw = db = None
     if up is not None:
         up = ops.cast(up, dtype=kept)

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import element_strides
 from tritensor.kernels.normalization.channels_native import seen
-from tritensor.kernels.parts.cpu.summation import total
+from tritensor.kernels.parts.cpu.summation import centred, total
 from tritensor.native.loops import many_floats
 from tritensor.strides import is_channels_last
 
@@ -44,13 +44,6 @@ def _beside(v: np.ndarray | None, kept: np.dtype) -> Any:
     return None if v is None else v.astype(kept, copy=False)[:, None]
 
 
-def _centred(x: np.ndarray, kept: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """x - mean in the accumulator's type, and the mean (channels, 1)."""
-    values = x.astype(kept, copy=False)
-    mean = (_sums(values) / kept.type(x.shape[0] * x.shape[2]))[:, None]
-    return values - mean, mean
-
-
 def _applied(y: np.ndarray, scale: np.ndarray, bias: Any, kept: np.dtype, given: np.dtype) -> np.ndarray:
     """y scale + bias, in place."""
     y *= scale
@@ -68,13 +61,13 @@ def forward(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, e
         if seen(planes.shape).forward(planes, weight, bias, eps, made, *moments):
             return _image(made, x.shape, last), *moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        y, mean = _centred(planes, kept)
+        y, mean = centred(planes.astype(kept, copy=False), (0, 2))
         var = (_sums(y * y) / kept.type(planes.shape[0] * planes.shape[2]))[:, None]
         scale = 1 / np.sqrt(var + kept.type(eps))
         if weight is not None:
             scale = scale * _beside(weight, kept)
         out = _applied(y, scale, _beside(bias, kept), kept, x.dtype)
-    return _image(out, x.shape, last), mean[:, 0], var[:, 0]
+    return _image(out, x.shape, last), mean.reshape(-1), var[:, 0]
 
 
 def backward(

@@ -16,7 +16,7 @@ WIDE = 256  # columns that a row should have: narrow ones are taken together
 
 # A row is a channel, of as many parts as there are images.
 def _planes_forward(p: Any, x: Any, w: Any, b: Any, y: Any, means: Any, variances: Any, eps: Any) -> None:
-    mean = p.sum(lambda x: x, x) / p.count
+    mean = p.mean(x)
     variance = p.sum(lambda x, m: (x - m) * (x - m), x, mean) / p.count
     p.keep(means, mean)
     p.keep(variances, variance)
@@ -61,6 +61,10 @@ def _column_sums(p: Any, x: Any, s: Any) -> None:
     p.each(lambda x: x, x, onto=(s,))
 
 
+def _column_deviations(p: Any, x: Any, mean: Any, s: Any) -> None:
+    p.each(lambda x, m: x - m, x, mean, onto=(s,))
+
+
 def _column_squares(p: Any, x: Any, mean: Any, s: Any) -> None:
     p.each(lambda x, m: (x - m) * (x - m), x, mean, onto=(s,))
 
@@ -71,7 +75,8 @@ def _column_products(p: Any, g: Any, x: Any, mean: Any, s: Any, sc: Any) -> None
 
 PLANES_FORWARD, PLANES_BACKWARD, PLANES_PRODUCTS = RowProgram(_planes_forward), RowProgram(_planes_backward), RowProgram(_planes_products)
 AFFINE, COMBINED, SCALED = RowProgram(_affine), RowProgram(_combined), RowProgram(_scaled)
-SUMS, SQUARES, PRODUCTS = RowProgram(_column_sums), RowProgram(_column_squares), RowProgram(_column_products)
+SUMS, DEVIATIONS = RowProgram(_column_sums), RowProgram(_column_deviations)
+SQUARES, PRODUCTS = RowProgram(_column_squares), RowProgram(_column_products)
 
 
 class Planes:
@@ -150,6 +155,11 @@ class Columns:
         if not SUMS(self.shape, (self.array(x), Operand(s, 0))):
             return False
         mean[:] = self.added(s)[0] / self.count
+        if x.dtype.itemsize == 8:  # of shorter floats the sums are exact enough
+            rest = self.empty()
+            DEVIATIONS(self.shape, (self.array(x), self.vector(mean), Operand(rest, 0)))
+            (left,) = self.added(rest)
+            mean += np.where(np.isfinite(left), left, 0) / self.count
         SQUARES(self.shape, (self.array(x), self.vector(mean), Operand(sc, 0)))
         var[:] = self.added(sc)[0] / self.count
         scale = 1 / np.sqrt(var.astype(np.float64) + eps)

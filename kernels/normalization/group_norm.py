@@ -15,6 +15,7 @@ from tritensor.kernels.normalization import groups_cpu
 from tritensor.kernels.normalization.affine import BACKWARD, FORWARD, PRODUCTS, add_two
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
@@ -169,7 +170,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs
     given, whole = x.array.dtype, tuple(x.shape)
     kept, shape = dtypes.accumulator(given), _split(whole, groups)
     g, x = (reshaped(ops.cast(v, dtype=kept), shape) for v in (g, x))
-    centred = ops.sub(x, ops.mean(x, dim=(2, 3), keepdim=True))
+    centred = deviations(x, (2, 3))
     rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=(2, 3), keepdim=True), eps))
     h = ops.mul(centred, rstd)
     dx = dw = db = None

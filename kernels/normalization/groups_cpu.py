@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.kernels.normalization import rows_cpu
 from tritensor.kernels.normalization.channels_native import COMBINED, LONG, Planes
-from tritensor.kernels.parts.cpu.summation import total
+from tritensor.kernels.parts.cpu.summation import centred, total
 from tritensor.native.loops import many_floats
 from tritensor.native.passes.row_programs import Operand
 
@@ -130,9 +130,7 @@ def forward(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, g
         if _machine_forward(rows, weight, bias, groups, eps, made, *moments):
             return made, *moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        values = rows.astype(kept, copy=False)
-        mean = total(values, (1, 2), True) / n
-        y = values - mean
+        y, mean = centred(rows.astype(kept, copy=False), (1, 2))
         var = total(y * y, (1, 2), True) / n
         y *= 1 / np.sqrt(var + kept.type(eps))
         if weight is not None:

@@ -12,6 +12,7 @@ from tritensor.errors import ShapeError
 from tritensor.kernels.normalization import rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
+from tritensor.kernels.parts.axes import deviations
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
@@ -58,7 +59,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: 
     acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
     x, g = ops.cast(x, dtype=acc_type), ops.cast(g, dtype=acc_type)
-    centred = ops.sub(x, ops.mean(x, dim=last, keepdim=True))
+    centred = deviations(x, last)
     rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=last, keepdim=True), eps))
     h = ops.mul(centred, rstd)
     dx = dw = db = None

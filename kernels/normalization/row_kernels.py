@@ -71,6 +71,60 @@ def _affine(value, rstd, weight, bias, col, shift, within):
     return out
 
 
+@triton.jit
+def _less(value, mean, inside):
+    """A tile less one number a row, 0 outside."""
+    return tl.where(inside, value - mean[:, None], 0.0)
+
+
+@triton.jit
+def _total(value, edge, PEEL: tl.constexpr):
+    """The sum of a row's tile and of its rim."""
+    total = tl.sum(value, axis=1)
+    if PEEL > 1:
+        total += tl.sum(edge, axis=1)
+    return total
+
+
+# What roundings of its sum left of a mean that is large beside the deviations v from it, r = mean v: they would be those of a constant row. And the sum of
+# squares without it, sum (v - r)^2 = sum v^2 - r sum v. A mean that is small beside them keeps its digits.
+@triton.jit
+def _rest(left, squares, mean, n, NARROW: tl.constexpr):
+    rest = tl.where(mean * mean * n > squares, part_of(left, n, NARROW), 0.0)
+    squares -= rest * left
+    return rest, tl.where(squares < 0, 0.0, squares)
+
+
+@triton.jit
+def _walked_moments(
+    x, added, edge, row, here, n, shift, rim_inside, CENTRED: tl.constexpr, NARROW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, PEEL: tl.constexpr,
+):  # fmt: skip
+    """A row that is walked: its rim less the mean, the mean, and the sum of squares about it; about 0 where it is not centred."""
+    kind: tl.constexpr = edge.dtype
+    mean = tl.zeros((BM,), kind)
+    sums = tl.zeros((BM, BN), kind)
+    if CENTRED:
+        for start in range(0, last(shift, n, PEEL), BN):
+            col, within = body(start, shift, n, BN, PEEL)
+            sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], PEEL)
+        mean = part_of(_total(sums, edge, PEEL), n, NARROW)
+        edge = _less(edge, mean, rim_inside)
+        sums = tl.zeros((BM, BN), kind)
+    squares = tl.zeros((BM, BN), kind)
+    for start in range(0, last(shift, n, PEEL), BN):
+        col, within = body(start, shift, n, BN, PEEL)
+        inside = here[:, None] & within[None, :]
+        value = _less(_sum_tile(x, added, row, col, n, shift, inside, PEEL), mean, inside)
+        squares += value * value
+        if CENTRED:
+            sums += value
+    total = _total(squares, edge * edge, PEEL)
+    if CENTRED:
+        rest, total = _rest(_total(sums, edge, PEEL), total, mean, n, NARROW)
+        edge, mean = _less(edge, rest, rim_inside), mean + rest
+    return edge, mean, total
+
+
 # y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b; without `means` the mean is taken to be 0; with `added` of x + added, which goes to `summed`
 @triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
@@ -82,43 +136,31 @@ def _forward_kernel(
     n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, PEEL)
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
+    CENTRED: tl.constexpr = means is not None
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    rim_col, on_rim = rim(shift, n, PEEL)
+    rim_inside = here[:, None] & on_rim[None, :]
+    edge = tl.zeros((BM, 2 * PEEL), kind)
     mean = tl.zeros((BM,), kind)
-    total = tl.zeros((BM,), kind)
     if PEEL > 1:
-        rim_col, on_rim = rim(shift, n, PEEL)
-        rim_inside = here[:, None] & on_rim[None, :]
-        edge = _sum_tile(x, added, row, rim_col, n, shift, rim_inside, PEEL)  # (BM, 2 PEEL)
+        edge = _sum_tile(x, added, row, rim_col, n, shift, rim_inside, PEEL)
         if summed is not None:
             store_tile(summed, edge, row, rim_col, n, shift, rim_inside, PEEL)
-        total = tl.sum(edge, axis=1)
     if WHOLE:
         col, within = body(0, shift, n, BN, PEEL)
         inside = here[:, None] & within[None, :]
         value = _sum_tile(x, added, row, col, n, shift, inside, PEEL)  # (BM, BN)
         if summed is not None:
             store_tile(summed, value, row, col, n, shift, inside, PEEL)
-        if means is not None:
-            mean = part_of(total + tl.sum(value, axis=1), n, NARROW)
-            value = tl.where(inside, value - mean[:, None], 0.0)
-        total = tl.sum(value * value, axis=1)
+        if CENTRED:
+            mean = part_of(_total(value, edge, PEEL), n, NARROW)
+            value, edge = _less(value, mean, inside), _less(edge, mean, rim_inside)
+        total = _total(value * value, edge * edge, PEEL)
+        if CENTRED:
+            rest, total = _rest(_total(value, edge, PEEL), total, mean, n, NARROW)
+            value, edge, mean = _less(value, rest, inside), _less(edge, rest, rim_inside), mean + rest
     else:
-        if means is not None:
-            sums = tl.zeros((BM, BN), kind)
-            for start in range(0, last(shift, n, PEEL), BN):
-                col, within = body(start, shift, n, BN, PEEL)
-                sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], PEEL)
-            mean = part_of(total + tl.sum(sums, axis=1), n, NARROW)
-        squares = tl.zeros((BM, BN), kind)
-        for start in range(0, last(shift, n, PEEL), BN):
-            col, within = body(start, shift, n, BN, PEEL)
-            inside = here[:, None] & within[None, :]
-            value = tl.where(inside, _sum_tile(x, added, row, col, n, shift, inside, PEEL) - mean[:, None], 0.0)
-            squares += value * value
-        total = tl.sum(squares, axis=1)
-    if PEEL > 1:
-        edge = tl.where(rim_inside, edge - mean[:, None], 0.0)
-        total += tl.sum(edge * edge, axis=1)
+        edge, mean, total = _walked_moments(x, added, edge, row, here, n, shift, rim_inside, CENTRED, NARROW, BM, BN, PEEL)
     rstd = maths.rsqrt(part_of(total, n, NARROW) + eps.to(kind))
     if WHOLE:
         store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.kernels.normalization.row_kernels import split
-from tritensor.kernels.parts.cpu.summation import row_sums, total
+from tritensor.kernels.parts.cpu.summation import centred, row_sums, total
 from tritensor.native.functions import sqrt
 from tritensor.native.loops import many_floats
 from tritensor.native.passes.row_programs import Operand, RowProgram
@@ -25,7 +25,7 @@ def _forward_program(p: Any, x: Any, w: Any, b: Any, y: Any, means: Any, rstds: 
     if means is None:
         squares = p.sum(lambda x: x * x, x)
     else:
-        mean = p.sum(lambda x: x, x) / p.count
+        mean = p.mean(x)
         p.keep(means, mean)
         squares = p.sum(lambda x, m: (x - m) * (x - m), x, mean)
     p.keep(variances, squares / p.count)
@@ -181,8 +181,7 @@ def _numpy_forward(
             value = x[part].astype(kept, copy=False)
             out = y[part] if x.dtype == kept else np.empty(value.shape, kept)
             if means is not None:
-                mean = means[part] = _row_means(value)
-                value = np.subtract(value, mean, out=out)
+                value, means[part] = centred(value, (1,))
             rstd = _row_means(value, value)
             rstd += kept.type(eps)
             np.sqrt(rstd, out=rstd)

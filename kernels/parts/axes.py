@@ -152,3 +152,9 @@ def stretch(g: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
     kept = reduced(shape, dim, True)
     g = ops.reshape(g, shape=kept) if g.shape != kept else g
     return ops.expand(g, shape=shape) if kept != shape else g
+
+
+def deviations(x: Any, dim: tuple[int, ...]) -> Any:
+    """A tensor less its mean over dims, which is taken twice, the second time of what the first left: so that of a constant nothing is left."""
+    y = ops.sub(x, ops.mean(x, dim=dim, keepdim=True))
+    return ops.sub(y, ops.mean(y, dim=dim, keepdim=True))

@@ -12,8 +12,8 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import along, along_host, count, reduced, stretch
-from tritensor.kernels.parts.cpu.summation import few, total
+from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
+from tritensor.kernels.parts.cpu.summation import centred, few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
@@ -107,17 +107,14 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
 
 
 def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
-    """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction), less what the mean's rounding added."""
+    """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction)."""
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
-    n = kept.type(count(x.shape, dims))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        centred = np.asarray(values - total(values, dims, True) / n)  # of a 0-d x numpy makes a scalar
-        off = total(centred, dims, keepdim)
-        np.multiply(centred, centred, out=centred)
-        off = np.asarray(off * off / n)
-        squares = np.asarray(total(centred, dims, keepdim) - np.where(np.isfinite(off), off, 0))  # infinite where squares overflow, not NaN
+        away, _ = centred(values, dims)
+        np.multiply(away, away, out=away)
+        squares = np.asarray(total(away, dims, keepdim))
         if kept.itemsize < 8 and np.isinf(squares).any():
             return _var(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
         return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
@@ -297,8 +294,8 @@ def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
 
 def _var_rule(g: Any, x: Any, dim: Any, correction: float) -> Any:
     dims = normal_dims("var", dim, len(x.shape))
-    centred = ops.sub(x, ops.mean(x, dim=dims, keepdim=True))
-    return ops.mul(stretch(ops.mul(g, _slope(x.shape, dims, correction)), x.shape, dims), centred)
+    away = deviations(x, dims)
+    return ops.mul(stretch(ops.mul(g, _slope(x.shape, dims, correction)), x.shape, dims), away)
 
 
 def _slope(shape: tuple[int, ...], dims: tuple[int, ...], correction: float) -> float:
@@ -356,7 +353,7 @@ def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: 
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
     with np.errstate(invalid="ignore", divide="ignore"):
-        out = np.asarray(values - total(values, dims, True) / kept.type(count(x.shape, dims)))
+        out, _ = centred(values, dims)
         out *= g.reshape(reduced(x.shape, dims, True)) * kept.type(_slope(x.shape, dims, correction))
     return out.astype(x.dtype, copy=False)
 

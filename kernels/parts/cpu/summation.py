@@ -130,6 +130,18 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
     return out.reshape(reduced(x.shape, dims, True)) if keepdim else out
 
 
+def centred(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """x - mean over dims, and the mean (kept dims), of float32 or float64. The mean is taken twice, the second time of what the first left: one sum alone
+    may be some roundings off, and a constant row would keep those as its deviations."""
+    n = x.dtype.type(count(x.shape, dims))
+    mean = np.asarray(total(x, dims, True) / n)
+    y = np.asarray(x - mean)  # of a 0-d x numpy makes a scalar
+    rest = np.asarray(total(y, dims, True) / n)
+    rest[~np.isfinite(rest)] = 0  # of an infinite or missing mean nothing is left
+    y -= rest
+    return y, mean + rest
+
+
 def few(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The sum of a small float32 or float64 array over all its dims, or a small matrix's rows or columns; None for anything else.
     A product with ones costs a third of add.reduce's set-up, and adds as few numbers one after the other as it does."""

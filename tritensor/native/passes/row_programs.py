@@ -83,6 +83,15 @@ class Passes:
         found = self.walk(formula, *given, sums=None)
         return found if len(found) > 1 else found[0]
 
+    def mean(self, x: _Array) -> Lane:
+        """The mean of the elements, so near that a constant row has no deviations: float64 has no wider type to be summed in, and is counted twice, the
+        second time from the first mean."""
+        mean = self.sum(lambda x: x, x) / self.count
+        if self.kind != "f64":
+            return mean
+        rest = self.sum(lambda x, m: x - m, x, mean) / self.count
+        return mean + choice(rest - rest == 0, rest, 0.0)  # of an infinite mean nothing is left
+
     def largest(self, x: _Array) -> Lane:
         """The largest element; NaN is not seen."""
         return self.walk(lambda x: x, x, sums=None, largest=True)[0]

@@ -21,6 +21,9 @@ from tritensor.tensor.publishing.publish import function
 def _moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Mean and variance (without Bessel's correction) over dims, which stay with size 1."""
     mean = ops.mean(x, dim=dims, keepdim=True)
+    mean = ops.add(
+        mean, ops.mean(ops.sub(x, mean), dim=dims, keepdim=True)
+    )  # what roundings of the sum left, so that a constant varies by nothing
     centred = ops.sub(x, mean)
     return mean, ops.mean(ops.mul(centred, centred), dim=dims, keepdim=True)
 

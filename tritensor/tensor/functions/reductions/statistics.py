@@ -67,11 +67,17 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     total = float(count) if w is None else ops.sum(w, dim=(0,), keepdim=False)
     if w is not None and count and float(total.item()) == 0:  # type: ignore[union-attr]
         raise ArgumentError("cov: the weights add up to 0; give at least one that is positive")
-    weighted = rows if w is None else ops.mul(rows, w)
-    centred = ops.sub(rows, ops.div(ops.sum(weighted, dim=(1,), keepdim=True), total))
+    centred = _less_mean(_less_mean(rows, w, total), w, total)  # twice: roundings of the first sum would be variances
     product = ops.matmul(centred if w is None else ops.mul(centred, w), _adjoint(centred))
     out = ops.div(product, _divisor(total, aweights, w, correction))
     return ops.reshape(out, shape=()) if x.ndim < 2 or x.shape[0] == 1 else out
+
+
+def _less_mean(rows: Tensor, w: Tensor | None, total: Any) -> Tensor:
+    """Rows without their means, of columns that count by w."""
+    if w is None:
+        return ops.sub(rows, ops.mean(rows, dim=(1,), keepdim=True))
+    return ops.sub(rows, ops.div(ops.sum(ops.mul(rows, w), dim=(1,), keepdim=True), total))
 
 
 def _adjoint(x: Tensor) -> Tensor:
