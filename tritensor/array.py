@@ -295,7 +295,11 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     given = [a for a in arrays if isinstance(a, np.ndarray)]
     if x.flags.c_contiguous and all([a.flags.c_contiguous and (rule == ELEMENTWISE or 1 not in a.shape) for a in given]):
         return x  # with axes of size 1 an image in C order may have its channels last, too
-    strides = (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given]))
+    return lying(x, (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given])))
+
+
+def lying(x: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
+    """x itself where it has these strides, in elements, or a copy that has; those of dimensions of size 1 say nothing."""
     if all([n == 1 or have == step * x.itemsize for n, have, step in zip(x.shape, x.strides, strides, strict=True)]):
         return x
     if strides == contiguous_strides(x.shape):

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray
+from tritensor.array import CudaArray, element_strides, is_contiguous
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import dense, lying
 from tritensor.kernels.parts.cpu.blocks import BLOCK
 from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
+from tritensor.strides import elementwise
 from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
@@ -75,7 +76,12 @@ def reference(x: np.ndarray, *, dim: int) -> np.ndarray:
     halves = np.ascontiguousarray(x).reshape(outer, 2, inner)
     y = np.empty(_halved(x.shape, dim), x.dtype)
     _in_blocks(_gate, outer, inner, (halves[:, 0], halves[:, 1]), y.reshape(outer, inner))
-    return y
+    return _as_a_half(y, x)
+
+
+def _as_a_half(y: Any, x: Any) -> Any:
+    """y in the memory order of an elementwise result of the halves, whose strides are x's."""
+    return y if is_contiguous(x) else lying(y, elementwise(y.shape, ((y.shape, element_strides(x)),)))
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
@@ -83,7 +89,7 @@ def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     halves = dense(x).reshape((outer, 2, inner))
     y = allocate((outer, inner), x.dtype, x)
     run((_gate,), ((0, 1),), (halves[:, 0], halves[:, 1]), (y,), x.dtype)
-    return y.reshape(_halved(x.shape, dim))
+    return _as_a_half(y.reshape(_halved(x.shape, dim)), x)
 
 
 def _rule(g: Any, x: Any, dim: int) -> Any:
@@ -119,6 +125,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,), samples=_samples,
+    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,), samples=_samples, layout="own",
     sizes=lambda rng: [Sample(rng.standard_normal((4096, 2048)), dim=1)], work=lambda x, *, dim: Work(5 * x.size, x.nbytes * 3 // 2),
 )  # fmt: skip

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.array import CudaArray, element_strides, is_contiguous
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assigned, dense, write
+from tritensor.kernels.parts.copying import assigned, contiguous, dense, lying, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
@@ -26,6 +26,7 @@ from tritensor.kernels.parts.indices.keyed_rows import (
     watch_keys,
 )
 from tritensor.kernels.parts.view_arithmetic import inverse
+from tritensor.strides import elementwise
 from tritensor.table import Sample, Spec, op, ops, refuse_mixed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64", "int64")
@@ -79,13 +80,27 @@ def _numpy_index(indices: Sequence[np.ndarray], lead: int) -> tuple[Any, ...]:
     return (*(slice(None),) * lead, *indices)
 
 
+def _as_indexed(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
+    """y in the memory order of an elementwise result of x, which stands still along the indices' dimensions, and of the indices."""
+    if y.ndim < 2 or all([is_contiguous(a) for a in (x, *indices)]):
+        return contiguous(y)
+    steps, before, after = element_strides(x), len(p.lead), len(p.rest)
+    spread = y.ndim - before - after
+    order = [steps[d] for d in p.order]
+    still = (*order[:before], *(0,) * spread, *order[len(order) - after :])
+    operands = [(y.shape, still)]
+    for i in indices:
+        operands.append(((*i.shape, *(1,) * after), (*element_strides(i), *(0,) * after)))
+    return lying(y, elementwise(y.shape, tuple(operands)))
+
+
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
 def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> np.ndarray:
+    p = plan(x.shape, dims, front)
     try:
         if len(indices) == 1 and not front:
-            return x.take(indices[0], dims[0])
-        p = plan(x.shape, dims, front)
-        return x.transpose(p.order)[_numpy_index(indices, len(p.lead))]
+            return _as_indexed(x.take(indices[0], dims[0]), x, indices, p)
+        return _as_indexed(x.transpose(p.order)[_numpy_index(indices, len(p.lead))], x, indices, p)
     except IndexError:
         _check_indices(called, x, indices, dims)
         raise
@@ -114,7 +129,8 @@ def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...],
 def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], front: bool, watching: Watch | None = None) -> CudaArray:
     p = plan(x.shape, dims, front)
     shape = broadcast_indices("getitem", indices)
-    return take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape, watching=watching)).reshape((*p.lead, *shape, *p.rest))
+    y = take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape, watching=watching)).reshape((*p.lead, *shape, *p.rest))
+    return _as_indexed(y, x, indices, p)
 
 
 def _zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -150,7 +166,7 @@ def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True,
+    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
     rule=_index_get_rule, backward=_index_get_backward, reference_backward=_index_get_reference_backward,
     doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
 )  # fmt: skip

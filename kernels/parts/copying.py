@@ -8,6 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.array import Array, CudaArray, is_contiguous
+from tritensor.array import lying as array_lying
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.elementwise import run
@@ -77,6 +78,17 @@ def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
         return y
     out = allocate_result(operands, y.shape, y.dtype)
     return y if out.is_contiguous() else assigned(out, y)
+
+
+def lying(y: Array, strides: tuple[int, ...]) -> Array:
+    """y itself where it has these strides, in elements, or a copy that has; on either device. Without elements they say nothing."""
+    if 0 in y.shape:
+        return y
+    if not isinstance(y, CudaArray):
+        return array_lying(y, strides)
+    if all([n == 1 or have == step for n, have, step in zip(y.shape, y.strides, strides, strict=True)]):
+        return y
+    return assigned(allocate(y.shape, y.dtype, y, strides), y)
 
 
 def assigned(target: CudaArray, source: CudaArray) -> CudaArray:

@@ -261,4 +261,4 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
             f"one_hot: labels run from {low} to {high}, num_classes is {classes}; give labels of 0 to {classes - 1}, or more classes"
         )
     numbers = ops.arange(start=0, end=classes, step=1, dtype=tensor.array.dtype, device=tensor.device)
-    return ops.cast(ops.eq(tensor.unsqueeze(-1), numbers), dtype=int64.numpy)
+    return ops.cast(ops.eq(tensor.contiguous().unsqueeze(-1), numbers), dtype=int64.numpy)

@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor.dtypes import uint8
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.pooling.adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
@@ -18,6 +19,8 @@ _MODES: dict[str, tuple[str, tuple[int, ...]]] = {
     "nearest": ("nearest", (3, 4, 5)), "nearest-exact": ("nearest-exact", (3, 4, 5)), "area": ("area", (3, 4, 5)),
     "linear": ("linear", (3,)), "bilinear": ("linear", (4,)), "bicubic": ("cubic", (4,)), "trilinear": ("linear", (5,)),
 }  # fmt: skip
+
+_AVERAGES: dict[int, Any] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
 def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
@@ -80,7 +83,7 @@ def _interpolated(
     if min(out) < 1 or 0 in input.shape[1:]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
     if kind == "area":
-        input, factors = input.contiguous() if len(out) == 3 else input, (None,) * len(out)
+        return _AVERAGES[len(out)](input, out)  # type: ignore[no-any-return]
     return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)
 
 

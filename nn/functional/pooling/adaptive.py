@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.array import CudaArray, is_contiguous
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
@@ -42,7 +42,7 @@ def _sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tenso
 
 
 def _batch(input: Tensor, single: bool, axes: int) -> Tensor:
-    """The input with a batch. PyTorch keeps the layout of batches of images only."""
+    """The input with a batch. PyTorch keeps the layout of batches of images only, and of rows, which are images of one row to it."""
     x = input.contiguous() if single or axes == 3 else input
     return x.unsqueeze(0) if single else x
 
@@ -57,6 +57,8 @@ def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, size, single = _sizes(name, input, output_size, axes)
     if 0 in size:
         return _of_nothing(input, size, axes)
+    if axes == 1 and not is_contiguous(x.array):
+        return no_view(_averaged(name, x.unsqueeze(-2), (1, *size), 2).squeeze(-2))
     y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
         y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
@@ -77,7 +79,9 @@ def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | No
 
 def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
     x, size, single = _sizes(name, input, output_size, axes)
-    if 0 in size:
+    if axes == 1 and not is_contiguous(x.array) and 0 not in size:
+        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, x.unsqueeze(-2), (1, *size), 2, True))
+    elif 0 in size:
         y = _of_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
     else:

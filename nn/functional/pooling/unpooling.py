@@ -11,6 +11,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.nn.functional.windows import AXES, Sizes, several, steps
+from tritensor.strides import channels_last, is_channels_last
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import checked
@@ -57,7 +58,10 @@ def _unpooled(
     lead, places = tuple(input.shape[:-axes]), math.prod(input.shape[-axes:])
     zeros = ops.full(shape=(*lead, math.prod(size)), value=0, dtype=input.dtype.numpy, device=input.device)
     flat = ops.scatter(zeros, indices.reshape(*lead, places), input.reshape(*lead, places), dim=len(lead), called=name)
-    return flat.reshape(*lead, *size)  # type: ignore[no-any-return]
+    y = flat.reshape(*lead, *size)
+    if axes == 2 and is_channels_last(tuple(input.shape), input.stride()):
+        y = y.contiguous(memory_format=channels_last)
+    return y  # type: ignore[no-any-return]
 
 
 @checked

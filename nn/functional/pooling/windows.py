@@ -77,6 +77,8 @@ def _averaged(
     if x.dtype.kind in ("int", "uint"):
         return _back(_of_integers(x, found, ceil_mode, count_include_pad, divisor), axes, single)
     pool = ops.avg_pool3d if axes == 3 else ops.avg_pool2d
+    if axes == 3:
+        x = x.contiguous()  # PyTorch keeps the layout of images, not that of volumes
     return _back(pool(x, **found, ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor), axes, single)
 
 

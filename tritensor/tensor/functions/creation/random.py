@@ -22,7 +22,7 @@ from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
-from tritensor.tensor.functions.shaping.reshaping import sizes
+from tritensor.tensor.functions.shaping.reshaping import in_c_order, sizes
 from tritensor.tensor.publishing.publish import function
 
 for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_state"):
@@ -245,7 +245,7 @@ def normal(
         kind = given[0].array.dtype
         _need_float("normal", kind)
         z = _normal(shape, kind, given[0].device, generator)
-        return mean + (std.to(kind) if isinstance(std, Tensor) else std) * z
+        return in_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
     if size is None:
         raise TypeError("normal: give a size with a mean and std that are numbers")
     return mean + std * _normal(sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator)

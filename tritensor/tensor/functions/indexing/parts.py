@@ -6,9 +6,11 @@ from typing import Any
 
 from tritensor.array import element_strides
 from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
-from tritensor.strides import preserve_format
+from tritensor.layers import LayerArray
+from tritensor.strides import is_dense, preserve_format, reach
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite, own_cells
+from tritensor.tensor.aliasing.views import part_from_base
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem
 from tritensor.tensor.functions.shaping.joining import narrow, select
@@ -18,6 +20,17 @@ from tritensor.tensor.functions.shaping.strided import storage_offset as offset_
 from tritensor.tensor.publishing.publish import function
 
 
+def _copied(x: Tensor) -> Tensor:
+    """A copy of x with x's own strides, gaps included, which hold zeros; where elements share cells, one that is dense, as clone's."""
+    array = x.array
+    shape, strides = tuple(array.shape), element_strides(array)
+    if type(array) is LayerArray or is_dense(shape, strides) or not own_cells(array):
+        return ops.copy(x, memory_format=preserve_format)
+    low, high = reach(shape, strides)
+    memory = ops.full(shape=(high - low + 1,), value=0, dtype=array.dtype, device=x.device)
+    return overwrite(ops.as_strided(memory, shape=shape, strides=strides, offset=-low), x, "clone")
+
+
 def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
     """A copy after one of its views was written."""
     if tuple(src.array.shape) != tuple(part.array.shape):
@@ -25,13 +38,16 @@ def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
     if src.device != out.device:
         raise DeviceError(f"{name}: x is on {out.device}, src on {src.device}; move it with .to({str(out.device)!r})")
     overwrite(part, src if src.array.dtype == out.array.dtype else ops.cast(src, dtype=out.array.dtype), name)
+    if out.path is not None:  # nobody has the memory with the gaps but this window on it
+        _ = out.node
+        part_from_base(out)
     return out
 
 
 @function
 def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of x in which src stands where x.select(dim, index) is."""
-    out = ops.copy(x, memory_format=preserve_format)
+    out = _copied(x)
     return _replaced("select_scatter", out, select(out, dim, index), src)
 
 
@@ -43,14 +59,14 @@ def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None
         raise IndexError("slice_scatter: x has no dimensions to slice")
     if step < 1:
         raise ShapeError(f"slice_scatter: step is {step}; it must be 1 or more")
-    out = ops.copy(x, memory_format=preserve_format)
+    out = _copied(x)
     return _replaced("slice_scatter", out, getitem(out, (*(slice(None),) * d, slice(start, end, step))), src)
 
 
 @function
 def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of x in which src stands on a diagonal of two dimensions."""
-    out = ops.copy(x, memory_format=preserve_format)
+    out = _copied(x)
     return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
@@ -58,12 +74,12 @@ def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim
 def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """A copy of x, of x's strides, in which src stands in the window x.as_strided(size, stride, storage_offset).
 
-    Raises ShapeError for an x whose memory has gaps or repeats, for a window that leaves it, and for one that reads an element twice.
+    Raises ShapeError for an x some of whose elements share cells, for a window that leaves its memory, and for one that reads an element twice.
     """
-    out = ops.copy(x, memory_format=preserve_format)
-    if not own_cells(x.array) or element_strides(out.array) != element_strides(x.array):
-        raise ShapeError(f"as_strided_scatter: x of strides {element_strides(x.array)} has gaps or repeats; take contiguous() first")
-    first = 0 if storage_offset is None else int(storage_offset) - offset_of(x)
+    if not own_cells(x.array):
+        raise ShapeError(f"as_strided_scatter: elements of x with strides {element_strides(x.array)} share cells; take contiguous() first")
+    out = _copied(x)
+    first = offset_of(out) + (0 if storage_offset is None else int(storage_offset) - offset_of(x))
     return _replaced("as_strided_scatter", out, as_strided(out, size, stride, first), src)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import is_contiguous
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.casting import in_float32
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
 
@@ -312,8 +312,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
         raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
     elif value.array.dtype != x.array.dtype:
         value = ops.cast(value, dtype=x.array.dtype)
-    y = ops.where(mask, value, x)
-    return y if is_contiguous(y.array) else ops.copy(y)
+    return in_c_order(ops.where(mask, value, x))
 
 
 @function(inplace=True, out=True)

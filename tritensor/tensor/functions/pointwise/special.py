@@ -13,6 +13,7 @@ from tritensor.errors import ArgumentError, GradError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named, namespaces, public
 
@@ -195,7 +196,7 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     y = ops.lgamma(x)
     for k in range(1, p):
         y = ops.add(y, ops.lgamma(ops.sub(x, 0.5 * k)))
-    return ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi))
+    return in_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
 
 
 @function(out=True)

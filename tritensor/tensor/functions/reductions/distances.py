@@ -13,6 +13,7 @@ from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.publish import function
 from tritensor.transfer import from_host
 
@@ -55,7 +56,7 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     axis = normal_dim("renorm", dim, x.ndim)
     norms = vector_norm(widened(x), p, tuple(a for a in range(x.ndim) if a != axis), True)
     scale = ops.where(ops.gt(norms, float(maxnorm)), ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
-    return ops.mul(x, as_type(scale, x.dtype))
+    return in_c_order(ops.mul(x, as_type(scale, x.dtype)))
 
 
 # Distances

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import element_strides
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError, ShapeError
+from tritensor.strides import channels_last, is_channels_last
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import as_type, dims_of
-from tritensor.tensor.functions.shaping.reshaping import reshape_to
+from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
 from tritensor.tensor.publishing.publish import function
 
 
@@ -102,6 +104,8 @@ def native_batch_norm(
     rstd = _inverse(variance, eps)
     y = _scaled(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
     saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_nothing(x), _nothing(x)]
+    images = len(shape) == 4 and is_channels_last(shape, element_strides(input.array))
+    y = ops.copy(y, memory_format=channels_last) if images else in_c_order(y)
     return as_type(y, input.dtype), saved[0], saved[1]
 
 
@@ -130,7 +134,7 @@ def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_
     """The gradient of softmax by its input, y (g - sum g y) along dim, of its result y = output; in `input_dtype`."""
     product = ops.mul(grad_output, output)
     total = ops.sum(product, dim=(normal_dim("_softmax_backward_data", dim, output.ndim),) if output.ndim else (), keepdim=True)
-    return as_type(ops.sub(product, ops.mul(output, total)), input_dtype)
+    return as_type(in_c_order(ops.sub(product, ops.mul(output, total))), input_dtype)
 
 
 @function(method=False)

@@ -13,6 +13,7 @@ from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.returned import returned
 
@@ -207,7 +208,7 @@ def _check_histogram(name: str, x: Tensor, weight: Tensor | None, shape: tuple[i
 
 def _counted(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Tensor:
     counts = ops.count_keys(
-        ops.reshape(keys, shape=(keys.numel(),)), None if weight is None else ops.reshape(weight.detach(), shape=(keys.numel(),)), size=size
+        reshape_to(keys, (keys.numel(),)), None if weight is None else reshape_to(weight.detach(), (keys.numel(),)), size=size
     )
     return ops.cast(counts, dtype=x.array.dtype)
 
@@ -262,10 +263,10 @@ def histogramdd(
         raise ShapeError(f"histogramdd: {len(given)} bins for x {tuple(x.shape)}; give one for each of its last size, {n}")
     if range is not None and len(range) != 2 * n:
         raise ArgumentError(f"histogramdd: range holds {len(range)} numbers; give two for each of {n} dims")
-    points = ops.reshape(x.detach(), shape=(count, n))
+    points = reshape_to(x.detach(), (count, n))
     edges, keys, good = [], None, None
     for d, b in enumerate(given):
-        column = ops.reshape(ops.index_view(points, index=(slice(0, count, 1), slice(d, d + 1, 1))), shape=(count,))
+        column = reshape_to(ops.index_view(points, index=(slice(0, count, 1), slice(d, d + 1, 1))), (count,))
         e, uniform = _edges("histogramdd", x, b, None if range is None else (range[2 * d], range[2 * d + 1]), column)
         key, size = ops.bin_numbers(column, e, uniform=uniform), e.shape[0] - 1
         inside = ops.lt(key, size)

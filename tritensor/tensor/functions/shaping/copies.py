@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -42,8 +43,8 @@ def detach_copy(x: Tensor) -> Tensor:
 
 @function(method=False, out=True, also={"dtype": "size"})
 def view_copy(x: Tensor, size: Any) -> Tensor:
-    """x.view(size), or of a type x.view(dtype), as a copy."""
-    return _copied(reshaping.view(x, size))
+    """x.view(size), or of a type x.view(dtype), as a copy, which needs no view of that size."""
+    return _copied(reshaping.view(x, size) if isinstance(size, DType) else reshaping.reshape(x, size))
 
 
 @function(method=False, out=True)

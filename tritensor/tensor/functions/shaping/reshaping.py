@@ -101,6 +101,11 @@ def no_view(y: Tensor) -> Tensor:
     return y
 
 
+def in_c_order(x: Tensor) -> Tensor:
+    """x itself where its elements lie in C order, else a copy that does: for results that are so in PyTorch, whatever they are made of."""
+    return x if is_contiguous(x.array) else ops.copy(x)
+
+
 @function(quick=quick_views.reshaped)
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy.
