@@ -24,7 +24,7 @@ from tritensor.autograd.accumulate import (
 from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
-from tritensor.autograd.node import FREED, Branch, Node, Version, as_array
+from tritensor.autograd.node import FREED, Branch, Node, Severed, Version, as_array
 from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, uses_of_hooked, watched_pull
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
@@ -167,7 +167,7 @@ def _step(
     hooks = n.hooks
     if hooks is not None:
         g = call_hooks(hooks, g, tensors)
-    if useful is not None and n in useful and n in targets:
+    if useful is not None and n in useful and n in targets and type(n) is not Severed:
         result[n] = (g, False)
     edges = n.edges
     if type(n) is Branch:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import ref
 
-from tritensor.autograd.accumulate import copy, copied_as
-from tritensor.autograd.modes import state
 from tritensor.autograd import node as nodes
+from tritensor.autograd.accumulate import copied_as, copy
+from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, next_sequence, version_of
 from tritensor.autograd.saved import hung
 from tritensor.layers import LayerArray

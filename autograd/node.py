@@ -285,22 +285,10 @@ def _as_kind(x: Any, dtype: np.dtype) -> Any:
     return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
-for _name in [
-    "self",
-    "other",
-    "result",
-    "input",
-    "weight",
-    "bias",
-    "mat1",
-    "mat2",
-    "index",
-    "target",
-    "dim",
-    "keepdim",
-    "exponent",
-    "mask",
-]:
+_SAVED = (
+    "self", "other", "result", "input", "weight", "bias", "mat1", "mat2", "index", "target", "dim", "keepdim", "exponent", "mask",
+)  # fmt: skip
+for _name in _SAVED:
     setattr(Node, "_saved_" + _name, SavedValue(_name))
 _SHOWN = {"x": "self", "a": "self", "b": "other", "y": "result"}
 notes: weakref.WeakKeyDictionary[Any, dict[Any, Any]] = weakref.WeakKeyDictionary()  # on few nodes, so that the others need no place for it
@@ -378,6 +366,15 @@ def branch(node: Node, index: int) -> Branch:
     return Branch(node, index)
 
 
+class Severed(Node):
+    """Where the gradient goes of a view that was made outside the graph of a tensor inside it: nowhere. To those who ask, the view is a leaf."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, (), None, None, None, None)
+
+
 class AccumulateGrad:
     """How a leaf shows in `next_functions`: its gradient is added to `variable.grad`."""
 
@@ -424,7 +421,7 @@ def accumulator(leaf: Any) -> AccumulateGrad:
 
 def next_function(edge: Any) -> tuple[Any, int]:
     """An edge as `next_functions` shows it."""
-    if edge is None:
+    if edge is None or type(edge) is Severed:
         return None, 0
     if isinstance(edge, Branch):
         return shown(edge.edges[0]), edge.index

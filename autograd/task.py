@@ -13,7 +13,7 @@ import numpy as np
 from tritensor.array import Array
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import AccumulateGrad, Node
+from tritensor.autograd.node import AccumulateGrad, Node, Severed
 from tritensor.errors import GradError, ShapeError, TransformError
 from tritensor.table import ops, registry
 
@@ -120,7 +120,7 @@ def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tup
 
 def seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
     """The gradient to start from: the one given, checked, or ones for a scalar."""
-    if not output.tracked:
+    if not output.tracked or type(getattr(output, "node", None)) is Severed:
         raise GradError(
             f"{who}: the tensor of shape {tuple(output.shape)} has no graph behind it; set requires_grad=True on an input, "
             "and compute it outside no_grad and without detach() or .data"

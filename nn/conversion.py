@@ -71,7 +71,7 @@ def _own_slots(kind: type) -> list[str]:
 
 
 def _refuse_held(name: str, t: Tensor) -> None:
-    if t.node is not None:
+    if not t.is_leaf:
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} was computed by {t.grad_fn!r}, whose graph refers to it; give leaves, or detach() it"
         )

@@ -33,7 +33,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     """
     array = tensor.array
     kind = type(tensor).__name__
-    if tensor.node is not None:
+    if not tensor.is_leaf:
         raise GradError(
             f"multiprocessing: a {kind} of shape {tuple(array.shape)} that an op computed, and that requires grad, cannot be sent: its graph stays in "
             "this process, since autograd does not support crossing process boundaries; send x.detach()"

@@ -94,7 +94,9 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
         problems.append("residuals come last among the outputs")
     for b in sorted(record.borrows):
         if b not in (*record.inputs, *record.outputs[: record.public]):
-            problems.append(f"borrows names {b!r}, which is no input and no output that a caller sees ({', '.join((*record.inputs, *record.outputs))})")
+            problems.append(
+                f"borrows names {b!r}, which is no input and no output that a caller sees ({', '.join((*record.inputs, *record.outputs))})"
+            )
     allowed = {*record.inputs, *record.outputs, *record.attrs, "needs"}
     allowed |= {f"{i}_shape" for i in record.inputs} | {f"{i}_dtype" for i in record.inputs}
     for label in ("rule", "backward", "reference_backward"):

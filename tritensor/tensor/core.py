@@ -14,13 +14,15 @@ from tritensor.array import Array, CudaArray, device_of, element_strides, empty,
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
-from tritensor.autograd.node import Node, Version, version_of
+from tritensor.autograd.lent import reclaim
+from tritensor.autograd.node import Node, Severed, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import DTypeError, GradError, ShapeError
 from tritensor.layers import LayerArray, entries
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.table import Op
+from tritensor.tensor.kin import Kin
 from tritensor.tensor.size import Size, size_of
 from tritensor.tensor.values import Values
 
@@ -30,18 +32,6 @@ else:
     Methods = object
 
 _object_new = object.__new__
-
-
-class Kin:
-    """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
-    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
-
-    __slots__ = ("fresh", "stale", "swept")
-
-    def __init__(self) -> None:
-        self.fresh: dict[int, weakref.ref[Tensor]] = {}
-        self.stale: dict[int, weakref.ref[Tensor]] = {}
-        self.swept = 0
 
 
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
@@ -215,11 +205,18 @@ class Tensor(Values, Methods):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask (or stop asking) for gradients of a leaf; returns self."""
-        if self.node is not None and not requires_grad:
+        severed = type(self.node) is Severed
+        if self.node is not None and not severed and not requires_grad:
             raise GradError("requires_grad: only a leaf can stop requiring grad; use detach() for a tensor that an op computed")
         if requires_grad and self.dtype.kind not in ("float", "complex"):
             raise GradError(f"requires_grad: {self.dtype.name} has no gradient; convert with .float() first")
+        if severed:
+            if requires_grad:
+                self.node = None  # a leaf of its own from now on
+            return self  # else it has no say: a view requires grad where its base does
         self.tracked = bool(requires_grad)
+        if self.extra is not None and self.extra.kin is not None:
+            self.extra.kin.follow(self.tracked)
         return self
 
     @property
@@ -250,7 +247,7 @@ class Tensor(Values, Methods):
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded operation made it: its gradient comes to `grad`."""
-        return self.node is None
+        return self.node is None or type(self.node) is Severed
 
     @property
     def grad_fn(self) -> Any:
@@ -303,6 +300,9 @@ class Tensor(Values, Methods):
         """
         if self.path is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
+        if self.extra is not None and self.extra.kin is not None:
+            self.extra.kin.settle()
+        reclaim(self)
         self.hang_at(None)
         return self
 
@@ -329,7 +329,7 @@ class Tensor(Values, Methods):
 
         Nothing is recorded there, unless create_graph=True: an optimizer's step can be taken and `.grad` be freed layer by layer.
         """
-        if self.node is not None or not self.tracked:
+        if not self.is_leaf or not self.tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
         extra = extra_of(self)
         if extra.post_hooks is None:
@@ -345,7 +345,7 @@ class Tensor(Values, Methods):
         """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""
         if not self.tracked:
             raise GradError("retain_grad: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
-        if self.node is None or extra_of(self).retains:
+        if self.is_leaf or extra_of(self).retains:
             return
         extra_of(self).retains = True
         keep_grad(self.node, self)
@@ -371,6 +371,8 @@ class Tensor(Values, Methods):
         origin = base.extra.origin if above is not None and base.extra is not None else ""
         if origin or not recording:
             extra_of(self).origin = origin or "no_grad"
+        if not recording and base.tracked and dtypes.has_gradient(self.array.dtype):
+            self.node, self.tracked = Severed(), True
         fresh = _kin_of(self.path[0]).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling

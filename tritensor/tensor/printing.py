@@ -163,7 +163,7 @@ def _repr(self: Tensor) -> str:
     elif d not in (default, dtypes.as_dtype(complex if default is dtypes.float64 else "complex64"), dtypes.int64, dtypes.bool_):
         notes.append(f"dtype={d}")
     try:
-        if self.node is not None:
+        if not self.is_leaf:
             notes.append(f"grad_fn={self.grad_fn!r}")
         elif self.tracked:
             notes.append("requires_grad=True")

@@ -164,7 +164,7 @@ class Values:
         """This leaf on `array_of(array, memo)`, with copies of its gradient and attributes."""
         if id(self) in memo:
             return memo[id(self)]
-        if self.node is not None:
+        if not self.is_leaf:
             raise GradError("deepcopy: only leaves can be deep-copied; use .clone(), or .detach() first")
         t: Any = type(self).__new__(type(self))
         memo[id(self)] = t

@@ -7,6 +7,7 @@ import math
 from operator import index as as_index
 from typing import Any, Literal
 
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import check_floats, check_labels, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced
@@ -150,6 +151,7 @@ class LinearCrossEntropyOptions:
 
 
 @checked
+@borrowing
 def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
     ignore_index: int | None = None, label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,

@@ -80,7 +80,7 @@ class _Packer(ForkingPickler):
     def _tensor(self, tensor: Tensor) -> Any:
         array = tensor.array
         named = f"a batch holds a tensor of shape {tuple(array.shape)}"
-        if tensor.node is not None:
+        if not tensor.is_leaf:
             raise GradError(
                 f"DataLoader: {named} that an op computed and that requires grad; its graph stays in the worker: return x.detach()"
             )

@@ -31,7 +31,7 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     if len(shape) == len(x.array.shape):
         return ops.gather(x, index, dim=d)
     if not index.array.size:  # as PyTorch: an empty index may have any shape
-        return ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape)
+        return no_view(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
     return no_view(reshape_to(ops.gather(lined(x), lined(index), dim=d), shape))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import element_strides, empty_elementwise, from_host
+from tritensor.autograd.lent import borrowing
 from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
@@ -100,7 +101,7 @@ for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
     setattr(Tensor, f"__r{_python}__", _reflected(_name, f"r{_python}"))
     setattr(Tensor, f"__i{_python}__", _in_place(_name, _python))
-Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[method-assign]
+Tensor.__rdiv__ = borrowing(Tensor.__rtruediv__)  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
 

@@ -9,9 +9,11 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.autograd.lent import borrowing
+from tritensor.autograd.modes import state
 from tritensor.device import as_device
 from tritensor.errors import ShapeError
 from tritensor.table import normal_dim, ops
+from tritensor.tensor.aliasing.views import part_from_base
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
@@ -160,10 +162,16 @@ def unsafe_chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 def _apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """Parts as views of their own, not as the results of one call."""
+    """Parts as views of their own, not as the results of one call; of a leaf that requires grad, which no view may write, and under
+    no_grad as tensors that look at the same memory."""
     for y in parts:
         if y.extra is not None and y.extra.origin == "parts":
             y.extra.origin = ""
+        base = y._base
+        if base is not None and ((base.tracked and base.is_leaf) or not state.enabled):
+            part_from_base(y)
+        if not state.enabled:
+            y.hang_at(None)
     return parts
 
 

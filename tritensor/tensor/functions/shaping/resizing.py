@@ -119,7 +119,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     A parameter takes other memory under no_grad. Raises GradError for any other tensor that requires grad, DTypeError for a source of another
     type, ShapeError for a window outside the memory.
     """
-    if state.enabled or x.node is not None:
+    if state.enabled or not x.is_leaf:
         _refuse_graph("set_", x)
     if source is None:
         changed = empty((0,), x.array.dtype, x.device)
