@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -31,7 +32,7 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     if len(shape) == len(x.array.shape):
         return ops.gather(x, index, dim=d)
     if not index.array.size:  # as PyTorch: an empty index may have any shape
-        return no_view(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
+        return _nothing_of(x, shape)
     return no_view(reshape_to(ops.gather(lined(x), lined(index), dim=d), shape))
 
 
@@ -54,8 +55,16 @@ def _scattered(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index:
     if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
         return op(lined(x), lined(index), lined(values), dim=d, **attrs) if x.array.shape else _bare(op, x, index, values, d, attrs)
     if not index.array.size:
-        return ops.copy(x)
+        if not followed(values):
+            return ops.copy(x)
+        shape = (0,) * max(len(x.array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
+        index, values = ops.reshape(index, shape=shape), _nothing_of(values, shape)
     return _bare(op, x, index, values, d, attrs)
+
+
+def _nothing_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """No element of x, in a shape that has none, which hangs at x's place in the graph."""
+    return no_view(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
 
 
 def _bare(op: Callable[..., Tensor], x: Tensor, index: Tensor, values: Tensor, d: int, attrs: dict[str, Any]) -> Tensor:

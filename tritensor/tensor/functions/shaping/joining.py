@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import same_memory, to_host
+from tritensor.autograd.engine import followed
 from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.aliasing import quick_views
@@ -192,7 +193,11 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     if len(kept) < len(given):  # what is left out still says which type they all promote to
         common = dtypes.result_type([x.array for x in given], "cat")
         kept[0] = kept[0] if kept[0].array.dtype == common else ops.cast(kept[0], dtype=common)
-    made = ops.cat(*kept, dim=normal_dim("cat", dim, len(kept[0].array.shape)))
+    d = normal_dim("cat", dim, len(kept[0].array.shape))
+    if len(kept) < len(given):  # and the result hangs at it where it requires grad
+        shape = tuple([0 if k == d else n for k, n in enumerate(kept[0].array.shape)])
+        kept += [ops.reshape(x, shape=shape) for x in given if x.array.shape == (0,) and x is not kept[0] and followed(x)]
+    made = ops.cat(*kept, dim=d)
     if out is None:
         return made
     for k, x in enumerate(given):
