@@ -14,7 +14,7 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.creation.random import randperm
+from tritensor.tensor.functions.creation.random import randperm, uniform_numbers, wide_type
 from tritensor.tensor.publishing.publish import checked
 
 
@@ -67,7 +67,8 @@ def trunc_normal_(
     ends = sorted(((a - mean) / std, (b - mean) / std))
     sign = -1.0 if ends[0] + ends[1] > 0 else 1.0  # the lower tail's masses are small numbers, exact ones; the upper's are near 1
     low, high = sorted(0.5 * math.erfc(-sign * end / math.sqrt(2.0)) for end in ends)
-    masses = tensor.uniform_(0.0, 1.0, generator=generator).detach().double() * (high - low) + low
+    u = uniform_numbers(tuple(tensor.shape), wide_type(tensor.array.dtype), tensor.device, generator)
+    masses = u.double() * (high - low) + low
     return tensor.copy_((ops.ndtri(masses) * (sign * std) + mean).clamp(a, b))
 
 

@@ -2,8 +2,8 @@
 
 What a number is made of (see philox.py for the words and how many blocks an op uses):
 
-- rand: float32 from the upper 24 bits of a 32-bit word, float16 from 11, bfloat16 from 8 (exact, and never 1); float64
-  from 53 bits of a 64-bit word.
+- rand: float32 from the upper 24 bits of a 32-bit word, float16 and bfloat16 those rounded down (so never 1, and below any number of their
+  own with just that probability); float64 from 53 bits of a 64-bit word.
 - randn: pairs of float32 normals from pairs of 32-bit words (float16 and bfloat16 are those rounded), pairs of float64
   normals from pairs of 64-bit words; an odd last number leaves its partner unused.
 - randint: low + (w * (high - low) >> W) of a W-bit word w, which is 32 bits wide for up to 2^28 values and 64 for more: no value is
@@ -65,17 +65,18 @@ def _blocks(k0, k1, offset, state, BLOCK: tl.constexpr):
     return philox(block, k0, k1)
 
 
-# y[i] = (w_i >> (W - BITS)) * 2^-BITS, W the size of a word
+# y[i] = (w_i >> (W - B)) * 2^-B, W the size of a word, B 24 or 53; of 16 bits what KEPT, a mask, keeps of it
 @triton.jit
-def _rand_kernel(y, n, k0, k1, offset, state, BITS: tl.constexpr, BLOCK: tl.constexpr):
+def _rand_kernel(y, n, k0, k1, offset, state, KEPT: tl.constexpr, DOUBLE: tl.constexpr, BLOCK: tl.constexpr):
     w0, w1, w2, w3 = _blocks(k0, k1, offset, state, BLOCK)
-    if BITS == 53:
+    if DOUBLE:
         w = tl.interleave(_long(w0, w1), _long(w2, w3))  # (2 BLOCK,)
         value = (w >> 11).to(tl.float64) * 1.1102230246251565e-16
         i = tl.program_id(0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
     else:
         w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
-        value = (w >> (32 - BITS)).to(tl.float32) * (2.0**-BITS)
+        value = (w >> 8).to(tl.float32) * 5.9604644775390625e-08
+        value = (value.to(tl.int32, bitcast=True) & KEPT).to(tl.float32, bitcast=True)
         i = tl.program_id(0).to(tl.int64) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
     tl.store(y + i, value.to(y.dtype.element_ty), mask=i < n)
 
@@ -126,23 +127,31 @@ def _chunked(
     return out
 
 
-_BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+_KEPT = {
+    "float16": -(1 << 13),
+    "bfloat16": -(1 << 16),
+    "float32": -1,
+    "float64": -1,
+}  # the bits of a float32 number that a type keeps of it
+
+
+def _uniforms_into(words: np.ndarray, out: np.ndarray) -> None:
+    bits, signed = (53, np.int64) if out.dtype == np.float64 else (24, np.int32)
+    upper = words[: out.size] >> words.dtype.type(8 * out.dtype.itemsize - bits)
+    np.copyto(out, upper.view(signed), casting="unsafe")  # processors convert signed numbers faster than unsigned ones
+    out *= out.dtype.type(2.0**-bits)
 
 
 def _rand(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
-    keep, bits = _BITS[dtypes.of(dtype).name], word_bits(dtype)
-    real, signed = (np.float64, np.int64) if bits == 64 else (np.float32, np.int32)
-
-    def make(words: np.ndarray, out: np.ndarray) -> None:
-        upper = (words[: out.size] >> words.dtype.type(bits - keep)).view(signed)  # which processors convert faster than unsigned ones
-        if dtype == real:
-            np.copyto(out, upper, casting="unsafe")
-            out *= real(2.0**-keep)
-        else:
-            out[...] = upper.astype(real) * real(2.0**-keep)
-
     n = math.prod(shape)
-    return _chunked(n, bits, seed, offset, np.empty(n, dtype), make, "uniforms" if dtype == np.float32 else "").reshape(shape)
+    if dtype == np.float64:
+        return _chunked(n, 64, seed, offset, np.empty(n, dtype), _uniforms_into).reshape(shape)
+    drawn = _chunked(n, 32, seed, offset, np.empty(n, np.float32), _uniforms_into, "uniforms")
+    if dtype == np.float32:
+        return drawn.reshape(shape)
+    bits = drawn.view(np.int32)
+    bits &= np.int32(_KEPT[dtypes.of(dtype).name])
+    return drawn.astype(dtype).reshape(shape)
 
 
 def _normals(words: np.ndarray) -> np.ndarray:
@@ -235,9 +244,8 @@ def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device
 def _rand_forward(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> CudaArray:
     y = allocate(shape, dtype, device)
     blocks = blocks_used(y.size, word_bits(dtype))
-    launch(
-        _rand_kernel, (triton.cdiv(blocks, BLOCK),), y, y.size, *kernel_seed(seed, offset), BITS=_BITS[dtypes.of(dtype).name], BLOCK=BLOCK
-    )
+    kept, double = _KEPT[dtypes.of(dtype).name], dtype == np.float64
+    launch(_rand_kernel, (triton.cdiv(blocks, BLOCK),), y, y.size, *kernel_seed(seed, offset), KEPT=kept, DOUBLE=double, BLOCK=BLOCK)
     return y
 
 
@@ -276,9 +284,9 @@ def _randperm_forward(*, n: int, seed: int, offset: int, dtype: np.dtype, device
 def _float_shape(name: str) -> Callable[..., Spec]:
     def shape_of(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
         refuse_negative_size(name, shape)
-        if dtypes.of(dtype).name not in _BITS:
+        if dtypes.of(dtype).name not in _KEPT:
             raise DTypeError(
-                f"{name}: {dtypes.of(dtype).name} is not a floating type that can be drawn; use {', '.join(_BITS)}, or randint"
+                f"{name}: {dtypes.of(dtype).name} is not a floating type that can be drawn; use {', '.join(_KEPT)}, or randint"
             )
         return Spec(shape, dtype)
 

@@ -12,7 +12,7 @@ from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import exponential_numbers
+from tritensor.tensor.functions.creation.random import exponential_numbers, rounded, wide_type
 from tritensor.tensor.functions.pointwise import activations as shared
 from tritensor.tensor.publishing.arguments import told
 from tritensor.tensor.publishing.publish import checked
@@ -255,8 +255,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not logits.dtype.is_floating_point:
         raise DTypeError(f"gumbel_softmax: logits is {logits.dtype.name}; it takes float types; cast it with .float()")
     dim = normal_dim("gumbel_softmax", dim, logits.ndim)
-    drawn = exponential_numbers(tuple(logits.shape), logits.array.dtype, logits.device)
-    noise = ops.neg(ops.log(ops.clamp(drawn, 1e-7, None)))  # of 0 it would be infinite, and the softmax of that no number
+    drawn = exponential_numbers(tuple(logits.shape), wide_type(logits.array.dtype), logits.device)  # above 0: its logarithm is finite
+    noise = rounded(ops.neg(ops.log(drawn)), logits.array.dtype)
     soft = ops.softmax(ops.div(ops.add(logits, noise), tau), dim=dim)
     if not hard:
         return soft

@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import no_grad
-from tritensor.device import cpu
+from tritensor.device import cpu, device
 from tritensor.errors import ArgumentError, DTypeError
 from tritensor.random import Generator
 from tritensor.table import broadcast, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.random import Drawn, uniform_numbers
+from tritensor.tensor.functions.creation.random import Drawn, normal_numbers, rounded, rounded_above_zero, uniform_numbers, wide_type
 from tritensor.tensor.publishing.publish import function
 
 RUN = 16384  # numbers drawn at a time, in the cache
@@ -192,9 +191,13 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return Drawn.apply(new_tensor(from_host(drawn, count.device)), count, prob)
 
 
-def _open_uniform(x: Tensor, kind: np.dtype, generator: Generator | None) -> Tensor:
-    """Uniform numbers of (0, 1]."""
-    return ops.sub(1.0, uniform_numbers(tuple(x.array.shape), kind, x.device, generator))
+def cauchy_numbers(shape: tuple[int, ...], kind: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    """Standard Cauchy numbers tan(pi t), t of (-1/2, 1/2); beyond 1/4 as the cotangent of what is left to 1/2, which is exact."""
+    u = uniform_numbers(shape, kind, on, generator)
+    t = ops.add(ops.sub(u, 0.5), 2.0**-54 if kind == np.float64 else 2.0**-25)  # the middle of u's cell: no number of them is 0 or 1/2
+    far = ops.gt(ops.abs(t), 0.25)
+    turned = ops.tan(ops.mul(ops.where(far, ops.sub(0.5, ops.abs(t)), t), math.pi))
+    return ops.where(far, ops.div(ops.sign(t), turned), turned)
 
 
 @function(free=False)
@@ -204,9 +207,9 @@ def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Genera
     if not sigma > 0:
         raise ArgumentError(f"cauchy_: sigma is {sigma}; it must be above 0")
     with no_grad():
-        turned = ops.mul(ops.sub(_open_uniform(x, x.array.dtype, generator), 0.5), math.pi)
-        values = ops.add(ops.mul(ops.tan(turned), float(sigma)), float(median))
-    return overwrite(x, values, "cauchy_")
+        drawn = cauchy_numbers(tuple(x.array.shape), wide_type(x.array.dtype), x.device, generator)
+        values = ops.add(ops.mul(drawn, float(sigma)), float(median))
+        return overwrite(x, rounded(values, x.array.dtype), "cauchy_")
 
 
 @function(free=False)
@@ -215,9 +218,9 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
     _need_float("log_normal_", "x", x)
     if not std > 0:
         raise ArgumentError(f"log_normal_: std is {std}; it must be above 0")
-    z = new_tensor(x.array).clone().normal_(float(mean), float(std), generator=generator)
+    z = normal_numbers(tuple(x.array.shape), wide_type(x.array.dtype), x.device, generator, float(mean), float(std))
     with no_grad():
-        return overwrite(x, ops.exp(z), "log_normal_")
+        return overwrite(x, rounded_above_zero(ops.exp(z), x.array.dtype), "log_normal_")
 
 
 @function(free=False)
@@ -230,8 +233,8 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
         raise DTypeError(f"geometric_: {x.dtype.name} cannot hold such numbers; use a floating or integer type")
     if not 0 < p < 1:
         raise ArgumentError(f"geometric_: p is {p}; it must be above 0 and below 1")
-    kind = x.array.dtype if x.dtype.kind == "float" and x.dtype.itemsize >= 4 else dtypes.float32.numpy
+    kind = np.dtype(np.float64)  # float32 has too few numbers near 1, of which small p make many trials
     with no_grad():
-        trials = ops.ceil(ops.mul(ops.log(_open_uniform(x, kind, generator)), 1 / math.log1p(-p)))
-        values = ops.cast(ops.maximum(trials, ops.full(shape=(), value=1, dtype=kind, device=x.device)), dtype=x.array.dtype)
-    return overwrite(x, values, "geometric_")
+        u = uniform_numbers(tuple(x.array.shape), kind, x.device, generator)
+        trials = ops.ceil(ops.mul(ops.log(ops.sub(1.0, u)), 1 / math.log1p(-p)))
+        return overwrite(x, ops.cast(ops.clamp(trials, 1.0, None), dtype=x.array.dtype), "geometric_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -49,6 +50,45 @@ def uniform_numbers(shape: tuple[int, ...], dtype: np.dtype, on: device, generat
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
+def wide_type(dtype: np.dtype) -> np.dtype:
+    """The type that draws of a floating type are computed in, to be rounded once: of 16 bits float32."""
+    return np.dtype(np.float32) if dtypes.of(dtype).itemsize == 2 else dtype
+
+
+def least_above_zero(dtype: np.dtype) -> float:
+    """What stands for numbers that a floating type would round to 0, where 0 has no probability: its least positive number, or normal number
+    where processors may take smaller ones for 0."""
+    return 2.0**-24 if dtype == np.float16 else float(ml_dtypes.finfo(dtype).tiny)
+
+
+def rounded(values: Tensor, dtype: np.dtype) -> Tensor:
+    """values in a type."""
+    return values if values.array.dtype == dtype else ops.cast(values, dtype=dtype)
+
+
+def rounded_above_zero(values: Tensor, dtype: np.dtype) -> Tensor:
+    """Positive numbers in a type, in which none of them is 0."""
+    return rounded(ops.clamp(values, least_above_zero(dtype), None), dtype)
+
+
+def uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    """Numbers of [a, b), none of them rounded up to b; of a complex type both parts."""
+    if dtype.kind == "c":
+        return new_tensor(_as_complex(functools.partial(uniform_between, a, b), shape, dtype, on, generator))
+    if (a, b) == (0.0, 1.0):
+        return uniform_numbers(shape, dtype, on, generator)
+    with no_grad():
+        u = uniform_numbers(shape, wide_type(dtype), on, generator)
+        values = rounded(ops.add(ops.mul(u, float(b) - float(a)), float(a)), dtype)
+        return ops.clamp(values, None, _below(b, dtype)) if a < b else values
+
+
+def _below(b: float, dtype: np.dtype) -> float:
+    """The largest number of a type that is less than b."""
+    nearest = dtype.type(b)
+    return float(nearest if float(nearest) < b else np.nextafter(nearest, dtype.type(-np.inf)))
+
+
 def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     if dtype.kind == "c":  # of variance 1 together
         return new_tensor(_as_complex(_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
@@ -56,13 +96,27 @@ def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Gene
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
+def normal_numbers(
+    shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None, mean: float = 0.0, std: float = 1.0
+) -> Tensor:
+    """Normal numbers of a mean and a standard deviation."""
+    if (mean, std) == (0.0, 1.0):
+        return _normal(shape, dtype, on, generator)
+    with no_grad():
+        z = _normal(shape, dtype if dtype.kind == "c" else wide_type(dtype), on, generator)
+        return rounded(z * std + mean, dtype)
+
+
 def exponential_numbers(
     shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None = None, rate: float = 1.0
 ) -> Tensor:
-    """Exponential numbers of a rate."""
-    u = uniform_numbers(shape, dtype, on, generator)
+    """Exponential numbers of a rate, above 0: -log(1 - u) / rate, where u is 0 the mean of what is less than for the next u."""
+    kind = wide_type(dtype)
+    u = uniform_numbers(shape, kind, on, generator)
     with no_grad():
-        return ops.neg(ops.log(ops.sub(1.0, u))) / rate
+        first = (2.0**-54 if kind == np.float64 else 2.0**-25) / rate
+        least = 0.0 if math.isinf(rate) else max(first, least_above_zero(dtype))
+        return rounded(ops.clamp(ops.div(ops.log(ops.sub(1.0, u)), -float(rate)), least, None), dtype)
 
 
 class Drawn(Function):
@@ -244,11 +298,12 @@ def normal(
         shape = np.broadcast_shapes(*(tuple(v.array.shape) for v in given))
         kind = given[0].array.dtype
         _need_float("normal", kind)
-        z = _normal(shape, kind, given[0].device, generator)
-        return in_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
+        z = _normal(shape, wide_type(kind), given[0].device, generator)
+        drawn = in_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
+        return drawn if drawn.array.dtype == kind else ops.cast(drawn, dtype=kind)
     if size is None:
         raise TypeError("normal: give a size with a mean and std that are numbers")
-    return mean + std * _normal(sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator)
+    return normal_numbers(sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator, mean, std)
 
 
 @function(out=True)
@@ -318,10 +373,6 @@ def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 # -- in place
-def _fill(x: Tensor, values: Tensor, name: str) -> Tensor:
-    return overwrite(x, values, name)
-
-
 @function(also={"from": "a", "to": "b"})
 def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
@@ -329,10 +380,7 @@ def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator 
     most = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
     if not (-most <= a <= b <= most and b - a <= most):
         raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
-    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    with no_grad():
-        values = u if (a, b) == (0.0, 1.0) else u * (b - a) + (complex(a, a) if x.is_complex() else a)
-    return _fill(x, values, "uniform_")
+    return overwrite(x, uniform_between(a, b, tuple(x.array.shape), x.array.dtype, x.device, generator), "uniform_")
 
 
 @function
@@ -340,10 +388,7 @@ def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Genera
     """Overwrite x with normal numbers."""
     _need_number("normal_", x.array.dtype)
     _need_deviation("normal_", std)
-    z = _normal(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    with no_grad():
-        values = z if (mean, std) == (0.0, 1.0) else z * std + mean
-    return _fill(x, values, "normal_")
+    return overwrite(x, normal_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, mean, std), "normal_")
 
 
 @function
@@ -352,17 +397,18 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
     _need_float("exponential_", x.array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
-    return _fill(x, exponential_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
+    return overwrite(x, exponential_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
 
 
 @function
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
     _need_probability("bernoulli_", p)
-    u = uniform_numbers(tuple(x.array.shape), np.dtype(np.float32), x.device, generator)
+    fine = p.array.dtype == np.float64 if isinstance(p, Tensor) else p < 2.0**-10  # of 24 bits few are left to a small probability
+    u = uniform_numbers(tuple(x.array.shape), np.dtype(np.float64 if fine else np.float32), x.device, generator)
     with no_grad():
         values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x.array.dtype)
-    return _fill(x, values, "bernoulli_")
+    return overwrite(x, values, "bernoulli_")
 
 
 _FROM_ZERO, _TO_START = object(), object()  # what random_ was not given; None means something there
@@ -382,4 +428,4 @@ def random_(x: Tensor, start: Any = _FROM_ZERO, end: Any = _TO_START, *, generat
         low, high = _whole("random_", 0 if start is _FROM_ZERO else start, end)
     _need_room("random_", low, high, x.array.dtype)
     drawn = _integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
-    return _fill(x, ops.cast(drawn, dtype=x.array.dtype), "random_")
+    return overwrite(x, ops.cast(drawn, dtype=x.array.dtype), "random_")

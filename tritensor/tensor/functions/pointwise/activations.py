@@ -6,7 +6,7 @@ from tritensor.errors import ArgumentError, DivisionByZeroError, DTypeError, Sha
 from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import uniform_numbers
+from tritensor.tensor.functions.creation.random import uniform_between
 from tritensor.tensor.publishing.publish import function
 
 
@@ -56,8 +56,7 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
         return ops.leaky_relu(x, negative_slope=(float(lower) + float(upper)) / 2)
     if not x.dtype.is_floating_point:
         raise DTypeError(f"rrelu: input is {x.dtype.name}; it takes float types; cast it with .float()")
-    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
-    return ops.prelu(x, ops.add(ops.mul(u, float(upper) - float(lower)), float(lower)))
+    return ops.prelu(x, uniform_between(float(lower), float(upper), tuple(x.array.shape), x.array.dtype, x.device, generator))
 
 
 @function(method=False, inplace=True, out=True)
