@@ -143,6 +143,8 @@ class Distribution:
             if name in self.__dict__:
                 value = self.__dict__[name]
                 new.__dict__[name] = value.expand((*batch_shape, *value.shape[value.dim() - dims :]))
+        if "_computed" in self.__dict__:
+            new._computed = self._computed & cls._fields.keys()  # type: ignore[attr-defined]
         Distribution.__init__(new, batch_shape, self._event_shape if event_shape is None else event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -204,6 +206,10 @@ class Distribution:
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draws through which gradients reach the parameters."""
         self._absent("rsample")
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        """Draws, those moved that rounding has put where the density is 0 or infinite."""
+        return drawn
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,)). Deprecated, as in PyTorch."""

@@ -11,6 +11,7 @@ from tritensor.tensor.functions.creation.constructors import tensor as tensor
 from tritensor.tensor.functions.creation.constructors import zeros as zeros
 from tritensor.tensor.functions.creation.constructors import zeros_like as zeros_like
 from tritensor.tensor.functions.creation.distributions import binomial as binomial
+from tritensor.tensor.functions.creation.distributions import cauchy_numbers as cauchy_numbers
 from tritensor.tensor.functions.creation.distributions import poisson as poisson
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet as sample_dirichlet
 from tritensor.tensor.functions.creation.gammas import standard_gamma as standard_gamma
@@ -42,4 +43,4 @@ from tritensor.tensor.functions.shaping.reshaping import broadcast_tensors as br
 from tritensor.tensor.functions.shaping.reshaping import diag_embed as diag_embed
 from tritensor.tensor.publishing.publish import namespaces as _namespaces
 
-i0e, i1e, ndtri = (_namespaces["special"][name] for name in ("i0e", "i1e", "ndtri"))
+i0e, i1e, ndtri, xlog1py = (_namespaces["special"][name] for name in ("i0e", "i1e", "ndtri", "xlog1py"))

@@ -100,7 +100,7 @@ class MixtureSameFamily(Distribution):
     def log_prob(self, x: Tensor) -> Tensor:
         self._check(x)
         each = self.component_distribution.log_prob(self._padded(x))  # (samples, batch, components)
-        return (each + self.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
+        return (each + self.mixture_distribution._log_probs()).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():

@@ -13,23 +13,26 @@ from tritensor.distributions import functions as T
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.creation.random import exponential_numbers, least_above_zero
 from tritensor.tensor.functions.types.limits import finfo
 from tritensor.tensor.size import Size
 
 
 class Limits(NamedTuple):
-    """What a floating type can hold: the distance from 1 to the next number, the least normal positive number, the least of all."""
+    """What a floating type can hold: the distance from 1 to the next number, the least normal positive number, the least of all numbers;
+    what draws above 0 that would be rounded to 0 become."""
 
     eps: float
     tiny: float
     least: float
+    above_zero: float
 
 
 @functools.cache
 def limits(dtype: Any) -> Limits:
     """The limits of a floating type."""
     info = finfo(dtype)
-    return Limits(float(info.eps), float(info.tiny), float(info.min))
+    return Limits(float(info.eps), float(info.tiny), float(info.min), least_above_zero(dtype.numpy))
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -67,6 +70,22 @@ def uniform_above_zero(shape: Sequence[int], like: Tensor) -> Tensor:
     return T.rand(tuple(shape), dtype=like.dtype, device=like.device).clamp(min=tiny)
 
 
+def standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
+    """Exponential numbers of rate 1, above 0, of like's type and device."""
+    return exponential_numbers(tuple(shape), like.dtype.numpy, like.device)
+
+
+def off_zero(drawn: Tensor) -> Tensor:
+    """Positive draws, of which none is 0."""
+    return drawn.clamp(min=limits(drawn.dtype).above_zero)
+
+
+def off_ends(drawn: Tensor) -> Tensor:
+    """Draws of (0, 1), of which none is 0 or 1."""
+    most = limits(drawn.dtype)
+    return drawn.clamp(min=most.above_zero, max=1 - most.eps / 2)
+
+
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
@@ -91,6 +110,12 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
 
+def log_odds(probs: Tensor) -> Tensor:
+    """log p - log(1 - p) of what was given, finite for 0 and 1: of these the numbers next to them."""
+    inside = off_ends(probs)
+    return inside.log() - (-inside).log1p()
+
+
 def log1p_exp(x: Tensor) -> Tensor:
     """log(1 + exp(x)), without the linear part that softplus has above 20."""
     return F.softplus(x, 1.0, 1e9)
@@ -99,6 +124,12 @@ def log1p_exp(x: Tensor) -> Tensor:
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x)))."""
     return -log1p_exp(-x)
+
+
+def log1p_square(x: Tensor) -> Tensor:
+    """log(1 + x^2), also where the square overflows."""
+    far = x.abs() > limits(x.dtype).eps ** -1
+    return T.where(far, 2 * T.where(far, x, 1.0).abs().log(), T.where(far, 0.0, x).square().log1p())
 
 
 def constant(value: float, like: Tensor, shape: Sequence[int]) -> Tensor:

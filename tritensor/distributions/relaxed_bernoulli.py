@@ -9,6 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.lazy import ProbsAndLogits
 from tritensor.distributions.parameters import broadcast_all, clamp_probs, log1p_exp, one_of
 from tritensor.distributions.transforms import SigmoidTransform
@@ -44,12 +45,12 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
     @property
     def param_shape(self) -> Size:
         """The parameter's shape."""
-        return (self.probs if "probs" in self.__dict__ else self.logits).size()
+        return self._param.size()
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        probs = clamp_probs(self.probs.expand(self._extended_shape(sample_shape)))
-        u = clamp_probs(T.rand(tuple(probs.shape), dtype=probs.dtype, device=probs.device))
-        return (u.log() - (-u).log1p() + probs.log() - (-probs).log1p()) / self.temperature
+        u = clamp_probs(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self._param.dtype, device=self._param.device))
+        return (u.log() - (-u).log1p() + self.logits) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -10,6 +10,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.parameters import clamp_probs
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
@@ -53,6 +54,7 @@ class ExpRelaxedCategorical(Distribution):
         """The probabilities."""
         return self._categorical.probs
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         u = clamp_probs(T.rand(tuple(shape), dtype=self.logits.dtype, device=self.logits.device))

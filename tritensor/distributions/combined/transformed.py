@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
+from tritensor.distributions import functions as T
 from tritensor.distributions.combined.independent import Independent
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.distributions.transforms import ComposeTransform, Transform
 from tritensor.errors import ArgumentError
@@ -78,10 +80,12 @@ class TransformedDistribution(Distribution):
             x = t(x)
         return x
 
+    @drawn
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self._applied(self.base_dist.sample(sample_shape))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._applied(self.base_dist.rsample(sample_shape))
 
@@ -102,7 +106,7 @@ class TransformedDistribution(Distribution):
             sign = sign * t.sign
         if isinstance(sign, int) and sign == 1:
             return probability
-        return sign * (probability - 0.5) + 0.5
+        return T.where(T.as_tensor(sign) > 0, probability, 1 - probability)
 
     def cdf(self, value: Tensor) -> Tensor:
         for t in reversed(self.transforms):

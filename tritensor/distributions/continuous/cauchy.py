@@ -10,7 +10,8 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.parameters import broadcast_all, constant, uniform_above_zero
+from tritensor.distributions.drawing import drawn
+from tritensor.distributions.parameters import broadcast_all, constant, log1p_square
 from tritensor.distributions.transforms import AbsTransform
 from tritensor.tensor.core import Tensor
 
@@ -39,19 +40,27 @@ class Cauchy(Distribution):
     def variance(self) -> Tensor:
         return constant(math.inf, self.loc, self._extended_shape())
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(uniform_above_zero(self._extended_shape(sample_shape), self.loc))
+        z = T.cauchy_numbers(tuple(self._extended_shape(sample_shape)), self.loc.dtype.numpy, self.loc.device, None)
+        return self.loc + self.scale * z
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return -math.log(math.pi) - self.scale.log() - ((value - self.loc) / self.scale).square().log1p()
+        return -math.log(math.pi) - self.scale.log() - log1p_square((value - self.loc) / self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
+        z = (self.loc - value) / self.scale
+        return T.ones_like(z).atan2(z) / math.pi  # an angle, which keeps its digits in the lower tail
 
     def icdf(self, value: Tensor) -> Tensor:
-        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
+        """tan(pi (u - 1/2)), near the ends as the cotangent of what is left to them."""
+        rising = value > 0.5
+        left = T.where(rising, 1 - value, value)
+        far = left < 0.25
+        z = T.where(far, (math.pi * T.where(far, left, 0.25)).tan().reciprocal(), (math.pi * (0.5 - T.where(far, 0.5, left))).tan())
+        return T.where(rising, z, -z) * self.scale + self.loc
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
@@ -87,7 +96,7 @@ class HalfCauchy(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        inside = math.log(2 / math.pi) - self.scale.log() - (value / self.scale).square().log1p()
+        inside = math.log(2 / math.pi) - self.scale.log() - log1p_square(value / self.scale)
         return T.where(value >= 0, inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -95,7 +104,9 @@ class HalfCauchy(TransformedDistribution):
         return (value / self.scale).atan() * (2 / math.pi)
 
     def icdf(self, prob: Tensor) -> Tensor:
-        return self.scale * (prob * (math.pi / 2)).tan()
+        upper = prob > 0.5
+        left = (T.where(upper, 1 - prob, prob) * (math.pi / 2)).tan()
+        return self.scale * T.where(upper, T.where(upper, left, 1.0).reciprocal(), left)
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() - math.log(2)  # type: ignore[no-any-return]

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import lazy_property
-from tritensor.distributions.parameters import broadcast_all, clamp_probs, logits_to_probs, one_of, probs_to_logits
-from tritensor.nn import functional as F
+from tritensor.distributions.parameters import broadcast_all, clamp_probs, limits, log_odds, logits_to_probs, one_of, probs_to_logits
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
+# B_2n / (2n)!, n = 1, 2, ...: 1 / (exp(x) - 1) is 1/x - 1/2 and the sum of these times x^(2n - 1)
+BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+NEAR = 0.5  # up to here seven of them are exact to the last bit of float64
+
+
+def _series(square: Tensor, weight: Any) -> Tensor:
+    """The sum of weight(n) B_2n / (2n)! x^(2n - 2), by Horner's rule in x^2."""
+    found = T.full_like(square, weight(len(BERNOULLI)) * BERNOULLI[-1])
+    for n in range(len(BERNOULLI) - 1, 0, -1):
+        found = found * square + weight(n) * BERNOULLI[n - 1]
+    return found
+
+
+def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Where the series serve, x^2 there, and x elsewhere: each with a harmless value where the other serves."""
+    near = x.abs() < NEAR
+    return near, T.where(near, x, 0.0).square(), T.where(near, 1.0, x)
+
+
+def log_constant(rate: Tensor) -> Tensor:
+    """log(r / (1 - exp(-r))), r >= 0: what normalises exp(-r y) on [0, 1]."""
+    near, square, far = _split(rate)
+    series = 0.5 * T.where(near, rate, 0.0) - square * _series(square, lambda n: 0.5 / n)
+    return T.where(near, series, far.log() - (-(-far).expm1()).log())
+
 
 class ContinuousBernoulli(ExponentialFamily):
-    """C(p) p^x (1 - p)^(1 - x) of x in [0, 1] (Loaiza-Ganem and Cunningham, "The continuous Bernoulli", NeurIPS 2019).
+    """exp(l x) l / (exp(l) - 1) of x in [0, 1], l = log(p / (1 - p)) (Loaiza-Ganem and Cunningham, "The continuous Bernoulli", NeurIPS 2019).
+
+    All is computed of l, or of |l| and the distance from the likelier end, which keeps its digits at all l.
 
     Args:
         probs, logits: p, or log(p / (1 - p)); one of the two.
-        lims: the p around 1/2 for which Taylor series stand in for formulas that are 0/0 there.
+        lims: accepted, as PyTorch has it; the series that stand in around 1/2 are exact here.
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0, "_log_odds": 0}
 
     def __init__(
         self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None
@@ -39,9 +65,11 @@ class ContinuousBernoulli(ExponentialFamily):
             (self.probs,) = broadcast_all(probs)
             if validate_args:
                 self._need("the parameter probs", self.probs, constraints.unit_interval, "(or validate_args=False to skip the check)")
+            self._log_odds = log_odds(self.probs)
             self.probs = clamp_probs(self.probs)
         else:
             (self.logits,) = broadcast_all(logits)
+            self._log_odds = self.logits
         self._lims = lims
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
@@ -63,30 +91,25 @@ class ContinuousBernoulli(ExponentialFamily):
     @property
     def param_shape(self) -> Size:
         """The parameter's shape."""
-        return (self.probs if "probs" in self.__dict__ else self.logits).size()
+        return self._log_odds.size()
 
-    def _usual(self) -> Tensor:
-        """Where p is far enough from 1/2 for the formulas."""
-        return (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
+    def _rate(self) -> Tensor:
+        """|l|: at which rate the density falls from the likelier end."""
+        return T.where(self._log_odds < 0, -self._log_odds, self._log_odds)
 
-    def _far(self) -> Tensor:
-        """p, and some value far from 1/2 where the formulas do not serve."""
-        return T.where(self._usual(), self.probs, self._lims[0])
+    def _from_zero(self, y: Tensor) -> Tensor:
+        """The point that lies y from the likelier end; and how far a point lies from there."""
+        return T.where(self._log_odds < 0, y, 1 - y)
 
-    def _log_constant(self) -> Tensor:
-        """log C(p) = log(2 artanh(1 - 2 p) / (1 - 2 p)), for p > 1/2 that of 1 - p."""
-        p = self._far()
-        p = T.where(p <= 0.5, p, 1 - p)
-        exact = ((-p).log1p() - p.log()).abs().log() - (-2 * p).log1p()
-        x = (self.probs - 0.5).square()
-        return T.where(self._usual(), exact, math.log(2.0) + (4.0 / 3.0 + 104.0 / 45.0 * x) * x)
+    def _off(self) -> Tensor:
+        """The mean distance from the likelier end: 1 / r - 1 / (exp(r) - 1)."""
+        near, square, far = _split(self._rate())
+        series = 0.5 - T.where(near, self._rate(), 0.0) * _series(square, lambda n: 1.0)
+        return T.where(near, series, far.reciprocal() - far.expm1().reciprocal())
 
     @property
     def mean(self) -> Tensor:
-        p = self._far()
-        exact = p / (2.0 * p - 1.0) + 1.0 / ((-p).log1p() - p.log())
-        x = self.probs - 0.5
-        return T.where(self._usual(), exact, 0.5 + (1.0 / 3.0 + 16.0 / 45.0 * x.square()) * x)
+        return self._from_zero(self._off())
 
     @property
     def stddev(self) -> Tensor:
@@ -94,45 +117,62 @@ class ContinuousBernoulli(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        p = self._far()
-        exact = p * (p - 1.0) / (1.0 - 2.0 * p).square() + 1.0 / ((-p).log1p() - p.log()).square()
-        x = (self.probs - 0.5).square()
-        return T.where(self._usual(), exact, 1.0 / 12.0 - (1.0 / 15.0 - 128.0 / 945.0 * x) * x)
+        """1 / r^2 - 1 / (4 sinh(r / 2)^2)."""
+        near, square, far = _split(self._rate())
+        exact = far.square().reciprocal() - (2 * (0.5 * far).sinh()).square().reciprocal()
+        return T.where(near, _series(square, lambda n: 2.0 * n - 1), exact)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self.rsample(sample_shape)
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.probs.dtype, device=self.probs.device))
+        return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self._log_odds.dtype, device=self._log_odds.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        logits, value = broadcast_all(self.logits, value)
-        return -F.binary_cross_entropy_with_logits(logits, value, reduction="none") + self._log_constant()
+        rate = self._rate()
+        return log_constant(rate) - rate * self._from_zero(value)
 
     def cdf(self, value: Tensor) -> Tensor:
+        """(exp(l x) - 1) / (exp(l) - 1)."""
         self._check(value)
-        p = self._far()
-        exact = (p.pow(value) * (1.0 - p).pow(1.0 - value) + p - 1.0) / (2.0 * p - 1.0)
-        inside = T.where(self._usual(), exact, value)
-        return T.where(value <= 0.0, T.zeros_like(inside), T.where(value >= 1.0, T.ones_like(inside), inside))
+        x, odds = broadcast_all(value, self._log_odds)
+        near = odds.abs() < limits(odds.dtype).eps ** 0.25
+        small = T.where(near, odds, 0.0)
+        c = x * (x - 1)
+        series = x + small * c * (0.5 + small * (2 * x - 1) / 12 + small.square() * c / 24)
+        rate = T.where(near, 1.0, self._rate())
+        risen = T.where(odds < 0, (-rate * x).expm1(), (-rate * (1 - x)).exp() * (-rate * x).expm1())
+        inside = T.where(near, series, risen / (-rate).expm1())
+        return T.where(x <= 0.0, T.zeros_like(inside), T.where(x >= 1.0, T.ones_like(inside), inside))
 
     def icdf(self, value: Tensor) -> Tensor:
-        p = self._far()
-        exact = ((-p + value * (2.0 * p - 1.0)).log1p() - (-p).log1p()) / (p.log() - (-p).log1p())
-        return T.where(self._usual(), exact, value)
+        """log(1 + u (exp(l) - 1)) / l."""
+        u, odds = broadcast_all(value, self._log_odds)
+        near = odds.abs() < limits(odds.dtype).eps ** (1 / 3)
+        small = T.where(near, odds, 0.0)
+        series = u + small * u * (1 - u) * (0.5 + small * (1 - 2 * u) / 6)
+        rate = T.where(near, 1.0, self._rate())
+        w, rest = T.where(odds < 0, u, 1 - u), T.where(odds < 0, 1 - u, u)
+        low = w < 0.5  # of the two forms of log(1 - w (1 - exp(-r))) the one that keeps its digits
+        left = T.where(low, (T.where(low, w, 0.0) * (-rate).expm1()).log1p(), (T.where(low, 0.5, rest) + w * (-rate).exp()).log())
+        found = T.where(near, series, self._from_zero((-left / rate).clamp(max=1.0)))
+        plain = (odds > 0) & (odds < 60) & ~near  # where the formula as it stands neither overflows nor cancels
+        up = T.where(plain, odds, 1.0)
+        return T.where(plain, (u * up.expm1()).log1p() / up, found)
 
     def entropy(self) -> Tensor:
-        zero, one = (-self.probs).log1p(), self.probs.log()
-        return self.mean * (zero - one) - self._log_constant() - zero
+        rate = self._rate()
+        near, square, far = _split(rate)
+        series = -square * _series(square, lambda n: 1 - 0.5 / n)
+        return T.where(near, series, far * self._off() - log_constant(far))
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        return (self.logits,)
+        return (self._log_odds,)
 
     def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
         """log((exp(x) - 1) / x)."""
-        far = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
-        cut = T.where(far, x, self._lims[0] - 0.5)
-        return T.where(far, cut.expm1().abs().log() - cut.abs().log(), 0.5 * x + x.square() / 24.0 - x.pow(4) / 2880.0)
+        return T.where(x > 0, x, 0.0) - log_constant(T.where(x < 0, -x, x))

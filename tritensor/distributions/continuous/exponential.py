@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, uniform_above_zero
+from tritensor.distributions.parameters import broadcast_all, off_zero, standard_exponential
 from tritensor.tensor.core import Tensor
 
 
@@ -41,9 +42,12 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.rate.pow(-2)
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        u = uniform_above_zero(self._extended_shape(sample_shape), self.rate)
-        return -(-u).log1p() / self.rate  # above 0
+        return standard_exponential(self._extended_shape(sample_shape), self.rate) / self.rate
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_zero(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.uniform import Uniform
-from tritensor.distributions.parameters import broadcast_all, constant, limits
+from tritensor.distributions.drawing import drawn
+from tritensor.distributions.parameters import broadcast_all, constant, limits, standard_exponential
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -36,6 +39,21 @@ class Gumbel(TransformedDistribution):
         new = super().expand(batch_shape, _instance)
         new.transforms = [*self.transforms[:-1], AffineTransform(new.loc, -new.scale)]
         return new
+
+    @drawn
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.loc - self.scale * standard_exponential(self._extended_shape(sample_shape), self.loc).log()
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return (-((self.loc - value) / self.scale).exp()).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.loc - self.scale * (-value.log()).log()
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

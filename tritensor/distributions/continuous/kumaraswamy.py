@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.gumbel import EULER
 from tritensor.distributions.continuous.uniform import Uniform
-from tritensor.distributions.parameters import broadcast_all
+from tritensor.distributions.drawing import drawn
+from tritensor.distributions.parameters import broadcast_all, off_ends, standard_exponential
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -39,6 +42,32 @@ class Kumaraswamy(TransformedDistribution):
         new = super().expand(batch_shape, _instance)
         new.transforms = new._made_of()
         return new
+
+    @drawn
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        """The same of -log u, which is exponential."""
+        e = standard_exponential(self._extended_shape(sample_shape), self.concentration0)
+        return (-(-e / self.concentration0).expm1()) ** self.concentration1.reciprocal()
+
+    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_ends(drawn)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
+        self._check(value)
+        a, b = self.concentration1, self.concentration0
+        return a.log() + b.log() + T.xlogy(a - 1, value) + T.xlog1py(b - 1, -(value**a))
+
+    def cdf(self, value: Tensor) -> Tensor:
+        self._check(value)
+        return -(self.concentration0 * (-(value**self.concentration1)).log1p()).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return (-((-value).log1p() / self.concentration0).expm1()) ** self.concentration1.reciprocal()
 
     def _moment(self, k: int) -> Tensor:
         """E x^k = b B(1 + k / a, b)."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.parameters import broadcast_all, limits
 from tritensor.tensor.core import Tensor
 
@@ -40,6 +41,7 @@ class Laplace(Distribution):
     def stddev(self) -> Tensor:
         return 2**0.5 * self.scale
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device)
         v = (2 * u - 1).clamp(min=limits(u.dtype).eps - 1)  # (-1, 1)
@@ -52,11 +54,13 @@ class Laplace(Distribution):
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
         off = value - self.loc
-        return 0.5 - 0.5 * off.sign() * (-off.abs() / self.scale).expm1()
+        tail = 0.5 * (-off.abs() / self.scale).exp()
+        return T.where(off < 0, tail, 1 - tail)
 
     def icdf(self, value: Tensor) -> Tensor:
-        off = value - 0.5
-        return self.loc - self.scale * off.sign() * (-2 * off.abs()).log1p()
+        lower = value < 0.5
+        left = (2 * T.where(lower, value, 1 - value)).log()
+        return self.loc + self.scale * T.where(lower, left, -left)
 
     def entropy(self) -> Tensor:
         return 1 + (2 * self.scale).log()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.normal import Normal
+from tritensor.distributions.parameters import off_zero
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -31,6 +32,9 @@ class LogNormal(TransformedDistribution):
     def scale(self) -> Tensor:
         """The logarithm's deviation."""
         return self.base_dist.scale  # type: ignore[no-any-return]
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_zero(drawn)
 
     @property
     def mean(self) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.parameters import broadcast_all, standard_normal
 from tritensor.tensor.core import Tensor
@@ -53,6 +54,7 @@ class Normal(ExponentialFamily):
         with no_grad():
             return T.normal(self.loc.expand(shape), self.scale.expand(shape))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         z = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + z * self.scale

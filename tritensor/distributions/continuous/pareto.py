@@ -11,6 +11,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.parameters import broadcast_all
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
@@ -83,6 +84,7 @@ class GeneralizedPareto(Distribution):
     def _z(self, x: Tensor) -> Tensor:
         return (x - self.loc) / self.scale
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device))
 
@@ -100,7 +102,9 @@ class GeneralizedPareto(Distribution):
     def log_cdf(self, value: Tensor) -> Tensor:
         """log P(x <= value)."""
         self._check(value)
-        return (-self.log_survival_function(value).exp()).log1p()
+        left = self.log_survival_function(value)
+        low = left > -math.log(2.0)  # of the two forms of log(1 - exp(left)) the one that keeps its digits
+        return T.where(low, (-T.where(low, left, -1.0).expm1()).log(), (-T.where(low, -1.0, left).exp()).log1p())
 
     def cdf(self, value: Tensor) -> Tensor:
         return -self.log_survival_function(value).expm1()

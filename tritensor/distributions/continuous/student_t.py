@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.gamma_family.gamma import Chi2
-from tritensor.distributions.parameters import broadcast_all, standard_normal
+from tritensor.distributions.parameters import broadcast_all, log1p_square, standard_normal
 from tritensor.tensor.core import Tensor
 
 
@@ -45,6 +46,7 @@ class StudentT(Distribution):
         finite = self.scale.square() * self.df / (self.df - 2)
         return T.where(self.df > 2, finite, T.where(self.df > 1, T.full_like(self.df, math.inf), math.nan))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         z = standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         return self.loc + self.scale * z * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
@@ -54,7 +56,7 @@ class StudentT(Distribution):
         half = 0.5 * self.df
         z = (value - self.loc) / self.scale
         norm = self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + half.lgamma() - (half + 0.5).lgamma()
-        return -(half + 0.5) * (z.square() / self.df).log1p() - norm
+        return -(half + 0.5) * log1p_square(z / self.df.sqrt()) - norm
 
     def entropy(self) -> Tensor:
         half = 0.5 * self.df

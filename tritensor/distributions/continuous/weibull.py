@@ -9,7 +9,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.continuous.gumbel import EULER
-from tritensor.distributions.parameters import broadcast_all
+from tritensor.distributions.parameters import broadcast_all, off_zero
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -37,6 +37,9 @@ class Weibull(TransformedDistribution):
     def _moment(self, k: int) -> Tensor:
         """E (x / scale)^k."""
         return (1 + k * self.concentration_reciprocal).lgamma().exp()
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_zero(drawn)
 
     @property
     def mean(self) -> Tensor:

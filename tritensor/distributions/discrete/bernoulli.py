@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.lazy import ProbsAndLogits
-from tritensor.distributions.parameters import broadcast_all, log1p_exp, one_of, uniform_above_zero
+from tritensor.distributions.lazy import ProbsAndLogits, was_given
+from tritensor.distributions.parameters import broadcast_all, log1p_exp, log_sigmoid, one_of
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
@@ -51,7 +52,7 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+        return self.probs * self._failing
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -59,15 +60,16 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
+        if was_given(self, "probs"):
+            return self._log_likelihood(value, 1 - value)
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return self._entropy_of_one()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        like = self.probs if "probs" in self.__dict__ else self.logits
-        values = T.arange(2, dtype=like.dtype, device=like.device).reshape((-1, *[1] * len(self._batch_shape)))
+        values = T.arange(2, dtype=self._param.dtype, device=self._param.device).reshape((-1, *[1] * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     @property
@@ -97,7 +99,7 @@ class Geometric(ProbsAndLogits, Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return 1.0 / self.probs - 1.0
+        return self._failing / self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -105,18 +107,18 @@ class Geometric(ProbsAndLogits, Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return (1.0 / self.probs - 1.0) / self.probs
+        return self._failing / self.probs.square()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
-            u = uniform_above_zero(self._extended_shape(sample_shape), self.probs)
-            return (u.log() / (-self.probs).log1p()).floor()
+            double = dtypes.float64  # float32 has too few numbers near 1, of which small probabilities make many failures
+            u = T.rand(tuple(self._extended_shape(sample_shape)), dtype=double, device=self._param.device)
+            log_failing = (-self.probs.to(double)).log1p() if was_given(self, "probs") else log_sigmoid(-self.logits.to(double))
+            return ((-u).log1p() / log_failing).floor().to(self._param.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        value, probs = broadcast_all(value, self.probs)
-        failing = T.where((probs == 1) & (value == 0), 0.0, probs)  # 0 failures of probability 0 are certain: 0 log 0 is 0
-        return value * (-failing).log1p() + self.probs.log()
+        return self._log_likelihood(1.0, value)
 
     def entropy(self) -> Tensor:
-        return F.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        return self._entropy_of_one() / self.probs

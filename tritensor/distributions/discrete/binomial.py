@@ -9,9 +9,10 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.lazy import ProbsAndLogits, lazy_property
-from tritensor.distributions.parameters import broadcast_all, log1p_exp, log_sigmoid, one_of
+from tritensor.distributions.lazy import ProbsAndLogits, lazy_property, was_given
+from tritensor.distributions.parameters import broadcast_all, limits, one_of
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -63,7 +64,7 @@ class Binomial(_Counts):
 
     @property
     def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+        return self.total_count * self.probs * self._failing
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -74,11 +75,11 @@ class Binomial(_Counts):
         self._check(value)
         n = self.total_count
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        return ways + value * self.logits - n * log1p_exp(self.logits)
+        return ways + self._log_likelihood(value, n - value)
 
     def entropy(self) -> Tensor:
         log_prob = self.log_prob(self.enumerate_support(False))
-        return -(log_prob.exp() * log_prob).sum(0)
+        return -(log_prob.exp() * log_prob.clamp(min=limits(log_prob.dtype).least)).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         most = int(self.total_count.max())
@@ -106,21 +107,26 @@ class NegativeBinomial(_Counts):
 
     @property
     def mean(self) -> Tensor:
-        return self.total_count * self.logits.exp()
+        return self.total_count * self._odds()
 
     @property
     def mode(self) -> Tensor:
-        return ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0)
+        return ((self.total_count - 1) * self._odds()).floor().clamp(min=0.0)
 
     @property
     def variance(self) -> Tensor:
-        return self.mean / (-self.logits).sigmoid()
+        return self.mean / self._failing
+
+    def _odds(self) -> Tensor:
+        """p / (1 - p)."""
+        return self.probs / self._failing if was_given(self, "probs") else self.logits.exp()
 
     @lazy_property
     def _gamma(self) -> Gamma:
         """The rates of Poisson numbers that are such numbers."""
-        return Gamma(self.total_count, (-self.logits).exp(), validate_args=False)
+        return Gamma(self.total_count, self._odds().reciprocal(), validate_args=False)
 
+    @drawn
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return T.poisson(self._gamma.sample(sample_shape))
@@ -128,6 +134,6 @@ class NegativeBinomial(_Counts):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         n = self.total_count
-        kernel = n * log_sigmoid(-self.logits) + value * log_sigmoid(self.logits)
+        kernel = self._log_likelihood(value, n)
         norm = (1.0 + value).lgamma() + n.lgamma() - (n + value).lgamma()
         return kernel - T.where(n + value == 0.0, 0.0, norm)

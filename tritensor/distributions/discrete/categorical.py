@@ -10,7 +10,7 @@ from tritensor import dtypes
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.lazy import lazy_property, was_given
 from tritensor.distributions.parameters import constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -57,7 +57,11 @@ class Categorical(Distribution):
 
     @property
     def _param(self) -> Tensor:
-        return self.probs if "probs" in self.__dict__ else self.logits
+        return self.probs if was_given(self, "probs") else self.logits
+
+    def _log_probs(self) -> Tensor:
+        """log p, without the bound that keeps `logits` finite."""
+        return self.probs.log() if was_given(self, "probs") else self.logits
 
     @property
     def param_shape(self) -> Size:
@@ -84,15 +88,17 @@ class Categorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        logits, value = self.logits, value.to(dtypes.int64)
+        each, value = self._param, value.to(dtypes.int64)
         if value.shape != self._batch_shape:
             batch = T.broadcast_shapes(tuple(value.shape), tuple(self._batch_shape))
-            logits, value = logits.expand((*batch, -1)), value.expand(batch)
-        return logits.gather(-1, value.unsqueeze(-1)).squeeze(-1)
+            each, value = each.expand((*batch, -1)), value.expand(batch)
+        chosen = each.gather(-1, value.unsqueeze(-1)).squeeze(-1)
+        return chosen.log() if was_given(self, "probs") else chosen
 
     def entropy(self) -> Tensor:
-        logits = self.logits.clamp(min=limits(self.logits.dtype).least)
-        return -(logits * self.probs).sum(-1)
+        most = limits(self._param.dtype)
+        logs = self.probs.clamp(min=most.tiny).log() if was_given(self, "probs") else self.logits.clamp(min=most.least)
+        return -(logs * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = T.arange(self._num_events, device=self._param.device).reshape((-1, *[1] * len(self._batch_shape)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
@@ -72,8 +73,9 @@ class Multinomial(Distribution):
         with no_grad():
             drawn = self._categorical.sample((self.total_count, *sample_shape))  # (total_count, samples, batch)
             drawn = drawn.permute((*range(1, drawn.dim()), 0))
-            counts = T.zeros(tuple(self._extended_shape(sample_shape)), dtype=self.probs.dtype, device=self.probs.device)
-            return counts.scatter_add(-1, drawn, T.ones(tuple(drawn.shape), dtype=self.probs.dtype, device=self.probs.device))
+            kind = dtypes.float64  # in which counting does not stop, as it does at 2048 in float16
+            counts = T.zeros(tuple(self._extended_shape(sample_shape)), dtype=kind, device=self.probs.device)
+            return counts.scatter_add(-1, drawn, T.ones(tuple(drawn.shape), dtype=kind, device=self.probs.device)).to(self.probs.dtype)
 
     def entropy(self) -> Tensor:
         n = T.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
@@ -83,7 +85,7 @@ class Multinomial(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        logits, value = T.broadcast_tensors(self.logits, value)
+        logits, value = T.broadcast_tensors(self._categorical._log_probs(), value)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         logits = T.where((value == 0) & (logits == -float("inf")), 0.0, logits)
         return ways + (logits * value).sum(-1)

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, need_dims
+from tritensor.distributions.parameters import broadcast_all, need_dims, off_ends
 from tritensor.tensor.core import Tensor
 
 
@@ -25,9 +26,13 @@ class Dirichlet(ExponentialFamily):
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Gradients by implicit differentiation of the components' beta distributions."""
         return T.sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_ends(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -94,13 +99,17 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.square() * (total + 1))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_ends(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         a, b = self.concentration1, self.concentration0
-        return T.xlogy(a - 1.0, value) + T.xlogy(b - 1.0, 1.0 - value) + (a + b).lgamma() - a.lgamma() - b.lgamma()
+        return T.xlogy(a - 1.0, value) + T.xlog1py(b - 1.0, -value) + (a + b).lgamma() - a.lgamma() - b.lgamma()
 
     def entropy(self) -> Tensor:
         return self._dirichlet.entropy()

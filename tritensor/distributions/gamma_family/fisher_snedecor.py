@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.parameters import broadcast_all, limits
+from tritensor.distributions.parameters import broadcast_all, limits, off_zero
 from tritensor.tensor.core import Tensor
 
 
@@ -45,10 +46,13 @@ class FisherSnedecor(Distribution):
         a, b = self.df1, self.df2
         return T.where(b > 4, 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4)), math.nan)
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         tiny = limits(self.df2.dtype).tiny
-        drawn = self._gamma1.rsample(sample_shape) / self._gamma2.rsample(sample_shape).clamp(min=tiny)
-        return drawn.clamp(min=tiny)
+        return self._gamma1.rsample(sample_shape) / self._gamma2.rsample(sample_shape).clamp(min=tiny)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_zero(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

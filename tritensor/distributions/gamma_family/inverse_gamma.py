@@ -9,7 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.parameters import constant
+from tritensor.distributions.parameters import constant, off_zero
 from tritensor.distributions.transforms import PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -35,6 +35,9 @@ class InverseGamma(TransformedDistribution):
     def rate(self) -> Tensor:
         """The gamma number's rate."""
         return self.base_dist.rate  # type: ignore[no-any-return]
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return off_zero(drawn)
 
     @property
     def mean(self) -> Tensor:

@@ -113,4 +113,4 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
 @register_kl(Bernoulli, Poisson)
 def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     """-H(p) - p log rate + rate: the factorials of 0 and 1 are 1."""
-    return q.rate - p.probs * q.rate.log() - p.entropy()
+    return q.rate - T.xlogy(p.probs, q.rate) - p.entropy()

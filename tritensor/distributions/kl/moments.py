@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tritensor.distributions import functions as T
+from tritensor.distributions.continuous.continuous_bernoulli import log_constant
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.continuous.gumbel import EULER, Gumbel
 from tritensor.distributions.continuous.normal import Normal
@@ -87,8 +88,9 @@ def under_beta(p: Any, q: Any) -> Tensor:
 
 
 def under_continuous_bernoulli(p: Any, q: Any) -> Tensor:
-    """-E x logit(p) - log(1 - p) - log C(p)."""
-    return -p.mean * q.logits - (-q.probs).log1p() - q._log_constant()
+    """|l| times the mean distance from the likelier end, less log(|l| / (1 - exp(-|l|))), l = logit(p)."""
+    rate = q._rate()
+    return rate * T.where(q._log_odds < 0, p.mean, 1 - p.mean) - log_constant(rate)
 
 
 def under_pareto(p: Any, q: Any) -> Tensor:

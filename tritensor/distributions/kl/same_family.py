@@ -29,7 +29,7 @@ from tritensor.distributions.gamma_family.dirichlet import Beta, Dirichlet
 from tritensor.distributions.gamma_family.gamma import Gamma
 from tritensor.distributions.kl import moments
 from tritensor.distributions.kl.registry import kl_divergence, register_kl
-from tritensor.distributions.parameters import log1p_exp, sum_rightmost
+from tritensor.distributions.parameters import sum_rightmost
 from tritensor.tensor.core import Tensor
 
 
@@ -52,10 +52,7 @@ def _expfamily(p: Any, q: Any) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    one = p.probs * (log1p_exp(-q.logits) - log1p_exp(-p.logits))
-    zero = (1 - p.probs) * (log1p_exp(q.logits) - log1p_exp(p.logits))
-    one = T.where(p.probs == 0, 0.0, T.where(q.probs == 0, math.inf, one))
-    return one + T.where(p.probs == 1, 0.0, T.where(q.probs == 1, math.inf, zero))
+    return -p._entropy_of_one() - q._log_likelihood(p.probs, p._failing)
 
 
 @register_kl(Beta, Beta)
@@ -67,7 +64,7 @@ def _beta(p: Beta, q: Beta) -> Tensor:
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     """Of equal counts n times that of one trial; of fewer trials than q's the binomial coefficients' expected ratio is added; of more it is infinite."""
     n = p.total_count
-    found = n * (p.probs * (p.logits - q.logits) + (-p.probs).log1p()) - q.total_count * (-q.probs).log1p()
+    found = -n * p._entropy_of_one() - q._log_likelihood(n * p.probs, n * p._failing + (q.total_count - n).clamp(min=0.0))
     if (n < q.total_count).any():
         found = found + _coefficients(p, q)
     return T.where(n > q.total_count, math.inf, found)
@@ -81,14 +78,14 @@ def _coefficients(p: Binomial, q: Binomial) -> Tensor:
     inside = (k <= n) & (k <= m)
     k = T.where(inside, k, 0.0)
     ratio = (n + 1).lgamma() - (n - k + 1).lgamma() - (m + 1).lgamma() + (m - k + 1).lgamma()
-    log_prob = (n + 1).lgamma() - (n - k + 1).lgamma() - (k + 1).lgamma() + k * p.logits - n * log1p_exp(p.logits)
+    log_prob = (n + 1).lgamma() - (n - k + 1).lgamma() - (k + 1).lgamma() + p._log_likelihood(k, n - k)
     return T.where(inside, log_prob.exp() * ratio, 0.0).sum(0)
 
 
 @register_kl(Categorical, Categorical)
 def _categorical(p: Categorical, q: Categorical) -> Tensor:
-    each = p.probs * (p.logits - q.logits)
-    return T.where(p.probs == 0, 0.0, T.where(q.probs == 0, math.inf, each)).sum(-1)
+    ours, theirs = (T.where(p.probs == 0, 0.0, d._log_probs()) for d in (p, q))
+    return (p.probs * (ours - theirs)).sum(-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
@@ -127,7 +124,7 @@ def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    return (-p._entropy_of_one() - q._log_likelihood(p.probs, p._failing)) / p.probs
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -156,7 +153,7 @@ def _pareto(p: Pareto, q: Pareto) -> Tensor:
 
 @register_kl(Poisson, Poisson)
 def _poisson(p: Poisson, q: Poisson) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
+    return T.xlogy(p.rate, p.rate) - T.xlogy(p.rate, q.rate) - (p.rate - q.rate)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

@@ -10,6 +10,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.gamma_family.dirichlet import Beta
 from tritensor.distributions.parameters import broadcast_all, limits, standard_normal
 from tritensor.errors import ArgumentError
@@ -46,6 +47,7 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand((*batch_shape, self.dim - 1))
         return new
 
+    @drawn
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The onion method: each row is a point of a ball, its direction uniform, its squared length a beta number."""
         with no_grad():

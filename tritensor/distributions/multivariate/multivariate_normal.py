@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det, mahalanobis, matrix_vector
 from tritensor.distributions.parameters import need_dims, one_of, standard_normal
@@ -79,6 +80,7 @@ class MultivariateNormal(Distribution):
     def variance(self) -> Tensor:
         return self._unbroadcasted_scale_tril.square().sum(-1).expand((*self._batch_shape, *self._event_shape))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         z = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + matrix_vector(self._unbroadcasted_scale_tril, z)

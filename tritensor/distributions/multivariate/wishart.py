@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.gamma_family.gamma import Chi2
 from tritensor.distributions.lazy import lazy_property
@@ -111,6 +112,7 @@ class Wishart(ExponentialFamily):
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self._df() * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
+    @drawn
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Bartlett's decomposition: (L A)(L A)^T, A lower triangular of normal numbers with roots of chi-squared ones on its diagonal.
 
