@@ -76,6 +76,7 @@ MODULES = {
     "optimizers.together": "norm_of_all scale_all",
     "pooling.average_pooling": "avg_pool2d avg_pool2d_spread avg_pool3d avg_pool3d_spread",
     "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter max_pool3d max_pool3d_gather max_pool3d_scatter",
+    "products.add_product": "add_product",
     "products.linear": "linear",
     "products.linear_activation": "linear_activation linear_activation_by_result",
     "products.matmul": "matmul",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.onnx.element_types import BOOL, INT64
+from tritensor.onnx.element_types import BOOL, FLOAT, INT64
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations import activations
@@ -48,6 +48,18 @@ def matmul(g: Graph, a: Value, b: Value) -> Any:
     if a.dtype.name in _MULTIPLIED:
         return g.op("MatMul", a, b)
     return g.cast(g.op("MatMul", g.cast(a, INT64), g.cast(b, INT64)), a.dtype)
+
+
+@translates("add_product")
+def add_product(g: Graph, a: Value, b: Value, c: Value | None = None, *, beta: float = 1.0, alpha: float = 1.0) -> Any:
+    """beta * c + alpha * (a @ b), of 16-bit floats in float32"""
+    kept = a.dtype if a.dtype.itemsize > 2 else FLOAT
+    y = g.op("MatMul", g.cast(a, kept), g.cast(b, kept))
+    y = y if alpha == 1 else g.op("Mul", y, float(alpha))
+    if c is not None:
+        c = g.cast(c, kept)
+        y = g.op("Add", y, c if beta == 1 else g.op("Mul", c, float(beta)))
+    return g.cast(y, a.dtype)
 
 
 @translates("attention")

@@ -10,7 +10,7 @@ from tritensor.profiler.raw import Given
 _LINEAR = ("linear", "linear_activation", "linear_activation_by_result")
 # Ops whose gradient by either factor is a product of the same size. What bias, activation and residual cost is not among it.
 _PRODUCTS = (
-    *_LINEAR, "matmul", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
+    *_LINEAR, "matmul", "add_product", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
     "conv1d_relu", "conv2d_relu", "conv3d_relu",
 )  # fmt: skip
 _ATTENTION = ("attention", "flash_attention")

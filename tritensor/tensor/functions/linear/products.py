@@ -23,6 +23,14 @@ def refuse_ndim(name: str, **wanted: tuple[Tensor, int]) -> None:
             raise ShapeError(f"{name}: {label} {tuple(x.shape)} has {x.ndim} dimensions; it must have {ndim} (matmul takes any)")
 
 
+def refuse_unlike_batches(name: str, **pair: Tensor) -> None:
+    """Refuse two tensors that are not (batch, rows, columns) of one number of matrices."""
+    refuse_ndim(name, **{label: (x, 3) for label, x in pair.items()})
+    (first, a), (second, b) = pair.items()
+    if a.shape[0] != b.shape[0]:
+        raise ShapeError(f"{name}: {first} {tuple(a.shape)}, {second} {tuple(b.shape)}: the batches {a.shape[0]} and {b.shape[0]} differ")
+
+
 @function(out=True)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product with numpy's rules: (..., m, k) @ (..., k, n), batches broadcast, a 1-d operand is a row or a column.
@@ -64,11 +72,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 @function(out=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
-    refuse_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
-    if input.shape[0] != mat2.shape[0]:
-        raise ShapeError(
-            f"bmm: input {tuple(input.shape)}, mat2 {tuple(mat2.shape)}: the batches {input.shape[0]} and {mat2.shape[0]} differ"
-        )
+    refuse_unlike_batches("bmm", input=input, mat2=mat2)
     return ops.matmul(input, mat2)
 
 

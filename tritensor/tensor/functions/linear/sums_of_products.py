@@ -9,7 +9,7 @@ from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import broadcasts_to, overwrite, resize
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.linear.products import bmm, outer, refuse_ndim
+from tritensor.tensor.functions.linear.products import outer, refuse_ndim, refuse_unlike_batches
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import checked, function
 
@@ -20,10 +20,30 @@ def _scaled(x: Tensor, factor: Any) -> Tensor:
     return x if factor == 1 else ops.mul(x, factor)
 
 
+def _are_narrow(*given: Tensor) -> bool:
+    """Whether all are of one type whose products are summed in a wider one."""
+    first = given[0].dtype
+    return first.kind == "float" and first.itemsize == 2 and all(x.dtype is first for x in given)
+
+
+def _sum(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """beta * input + alpha * (a @ b) of matrices or batches of as many, rounded once."""
+    if not _are_narrow(input, a, b):
+        return _added(name, input, ops.matmul(a, b), beta, alpha)
+    shape = (*a.shape[:-1], b.shape[-1])
+    _refuse_unlike(name, input, shape)
+    c = None if beta == 0 else input if tuple(input.shape) == shape else ops.expand(input, shape=shape)
+    return ops.add_product(a, b, c, beta=float(beta), alpha=float(alpha))
+
+
+def _refuse_unlike(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
+    if not broadcasts_to(tuple(input.shape), shape):
+        raise ShapeError(f"{name}: input {tuple(input.shape)} does not broadcast to the product's shape {shape}")
+
+
 def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input is not read, so its NaN does not spread. Numbers for integers are cut to whole ones."""
-    if not broadcasts_to(tuple(input.shape), tuple(product.shape)):
-        raise ShapeError(f"{name}: input {tuple(input.shape)} does not broadcast to the product's shape {tuple(product.shape)}")
+    _refuse_unlike(name, input, tuple(product.shape))
     if product.dtype.kind not in _FLOATING and input.dtype.kind not in _FLOATING:
         beta, alpha = int(beta), int(alpha)
     product = _scaled(product, alpha)
@@ -34,14 +54,20 @@ def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
     refuse_ndim("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
-    return _added("addmm", input, ops.matmul(mat1, mat2), beta, alpha)
+    if beta == alpha == 1 and tuple(input.shape) == (mat2.shape[1],) and _are_narrow(input, mat1, mat2):
+        return ops.linear(mat1, ops.permute(mat2, dims=(1, 0)), input)
+    return _sum("addmm", input, mat1, mat2, beta, alpha)
 
 
 @function(inplace=True, out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat @ vec)."""
     refuse_ndim("addmv", mat=(mat, 2), vec=(vec, 1))
-    return _added("addmv", input, ops.matmul(mat, vec), beta, alpha)
+    if not _are_narrow(input, mat, vec):
+        return _added("addmv", input, ops.matmul(mat, vec), beta, alpha)
+    _refuse_unlike("addmv", input, (mat.shape[0],))
+    column = reshape_to(ops.expand(input, shape=(mat.shape[0],)), (mat.shape[0], 1))
+    return ops.reshape(_sum("addmv", column, mat, reshape_to(vec, (vec.shape[0], 1)), beta, alpha), shape=(mat.shape[0],))
 
 
 @function(inplace=True, out=True)
@@ -52,18 +78,21 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
         for label, number in (("beta", beta), ("alpha", alpha)):
             if isinstance(number, float):
                 raise DTypeError(f"addr: {label} is {number!r}, and the tensors hold integers; give an int")
+    if _are_narrow(input, vec1, vec2):
+        column, row = reshape_to(vec1, (vec1.shape[0], 1)), reshape_to(vec2, (1, vec2.shape[0]))
+        return _sum("addr", input, column, row, beta, alpha)
     if kinds != {"bool"}:
         return _added("addr", input, outer(_scaled(vec1, alpha), vec2), beta, 1)
     product = outer(vec1, vec2)
-    if not broadcasts_to(tuple(input.shape), tuple(product.shape)):
-        raise ShapeError(f"addr: input {tuple(input.shape)} does not broadcast to the product's shape {tuple(product.shape)}")
+    _refuse_unlike("addr", input, tuple(product.shape))
     return ops.logical_or(ops.logical_and(input, bool(beta)), ops.logical_and(product, bool(alpha)))
 
 
 @function(inplace=True, out=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * bmm(batch1, batch2)."""
-    return _added("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+    refuse_unlike_batches("baddbmm", batch1=batch1, batch2=batch2)
+    return _sum("baddbmm", input, batch1, batch2, beta, alpha)
 
 
 @function(out=True)
@@ -74,7 +103,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
     if b1 != b2 or k1 != k2:
         raise ShapeError(f"addbmm: batch1 {tuple(batch1.shape)}, batch2 {tuple(batch2.shape)}: batches and inner sizes must be equal")
     wide = reshape_to(ops.permute(batch1, dims=(1, 0, 2)), (m, b1 * k1))
-    return _added("addbmm", input, ops.matmul(wide, reshape_to(batch2, (b1 * k1, n))), beta, alpha)
+    return _sum("addbmm", input, wide, reshape_to(batch2, (b1 * k1, n)), beta, alpha)
 
 
 @checked
