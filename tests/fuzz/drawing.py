@@ -8,7 +8,7 @@ from typing import Any
 
 import tritensor
 from tests.fuzz.program import Program, facts
-from tests.fuzz.running import compiled, names_of
+from tests.fuzz.running import compiled, names_of, readable
 
 FLOATS = ("float32", "float32", "float32", "float64", "float16", "bfloat16")
 INTEGERS = ("int64", "int64", "int32", "uint8", "int8", "int16")
@@ -62,17 +62,12 @@ class Writer:
         return Program(tuple(self.statements))
 
 
-def readable(x: Any) -> bool:
-    """False for a view that a write to its base has torn from its graph: all that is asked of it raises."""
-    try:
-        return x.is_leaf or True
-    except RuntimeError:
-        return False
-
-
 def shape(rng: random.Random, least: int = 0, most: int = 4) -> tuple[int, ...]:
     """Sizes of 1 to 4, now and then a 0."""
-    return tuple(rng.choice((1, 2, 2, 3, 3, 4) if rng.random() < 0.96 else (0,)) for _ in range(rng.choice([least, *range(least, most + 1), min(2, most)])))
+    return tuple(
+        rng.choice((1, 2, 2, 3, 3, 4) if rng.random() < 0.96 else (0,))
+        for _ in range(rng.choice([least, *range(least, most + 1), min(2, most)]))
+    )
 
 
 def number(rng: random.Random, dtype: str, special: bool = False) -> str:
@@ -98,7 +93,12 @@ def array(rng: random.Random, sizes: tuple[int, ...], draw: Callable[[], str]) -
 
 
 def literal(
-    rng: random.Random, sizes: tuple[int, ...], dtype: str = "float32", grad: bool = False, special: bool = False, draw: Callable[[], str] | None = None
+    rng: random.Random,
+    sizes: tuple[int, ...],
+    dtype: str = "float32",
+    grad: bool = False,
+    special: bool = False,
+    draw: Callable[[], str] | None = None,
 ) -> str:
     """An expression that makes a tensor of these sizes."""
     tail = f"dtype=tt.{dtype}, device=dev" + (", requires_grad=True" if grad else "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import random
 import re
 from collections.abc import Callable
@@ -17,8 +18,8 @@ from tests.fuzz.program import Program, facts
 from tests.fuzz.running import Look, Trace, in_wide, look, run
 
 SLIPS = (AttributeError, KeyError, AssertionError, NameError, RecursionError, SystemError)
-# The house's form, `op: what is wrong`, or what Python says of a name that the program itself asks of a module, a tensor or None of its own.
-OWN_WORDS = re.compile(r"^[\w.]+( hook)?: |object has no attribute '(weight|bias|sum|square|grad)'|^name '\w+' is not defined")
+PLAIN = (*BUILTINS, OSError, StopIteration, pickle.PicklingError)
+OWN_WORDS = re.compile(r"^['\"]?[\w.]+( hook)?: |^name '\w+' is not defined")  # the house's form, `op: what is wrong`
 
 Judge = Callable[[Program], Finding | None]
 
@@ -46,10 +47,12 @@ def errors(program: Program) -> Finding | None:
         error = step.error
         if error is None:
             continue
-        op, said = facts(program.statements[step.index]).op, str(error).strip()
-        if not isinstance(error, (*BUILTINS, OSError)) or isinstance(error, SLIPS) and not OWN_WORDS.search(said):
+        code, said = program.statements[step.index], str(error).strip()
+        op = facts(code).op
+        asked = isinstance(error, AttributeError) and f".{getattr(error, 'name', None)}" in code  # of a name that the program itself spells
+        if not isinstance(error, PLAIN) or isinstance(error, SLIPS) and not OWN_WORDS.search(said) and not asked:
             return Finding("errors", f"{type(error).__name__} raised", op, said[:200])
-        if (not said or "\n" in said) and "loading state_dict" not in said:
+        if (not said and not isinstance(error, StopIteration) or "\n" in said) and "loading state_dict" not in said:
             return Finding("errors", "not one line", op, repr(said)[:300])
     return None
 
@@ -60,7 +63,13 @@ def twice(program: Program) -> Finding | None:
     for mine, again in zip(one.steps, other.steps, strict=True):
         for name in mine.looks.keys() & again.looks.keys():
             if not _same(mine.looks[name], again.looks[name]):
-                return Finding("twice", "another answer", facts(program.statements[mine.index]).op, name, (str(mine.looks[name]), str(again.looks[name])))
+                return Finding(
+                    "twice",
+                    "another answer",
+                    facts(program.statements[mine.index]).op,
+                    name,
+                    (str(mine.looks[name]), str(again.looks[name])),
+                )
     return None
 
 
@@ -106,7 +115,11 @@ def far(ours: Trace, exact: list[Trace]) -> bool:
     for index, step in enumerate(ours.steps):
         for name, mine in step.looks.items():
             seen = [t.steps[index].looks.get(name) for t in exact]
-            if not isinstance(mine, Look) or mine.values.dtype.kind != "f" or not all(isinstance(s, Look) and s.shape == mine.shape for s in seen):
+            if (
+                not isinstance(mine, Look)
+                or mine.values.dtype.kind != "f"
+                or not all(isinstance(s, Look) and s.shape == mine.shape for s in seen)
+            ):
                 continue
             with np.errstate(all="ignore"):
                 spread = np.max([np.abs(s.values - seen[0].values) for s in seen[1:]], axis=0) if mine.values.size else np.zeros(mine.shape)
@@ -131,7 +144,13 @@ def equal_pairs(program: Program) -> Finding | None:
         if (left.error is None) != (right.error is None):
             error = left.error or right.error
             said, side = str(error).partition("\n")[0], "left" if left.error else "right"
-            return Finding("pairs", f"{side} raises {type(error).__name__}", facts(code).op, f"{said} in `{code[:120]}`", (str(left.error), str(right.error)))
+            return Finding(
+                "pairs",
+                f"{side} raises {type(error).__name__}",
+                facts(code).op,
+                f"{said} in `{code[:120]}`",
+                (str(left.error), str(right.error)),
+            )
         one, other = (trace.steps[s.index].looks.get(n) for s, n in ((left, name), (right, name.replace("left", "right"))))
         nature = compared.values(program, one, other) if left.error is None else None
         if nature:

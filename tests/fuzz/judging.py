@@ -19,8 +19,20 @@ UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "complex6
 # What torch refuses for the sake of a right answer must be refused here; a type or a spelling that it does not take may work.
 # What ours keeps for backward may be less than torch keeps, so that fewer writes are errors (finite differences judge the gradients), and a right side
 # that overlaps the left is copied (docs/differences.md).
-SAFETY = re.compile(r"more than one element of the written-to|leaf [Vv]ariable|being modified in-?place|does not require grad|a second time|internal overlap")
-BUILTINS = (NotImplementedError, ZeroDivisionError, IndexError, KeyError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError)
+SAFETY = re.compile(
+    r"more than one element of the written-to|leaf [Vv]ariable|being modified in-?place|does not require grad|a second time|internal overlap"
+)
+BUILTINS = (
+    NotImplementedError,
+    ZeroDivisionError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    AssertionError,
+    RuntimeError,
+)
 # Ops that compute no sum: the sign of a zero is that of IEEE's rules.
 SIGNED = set(
     "neg abs mul div clone contiguous getitem setitem copy_ neg_ mul_ div_ where cat stack flip roll copysign fill_ masked_fill transpose view reshape "
@@ -123,11 +135,16 @@ class Comparison:
             if mine.error is None and not SAFETY.search(str(error)):
                 return PERMITTED if not facts(code).sets else None  # what it set is lost there: what reads it is passed over
             nature = f"raises {kinds_of(error)} in {self.names[0] if mine.error else self.names[1]} alone"
-            shown = [f"{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}" if e else "no error" for e in (mine.error, other.error)]
+            shown = [
+                f"{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}" if e else "no error"
+                for e in (mine.error, other.error)
+            ]
             return self._finding(code, nature, shown[0] if mine.error else shown[1], *shown)
         if mine.error is not None:
             if not same_error(mine.error, other.error):
-                return self._finding(code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error)
+                return self._finding(
+                    code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
+                )
         self.gradient, self.signed = facts(code).differentiates, facts(code).op in SIGNED
         for name in mine.looks.keys() & other.looks.keys():
             if other.looks[name] == UNREADABLE and mine.looks[name] != UNREADABLE:

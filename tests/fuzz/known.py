@@ -5,10 +5,16 @@ from __future__ import annotations
 import re
 
 _LINES: list[tuple[str, str]] = [
-    (r"pairs: .*raises (GradError|PicklingError|RuntimeError): .*(deepcopy|Can't pickle|Serialization)", "PyTorch, too, copies leaves only, and pickles no lambda and no parametrized module"),
+    (
+        r"pairs: .*raises (GradError|PicklingError|RuntimeError): .*(deepcopy|Can't pickle|Serialization)",
+        "PyTorch, too, copies leaves only, and pickles no lambda and no parametrized module",
+    ),
     (r"functional_call.*\| torch: .*is_leaf=False", "PyTorch leaves what it was given in a module that stands twice in another"),
     (r"conv_transpose\dd: .*the output would be", "PyTorch gives no pixels in some types and raises in others"),
-    (r"VonMises|(variance|stddev|entropy).*tt.distributions.VonMises", "VonMises.variance in float64 is the value, PyTorch's that of polynomials for float32"),
+    (
+        r"VonMises|(variance|stddev|entropy).*tt.distributions.VonMises",
+        "VonMises.variance in float64 is the value, PyTorch's that of polynomials for float32",
+    ),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
 ]
 

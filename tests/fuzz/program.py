@@ -33,6 +33,7 @@ def facts(code: str) -> Facts:
     tree = ast.parse(code)
     sets, reads = set(), set()
     inner: set[str] = set()
+    written = [n.target for n in ast.walk(tree) if isinstance(n, ast.AugAssign)]  # `v0 += 1` writes to what is there
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             if node in tree.body:
@@ -45,9 +46,7 @@ def facts(code: str) -> Facts:
         elif isinstance(node, ast.comprehension):
             inner |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
         elif isinstance(node, ast.Name):
-            (reads if isinstance(node.ctx, ast.Load) else sets).add(node.id)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            reads.add(node.target.id)
+            (reads if isinstance(node.ctx, ast.Load) or node in written else sets).add(node.id)
     differentiates = bool(re.search(r"\b(backward|grad|step)\(", code))
     return Facts(frozenset(sets - inner), frozenset(reads - inner - PLAIN_NAMES - set(dir(builtins))), _op(tree.body[-1]), differentiates)
 
@@ -93,7 +92,11 @@ class Program:
 
     def script(self) -> str:
         """A file that runs by itself."""
-        used = [m for m in ("copy", "io", "pickle", "math", "tempfile", "numpy") if any(f"{'np' if m == 'numpy' else m}." in s for s in self.statements)]
+        used = [
+            m
+            for m in ("copy", "io", "pickle", "math", "tempfile", "numpy")
+            if any(f"{'np' if m == 'numpy' else m}." in s for s in self.statements)
+        ]
         extra = "".join(f"\nimport {m}" + (" as np" if m == "numpy" else "") for m in used)
         device = '\ndev = "cpu"' if any(re.search(r"\bdev\b", s) for s in self.statements) else ""
         return "\n".join([HEADER + extra + device, *self.statements])

@@ -65,7 +65,16 @@ def compiled(code: str) -> CodeType:
 
 def names_of(T: Any, device: str = "cpu") -> dict[str, Any]:
     """What a program finds at its start: the library under the names that scripts give it, and where its tensors are to be."""
-    return {"tt": T, "nn": T.nn, "F": T.nn.functional, "dev": device, "inf": math.inf, "nan": math.nan, **{m.__name__: m for m in MODULES}, "np": np}
+    return {
+        "tt": T,
+        "nn": T.nn,
+        "F": T.nn.functional,
+        "dev": device,
+        "inf": math.inf,
+        "nan": math.nan,
+        **{m.__name__: m for m in MODULES},
+        "np": np,
+    }
 
 
 def numbers(x: Any) -> np.ndarray:
@@ -98,7 +107,12 @@ def look(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(k): look(v) for k, v in value.items()}
     if hasattr(value, "named_parameters"):
-        return {"class": type(value).__name__, "training": value.training, **look(dict(value.named_parameters())), **look(dict(value.named_buffers()))}
+        return {
+            "class": type(value).__name__,
+            "training": value.training,
+            **look(dict(value.named_parameters())),
+            **look(dict(value.named_buffers())),
+        }
     if isinstance(value, np.ndarray):
         return Look(str(value.dtype), value.shape, (), value.copy(), False, True, None)
     if value is None or isinstance(value, bool | int | float | complex | str | bytes):
@@ -106,6 +120,14 @@ def look(value: Any) -> Any:
     if type(value).__name__ == "dtype":
         return str(value).rpartition(".")[2]
     return f"<{type(value).__name__}>"
+
+
+def readable(x: Any) -> bool:
+    """False for a view that a write to its base has torn from its graph: all that is asked of it raises."""
+    try:
+        return isinstance(x.is_leaf, bool)
+    except RuntimeError:
+        return False
 
 
 def _seen(value: Any) -> Any:

@@ -73,7 +73,9 @@ class Shadow:
         if not n:
             return Shadow(self.a.reshape(1))
         start, end = start % n, end % n
-        return Shadow(self.a.reshape(*self.a.shape[:start], int(np.prod(self.a.shape[start : end + 1], dtype=int)), *self.a.shape[end + 1 :]))
+        return Shadow(
+            self.a.reshape(*self.a.shape[:start], int(np.prod(self.a.shape[start : end + 1], dtype=int)), *self.a.shape[end + 1 :])
+        )
 
     def expand(self, *sizes: Any) -> Shadow:
         want = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
@@ -179,7 +181,15 @@ def _binary(f: Any) -> tuple[Any, Any]:
     return made, written
 
 
-for _name, _f in {"neg": np.negative, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "exp": np.exp, "square": np.square, "abs": np.abs}.items():
+for _name, _f in {
+    "neg": np.negative,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "square": np.square,
+    "abs": np.abs,
+}.items():
     for _suffix, _method in zip(("", "_"), _unary(_f), strict=True):
         setattr(Shadow, _name + _suffix, _method)
 for _name, _f in {"add": np.add, "sub": np.subtract, "mul": np.multiply}.items():

@@ -31,7 +31,9 @@ class Inputs:
             turned = literal(self.rng, (*sizes[:-2], sizes[-1], sizes[-2]), kind, draw=draw)
             self.lines[-1] = f"{name} = {turned}.mT.detach()" + (".requires_grad_()" if grad and dtype is None else "")
         elif len(sizes) == 4 and self.rng.random() < 0.3:
-            self.lines[-1] = f"{name} = {made}.detach().contiguous(memory_format=tt.channels_last)" + (".requires_grad_()" if grad and dtype is None else "")
+            self.lines[-1] = f"{name} = {made}.detach().contiguous(memory_format=tt.channels_last)" + (
+                ".requires_grad_()" if grad and dtype is None else ""
+            )
         return name
 
     def pick(self, *options: Any) -> Any:
@@ -56,7 +58,9 @@ def conv(i: Inputs) -> str:
     options = f", stride={each(1, 1, 2)}" + i.some(padding=(0, 1), dilation=(1, 2)) + (f", groups={groups}" if groups > 1 else "")
     if transposed:
         return f"F.conv_transpose{nd}d({x}, {w}{b}{options}{i.some(output_padding=(0, 1))})"
-    return f"F.conv{nd}d({x}, {w}{b}{options})" if i.rng.random() < 0.85 else f"F.conv{nd}d({x}, {w}{b}, padding='{i.pick('same', 'valid')}')"
+    return (
+        f"F.conv{nd}d({x}, {w}{b}{options})" if i.rng.random() < 0.85 else f"F.conv{nd}d({x}, {w}{b}, padding='{i.pick('same', 'valid')}')"
+    )
 
 
 def pool(i: Inputs) -> str:
@@ -84,7 +88,11 @@ def interpolate(i: Inputs) -> str:
     nd = i.pick(1, 2, 2, 3)
     x = i("x", i.pick(1, 2), i.pick(1, 2), *[i.pick(1, 2, 3, 4) for _ in range(nd)])
     mode = i.pick("nearest", "nearest-exact", {1: "linear", 2: i.pick("bilinear", "bicubic"), 3: "trilinear"}[nd], "area")
-    size = f"size={i.pick(1, 2, 3, 5)}" if i.rng.random() < 0.5 else f"scale_factor={i.pick(0.5, 2, 1.5, 3)}{i.some(recompute_scale_factor=(True, False))}"
+    size = (
+        f"size={i.pick(1, 2, 3, 5)}"
+        if i.rng.random() < 0.5
+        else f"scale_factor={i.pick(0.5, 2, 1.5, 3)}{i.some(recompute_scale_factor=(True, False))}"
+    )
     extra = i.some(align_corners=(True, False)) if "linear" in mode or mode == "bicubic" else ""
     return f"F.interpolate({x}, {size}, mode={mode!r}{extra}{i.some(antialias=(True,)) if mode in ('bilinear', 'bicubic') else ''})"
 
@@ -112,7 +120,11 @@ def norm(i: Inputs) -> str:
     pick = i.pick("batch", "batch", "group", "instance", "layer", "rms", "local", "normalize")
     if pick == "batch":
         training = i.rng.random() < 0.6
-        run = f"{i('m', c, grad=False)}, {i('s', c, grad=False, draw=lambda: str(i.rng.randint(1, 8) / 4))}" if not training or i.rng.random() < 0.7 else "None, None"
+        run = (
+            f"{i('m', c, grad=False)}, {i('s', c, grad=False, draw=lambda: str(i.rng.randint(1, 8) / 4))}"
+            if not training or i.rng.random() < 0.7
+            else "None, None"
+        )
         return f"F.batch_norm({x}, {run}, {w}, {b}, training={training}{i.some(momentum=(0.0, 0.5, 1.0), eps=(1e-3,))})"
     if pick == "group":
         return f"F.group_norm({x}, {i.pick(1, 2, 4)}, {w}, {b}{i.some(eps=(1e-3,))})"
@@ -131,7 +143,12 @@ def norm(i: Inputs) -> str:
 def attention(i: Inputs) -> str:
     n, h, L, S, e = i.pick(1, 2), i.pick(1, 2), i.pick(1, 2, 3), i.pick(1, 2, 3), i.pick(1, 2, 4)
     q, k, v = i("q", n, h, L, e), i("k", n, h, S, e), i("v", n, h, S, i.pick(1, 2, 3))
-    mask = i.pick("", "", f", attn_mask={i('mask', L, S, dtype='bool', grad=False)}" if i.rng.random() < 0.5 else f", attn_mask={i('mask', L, S)}", ", is_causal=True")
+    mask = i.pick(
+        "",
+        "",
+        f", attn_mask={i('mask', L, S, dtype='bool', grad=False)}" if i.rng.random() < 0.5 else f", attn_mask={i('mask', L, S)}",
+        ", is_causal=True",
+    )
     return f"F.scaled_dot_product_attention({q}, {k}, {v}{mask}{i.some(scale=(0.5, 1.0))})"
 
 
@@ -168,7 +185,11 @@ def embedding(i: Inputs) -> str:
     x = i("x", *i.pick((2,), (2, 3), (0,), (1, 2)), grad=False, dtype="int64", draw=lambda: str(i.rng.randrange(rows)))
     if i.rng.random() < 0.5:
         return f"F.embedding({x}, {w}{i.some(padding_idx=(0, -1), scale_grad_by_freq=(True,))})"
-    return f"F.embedding_bag({x}.reshape(-1), {w}, tt.tensor([0, 1, 1]), mode={i.pick('sum', 'mean', 'max')!r}{i.some(padding_idx=(0,))})[0:]" if i.rng.random() < 0.6 else f"F.one_hot({x}, {rows}).to({w}.dtype) @ {w}"
+    return (
+        f"F.embedding_bag({x}.reshape(-1), {w}, tt.tensor([0, 1, 1]), mode={i.pick('sum', 'mean', 'max')!r}{i.some(padding_idx=(0,))})[0:]"
+        if i.rng.random() < 0.6
+        else f"F.one_hot({x}, {rows}).to({w}.dtype) @ {w}"
+    )
 
 
 def recurrent(i: Inputs) -> str:
@@ -182,16 +203,62 @@ def recurrent(i: Inputs) -> str:
 
 def pointwise(i: Inputs) -> str:
     x = i("x", *[i.pick(1, 2, 3) for _ in range(i.pick(1, 2, 3))])
-    name = i.pick("relu", "relu6", "elu", "selu", "celu", "gelu", "silu", "mish", "softplus", "softsign", "tanhshrink", "hardtanh", "hardswish", "hardsigmoid", "logsigmoid", "leaky_relu", "softshrink", "hardshrink", "glu", "softmin")
+    name = i.pick(
+        "relu",
+        "relu6",
+        "elu",
+        "selu",
+        "celu",
+        "gelu",
+        "silu",
+        "mish",
+        "softplus",
+        "softsign",
+        "tanhshrink",
+        "hardtanh",
+        "hardswish",
+        "hardsigmoid",
+        "logsigmoid",
+        "leaky_relu",
+        "softshrink",
+        "hardshrink",
+        "glu",
+        "softmin",
+    )
     if name == "glu":
         return f"F.glu({i('x', 2, 4)}{i.some(dim=(1, -1))})"
     if name == "softmin":
         return f"F.softmin({x}, -1)"
-    options = {"elu": {"alpha": (0.5, 2.0)}, "celu": {"alpha": (0.5,)}, "gelu": {"approximate": ("tanh", "none")}, "softplus": {"beta": (2.0, 0.5), "threshold": (1.0,)}, "leaky_relu": {"negative_slope": (0.2, 0.0)}, "softshrink": {"lambd": (0.25,)}, "hardshrink": {"lambd": (0.25,)}, "hardtanh": {"min_val": (-0.5,), "max_val": (0.75,)}}
+    options = {
+        "elu": {"alpha": (0.5, 2.0)},
+        "celu": {"alpha": (0.5,)},
+        "gelu": {"approximate": ("tanh", "none")},
+        "softplus": {"beta": (2.0, 0.5), "threshold": (1.0,)},
+        "leaky_relu": {"negative_slope": (0.2, 0.0)},
+        "softshrink": {"lambd": (0.25,)},
+        "hardshrink": {"lambd": (0.25,)},
+        "hardtanh": {"min_val": (-0.5,), "max_val": (0.75,)},
+    }
     return f"F.{name}({x}{i.some(**options.get(name, {}))})"
 
 
-FAMILIES = (conv, conv, pool, padding, interpolate, sample_grid, folding, norm, norm, attention, loss, loss, embedding, recurrent, pointwise)
+FAMILIES = (
+    conv,
+    conv,
+    pool,
+    padding,
+    interpolate,
+    sample_grid,
+    folding,
+    norm,
+    norm,
+    attention,
+    loss,
+    loss,
+    embedding,
+    recurrent,
+    pointwise,
+)
 
 
 def draw(rng: random.Random) -> Program:
@@ -199,7 +266,9 @@ def draw(rng: random.Random) -> Program:
     i = Inputs(rng)
     expression = rng.choice(FAMILIES)(i)
     lines = [*i.lines, f"y = {expression}", "z = y[0] if isinstance(y, tuple) else y"]
-    lines.append(f"(z * (tt.arange(z.numel()) % 5 - 1.5).reshape(z.shape).to(z.dtype)).sum().backward({'create_graph=True' if rng.random() < 0.2 else ''})")
+    lines.append(
+        f"(z * (tt.arange(z.numel()) % 5 - 1.5).reshape(z.shape).to(z.dtype)).sum().backward({'create_graph=True' if rng.random() < 0.2 else ''})"
+    )
     return Program(tuple(lines))
 
 

@@ -12,9 +12,19 @@ from tests.fuzz.program import Program
 
 TYPES = (*FLOATS, *INTEGERS, "bool", "complex64", "complex128", "uint16", "float8_e4m3fn", "float8_e5m2")
 ROADS = {
-    "save": ["buffer = io.BytesIO()", "tt.save(state, buffer)", "buffer.seek(0)", "left0 = state", "right0 = tt.load(buffer)"],
-    "full": ["buffer = io.BytesIO()", "tt.save(state, buffer)", "buffer.seek(0)", "left0 = state", "right0 = tt.load(buffer, weights_only=False)"],
-    "pickle": ["left0 = state", "right0 = pickle.loads(pickle.dumps(state))"],
+    "save": [
+        "buffer = io.BytesIO()",
+        "saved = tt.save(state, buffer)",
+        "left0 = state",
+        "right0 = (saved, buffer.seek(0), tt.load(buffer))[2]",
+    ],
+    "full": [
+        "buffer = io.BytesIO()",
+        "saved = tt.save(state, buffer)",
+        "left0 = state",
+        "right0 = (saved, buffer.seek(0), tt.load(buffer, weights_only=False))[2]",
+    ],
+    "pickle": ["saved = pickle.dumps(state)", "left0 = state", "right0 = pickle.loads(saved)"],
     "deepcopy": ["left0 = state", "right0 = copy.deepcopy(state)"],
 }
 
@@ -46,7 +56,11 @@ def draw(rng: random.Random) -> Program:
     for _ in range(rng.randint(0, 3)):
         name = w.any()
         if name and "float8" not in str(w.scope[name].dtype):
-            w.put(view(rng, w.scope[name], name).replace(".expand(", ".reshape(-1).detach().expand(") if rng.random() < 0.1 else view(rng, w.scope[name].detach(), f"{name}.detach()"))
+            w.put(
+                view(rng, w.scope[name], name).replace(".expand(", ".reshape(-1).detach().expand(")
+                if rng.random() < 0.1
+                else view(rng, w.scope[name].detach(), f"{name}.detach()")
+            )
     names = w.tensors() or ["tt.ones(2)"]
     if rng.random() < 0.2:
         w.put(f"nn.Parameter({literal(rng, (2,), 'float32')})")
@@ -55,9 +69,18 @@ def draw(rng: random.Random) -> Program:
     state = flat if road in ("safetensors", "numpy") else f"[{_state(w, names)}, {_state(w, names)}]"
     w.statements.append(f"state = {state}")
     if road == "safetensors":
-        w.statements += ["from tritensor.io import load_file, save_file", "left0 = {k: v.clone() for k, v in state.items()}", "folder = tempfile.TemporaryDirectory()", "save_file(left0, folder.name + '/a.safetensors')", "right0 = load_file(folder.name + '/a.safetensors')"]
+        w.statements += [
+            "from tritensor.io import load_file, save_file",
+            "left0 = {k: v.clone() for k, v in state.items()}",
+            "folder = tempfile.TemporaryDirectory()",
+            "saved = save_file(left0, folder.name + '/a.safetensors')",
+            "right0 = (saved, load_file(folder.name + '/a.safetensors'))[1]",
+        ]
     elif road == "numpy":
-        w.statements += [f"left0 = [v.clone() for v in state.values() if 'float8' not in str(v.dtype) and 'bfloat16' not in str(v.dtype)]", "right0 = [tt.from_numpy(v.numpy()) for v in left0]"]
+        w.statements += [
+            f"left0 = [v.clone() for v in state.values() if 'float8' not in str(v.dtype) and 'bfloat16' not in str(v.dtype)]",
+            "right0 = [tt.from_numpy(v.numpy()) for v in left0]",
+        ]
     else:
         w.statements += ROADS[road]
     if names[0] in w.scope and road != "numpy":

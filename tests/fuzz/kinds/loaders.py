@@ -9,7 +9,15 @@ from tests.fuzz.judges import Judge, beside_torch, equal_pairs, errors, twice
 from tests.fuzz.kinds.kind import Kind
 from tests.fuzz.program import Program
 
-DATA = ("list(range({n}))", "tt.utils.data.TensorDataset(tt.arange({n}), tt.arange({n}) * 2.0)", "[{{'a': k, 'b': [k, float(k)]}} for k in range({n})]", "tt.utils.data.ConcatDataset([list(range({n})), list(range(3))])", "tt.utils.data.Subset(list(range(20)), list(range({n})))", "tt.utils.data.StackDataset(list(range({n})), list(range({n})))", "[(k, 'x' * k, np.float32(k), np.arange(2) + k) for k in range({n})]")
+DATA = (
+    "list(range({n}))",
+    "tt.utils.data.TensorDataset(tt.arange({n}), tt.arange({n}) * 2.0)",
+    "[{{'a': k, 'b': [k, float(k)]}} for k in range({n})]",
+    "tt.utils.data.ConcatDataset([list(range({n})), list(range(3))])",
+    "tt.utils.data.Subset(list(range(20)), list(range({n})))",
+    "tt.utils.data.StackDataset(list(range({n})), list(range({n})))",
+    "[(k, 'x' * k, np.float32(k), np.arange(2) + k) for k in range({n})]",
+)
 
 
 def draw(rng: random.Random) -> Program:
@@ -24,11 +32,19 @@ def draw(rng: random.Random) -> Program:
 def _way(rng: random.Random, k: int, n: int) -> list[str]:
     batch, last, seed = rng.choice((1, 2, 3, 4, 20)), rng.choice((True, False)), rng.randint(0, 9)
     seeded = f"generator=tt.Generator().manual_seed({seed})"
-    sampler = rng.choice(("tt.utils.data.SequentialSampler(data)", f"tt.utils.data.RandomSampler(data, {seeded})", f"tt.utils.data.SubsetRandomSampler(range({n}), {seeded})"))
+    sampler = rng.choice(
+        (
+            "tt.utils.data.SequentialSampler(data)",
+            f"tt.utils.data.RandomSampler(data, {seeded})",
+            f"tt.utils.data.SubsetRandomSampler(range({n}), {seeded})",
+        )
+    )
     weights = [rng.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(max(n, 1))]
     once = lambda made: [f"drawn{k} = list({made})", f"left{k} = sorted(drawn{k})", f"right{k} = list(range({n}))"]  # noqa: E731
     again = lambda made: [f"drawnleft{k} = [str(b) for b in {made}]", f"drawnright{k} = [str(b) for b in {made}]"]  # noqa: E731
-    options = f"batch_size={batch}, drop_last={last}" + rng.choice(("", ", pin_memory=False", ", num_workers=0", ", collate_fn=list", ", timeout=0"))
+    options = f"batch_size={batch}, drop_last={last}" + rng.choice(
+        ("", ", pin_memory=False", ", num_workers=0", ", collate_fn=list", ", timeout=0")
+    )
     return rng.choice([
         [f"b{k} = list(tt.utils.data.DataLoader(data, {options}))", f"n{k} = len(tt.utils.data.DataLoader(data, {options}))"], [f"b{k} = list(tt.utils.data.DataLoader(data, batch_size=None))"], [f"b{k} = list(tt.utils.data.BatchSampler(tt.utils.data.SequentialSampler(data), {batch}, {last}))"],
         [f"drawn{k} = list(tt.utils.data.DataLoader(data, shuffle=True, {options}, {seeded}))", f"n{k} = len(drawn{k})"], again(f"tt.utils.data.DataLoader(data, shuffle=True, {options}, {seeded})"), [f"b{k} = list(tt.utils.data.DataLoader(data, batch_sampler=tt.utils.data.BatchSampler(tt.utils.data.SequentialSampler(data), {batch}, {last})))"],

@@ -11,7 +11,21 @@ from tests.fuzz.kinds.kind import Kind
 from tests.fuzz.program import Program
 
 FILL = "[p.data.copy_((tt.arange(p.numel()) % 7 - 3.0).div(8).reshape(p.shape)) for p in {0}.parameters()]"
-ACTIVATIONS = ("nn.ReLU()", "nn.Tanh()", "nn.GELU()", "nn.SiLU()", "nn.Sigmoid()", "nn.LeakyReLU(0.1)", "nn.ELU()", "nn.Softmax(-1)", "nn.Identity()", "nn.ReLU(inplace=True)", "nn.PReLU()", "nn.Hardtanh()", "nn.Softplus()")
+ACTIVATIONS = (
+    "nn.ReLU()",
+    "nn.Tanh()",
+    "nn.GELU()",
+    "nn.SiLU()",
+    "nn.Sigmoid()",
+    "nn.LeakyReLU(0.1)",
+    "nn.ELU()",
+    "nn.Softmax(-1)",
+    "nn.Identity()",
+    "nn.ReLU(inplace=True)",
+    "nn.PReLU()",
+    "nn.Hardtanh()",
+    "nn.Softplus()",
+)
 
 
 def network(rng: random.Random) -> tuple[str, tuple[int, ...]]:
@@ -29,7 +43,16 @@ def network(rng: random.Random) -> tuple[str, tuple[int, ...]]:
         elif pick < 0.7:
             layers.append(rng.choice(ACTIVATIONS))
         elif pick < 0.95:
-            layers.append(rng.choice((f"nn.LayerNorm({width})", f"nn.BatchNorm1d({width}{rng.choice(('', ', affine=False', ', momentum=None', ', track_running_stats=False'))})", f"nn.RMSNorm({width}, eps=1e-5)", f"nn.GroupNorm(1, {width})")))
+            layers.append(
+                rng.choice(
+                    (
+                        f"nn.LayerNorm({width})",
+                        f"nn.BatchNorm1d({width}{rng.choice(('', ', affine=False', ', momentum=None', ', track_running_stats=False'))})",
+                        f"nn.RMSNorm({width}, eps=1e-5)",
+                        f"nn.GroupNorm(1, {width})",
+                    )
+                )
+            )
         else:
             layers.append(f"nn.Sequential(nn.Linear({width}, {width}), nn.Tanh())")
     return f"nn.Sequential({', '.join(layers)})", (3, first)
@@ -40,9 +63,23 @@ def _images(rng: random.Random) -> tuple[str, tuple[int, ...]]:
     layers = []
     for _ in range(rng.randint(1, 3)):
         wider = rng.randint(1, 3)
-        layers.append(rng.choice((f"nn.Conv2d({width}, {wider}, {rng.choice((1, 3))}, padding=1)", f"nn.ConvTranspose2d({width}, {wider}, 2)")))
+        layers.append(
+            rng.choice((f"nn.Conv2d({width}, {wider}, {rng.choice((1, 3))}, padding=1)", f"nn.ConvTranspose2d({width}, {wider}, 2)"))
+        )
         width = wider
-        layers.append(rng.choice((f"nn.BatchNorm2d({width})", "nn.ReLU()", "nn.MaxPool2d(2, ceil_mode=True)", "nn.AvgPool2d(2, 1)", f"nn.InstanceNorm2d({width}, affine=True)", "nn.AdaptiveAvgPool2d(2)", "nn.Upsample(scale_factor=2)")))
+        layers.append(
+            rng.choice(
+                (
+                    f"nn.BatchNorm2d({width})",
+                    "nn.ReLU()",
+                    "nn.MaxPool2d(2, ceil_mode=True)",
+                    "nn.AvgPool2d(2, 1)",
+                    f"nn.InstanceNorm2d({width}, affine=True)",
+                    "nn.AdaptiveAvgPool2d(2)",
+                    "nn.Upsample(scale_factor=2)",
+                )
+            )
+        )
     if rng.random() < 0.5:
         layers.append("nn.Flatten()")
     return f"nn.Sequential({', '.join(layers)})", (2, first, 4, 4)

@@ -48,7 +48,11 @@ def _made(rng: random.Random, name: str, count: int) -> str:
     names = [f"p{k}" for k in range(count)]
     if rng.random() < 0.3 and count > 1:
         own = settings(rng, name).replace("foreach=True", "foreach=False").split(", ")[0]
-        options = ", ".join(f"'{s.partition('=')[0]}': {s.partition('=')[2]}" for s in [own] if s and "(" not in s and "foreach" not in s and "fused" not in s)
+        options = ", ".join(
+            f"'{s.partition('=')[0]}': {s.partition('=')[2]}"
+            for s in [own]
+            if s and "(" not in s and "foreach" not in s and "fused" not in s
+        )
         return f"tt.optim.{name}([{{'params': [p0]{', ' + options if options else ''}}}, {{'params': [{', '.join(names[1:])}]}}], {settings(rng, name)})"
     return f"tt.optim.{name}([{', '.join(names)}], {settings(rng, name)})"
 
@@ -79,7 +83,13 @@ def draw(rng: random.Random) -> Program:
             lines += ["sched.step()", f"lr{k} = sched.get_last_lr()"]
         if rng.random() < 0.4:
             lines += _between(rng, name, dtype, k, scheduled, [f"p{i}" for i in range(len(shapes))])
-    return Program((*lines, f"end = {tuple(f'p{i}' for i in range(len(shapes)))}".replace("'", ""), "state = {k: v for k, v in opt.state_dict()['state'].items()}"))
+    return Program(
+        (
+            *lines,
+            f"end = {tuple(f'p{i}' for i in range(len(shapes)))}".replace("'", ""),
+            "state = {k: v for k, v in opt.state_dict()['state'].items()}",
+        )
+    )
 
 
 def _between(rng: random.Random, name: str, dtype: str, k: int, scheduled: bool, names: list[str]) -> list[str]:

@@ -27,13 +27,27 @@ SCALAR: dict[str, tuple[dict[str, Ends], Ends]] = {
     "Bernoulli:probs": ({"probs": UNIT}, ("0.0", "1.0")), "Bernoulli:logits": ({"logits": LOGITS}, ("0.0", "1.0")), "Geometric:probs": ({"probs": ("0.5", "0.1", "1.0", "1e-6")}, COUNT), "Geometric:logits": ({"logits": LOGITS}, COUNT), "Poisson": ({"rate": (*POSITIVE, "0.0")}, COUNT),
     "ContinuousBernoulli:probs": ({"probs": INSIDE}, UNIT), "ContinuousBernoulli:logits": ({"logits": LOGITS}, UNIT), "Binomial:probs": ({"total_count": ("5.0", "6.0"), "probs": UNIT}, COUNT), "Binomial:logits": ({"total_count": ("5.0", "6.0"), "logits": LOGITS}, COUNT),
     "NegativeBinomial:probs": ({"total_count": POSITIVE, "probs": ("0.0", "0.5", "0.1", "0.9")}, COUNT), "NegativeBinomial:logits": ({"total_count": POSITIVE, "logits": LOGITS}, COUNT), "VonMises": ({"loc": ("0.0", "1.0", "-2.0"), "concentration": POSITIVE}, ("0.0", "1.0", "-3.0")), "FisherSnedecor": ({"df1": POSITIVE, "df2": POSITIVE}, POSITIVE),
-    "InverseGamma": ({"concentration": POSITIVE, "rate": POSITIVE}, POSITIVE), "RelaxedBernoulli:logits": ({"temperature": ("0.5", "2.0"), "logits": LOGITS[:3]}, INSIDE), "LogitRelaxedBernoulli:logits": ({"temperature": ("0.5", "2.0"), "logits": LOGITS[:3]}, REAL),
+    "InverseGamma": ({"concentration": POSITIVE, "rate": POSITIVE}, POSITIVE), "RelaxedBernoulli:logits": ({"temperature": ("0.5", "2.0"), "logits": LOGITS[:3]}, INSIDE),
 }  # fmt: skip
 VECTOR: dict[str, tuple[dict[str, Ends], Callable[[random.Random], list[str]]]] = {
     "Categorical:probs": ({"probs": ("0.5", "0.25", "1.0", "0.0", "2.0")}, lambda r: [r.choice("012")]), "Categorical:logits": ({"logits": LOGITS}, lambda r: [r.choice("012")]), "OneHotCategorical:probs": ({"probs": ("0.5", "0.25", "1.0")}, lambda r: ["0.0", "1.0", "0.0"]),
     "Dirichlet": ({"concentration": POSITIVE}, lambda r: ["0.25", "0.25", "0.5"]), "Multinomial:probs": ({"probs": ("0.5", "0.25", "1.0")}, lambda r: ["0.0", "0.0", "1.0"]), "RelaxedOneHotCategorical:logits": ({"temperature": ("0.5",), "logits": LOGITS[:3]}, lambda r: ["0.25", "0.25", "0.5"]),
 }  # fmt: skip
-ASKED = ("mean", "variance", "stddev", "mode", "entropy()", "batch_shape", "event_shape", "has_rsample", "support.check(at)", "logits", "probs", "param_shape", "has_enumerate_support")
+ASKED = (
+    "mean",
+    "variance",
+    "stddev",
+    "mode",
+    "entropy()",
+    "batch_shape",
+    "event_shape",
+    "has_rsample",
+    "support.check(at)",
+    "logits",
+    "probs",
+    "param_shape",
+    "has_enumerate_support",
+)
 
 
 def _sizes(rng: random.Random) -> tuple[int, ...]:
@@ -46,17 +60,29 @@ def draw(rng: random.Random) -> Program:
     dtype = rng.choice(("float32", "float32", "float64"))
 
     def made(sizes: tuple[int, ...], ends: Ends) -> str:
-        return f"tt.zeros({sizes}, dtype=tt.{dtype}) + {ends[0]}" if 0 in sizes else f"tt.tensor({array(rng, sizes, lambda: rng.choice(ends))}, dtype=tt.{dtype})"
+        return (
+            f"tt.full({sizes}, {ends[0]}, dtype=tt.{dtype})"
+            if 0 in sizes
+            else f"tt.tensor({array(rng, sizes, lambda: rng.choice(ends))}, dtype=tt.{dtype})"
+        )
 
     if name in SCALAR:
         parameters, values = SCALAR[name]
-        lines = [f"{p} = {made(_sizes(rng) if p != 'temperature' else (), ends)}{'.requires_grad_()' if rng.random() < 0.4 and p != 'total_count' else ''}" for p, ends in parameters.items()]
+        lines = [
+            f"{p} = {made(_sizes(rng) if p != 'temperature' else (), ends)}{'.requires_grad_()' if rng.random() < 0.4 and p != 'total_count' else ''}"
+            for p, ends in parameters.items()
+        ]
         lines.append(f"at = {made(_sizes(rng), values)}")
     else:
         parameters, value = VECTOR[name]
         batch = rng.choice(((), (2,)))
-        lines = [f"{p} = {made((*batch, 3) if p != 'temperature' else (), ends)}{'.requires_grad_()' if rng.random() < 0.4 and 'Multi' not in name else ''}" for p, ends in parameters.items()]
-        lines.append(f"at = tt.tensor([{', '.join(value(rng))}], dtype=tt.{dtype})" + ("[0]" if "Categorical:" in name and "Hot" not in name else ""))
+        lines = [
+            f"{p} = {made((*batch, 3) if p != 'temperature' else (), ends)}{'.requires_grad_()' if rng.random() < 0.4 and 'Multi' not in name else ''}"
+            for p, ends in parameters.items()
+        ]
+        lines.append(
+            f"at = tt.tensor([{', '.join(value(rng))}], dtype=tt.{dtype})" + ("[0]" if "Categorical:" in name and "Hot" not in name else "")
+        )
     given = ", ".join(f"{p}={p}" for p in parameters)
     lines.append(f"d = tt.distributions.{name.partition(':')[0]}({given}{rng.choice(('', '', ', validate_args=False'))})")
     if rng.random() < 0.3:
@@ -67,10 +93,16 @@ def draw(rng: random.Random) -> Program:
     lines.append("p = d.log_prob(at)")
     if rng.random() < 0.6:
         lines += ["c = d.cdf(at)", f"q = tt.tensor({rng.choice(INSIDE)}, dtype=tt.{dtype})", "i = d.icdf(q)"]
-    lines += [f"drawn = d.{rng.choice(('sample', 'rsample'))}({rng.choice(('', '(2,)', '(0,)', '(2, 3)'))})", "holds0 = bool(d.support.check(drawn).all())"]
+    lines += [
+        f"drawn = d.{rng.choice(('sample', 'rsample'))}({rng.choice(('', '(2,)', '(0,)', '(2, 3)'))})",
+        "holds0 = bool(d.support.check(drawn).all())",
+    ]
     lines.append("p.sum().backward()")
     if rng.random() < 0.3 and name in SCALAR:
-        lines += ["drawn2 = d.sample((4000,)).double()", "holds1 = bool(((drawn2.mean(0) - d.mean).abs() <= 8 * d.stddev / 60 + 1e-3 * d.mean.abs()).logical_or(d.variance.isnan() | d.variance.isinf() | d.mean.isnan() | (d.stddev > 30 * d.mean.abs())).all())"]
+        lines += [
+            "drawn2 = d.sample((4000,)).double()",
+            "holds1 = bool(((drawn2.mean(0) - d.mean).abs() <= 8 * d.stddev / 60 + 1e-3 * d.mean.abs()).logical_or(d.variance.isnan() | d.variance.isinf() | d.mean.isnan() | (d.stddev > 30 * d.mean.abs())).all())",
+        ]
     return Program(tuple(lines))
 
 

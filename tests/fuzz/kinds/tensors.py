@@ -30,7 +30,9 @@ def _other(w: Writer, name: str) -> str:
     fitting = w.tensors(lambda y: _broadcasts(tuple(y.shape), sizes))
     if fitting and w.rng.random() < 0.8:
         return w.rng.choice(fitting)
-    return literal(w.rng, tuple(1 if w.rng.random() < 0.3 else n for n in sizes)[w.rng.randint(0, len(sizes)) :], w.rng.choice(FLOATS + INTEGERS))
+    return literal(
+        w.rng, tuple(1 if w.rng.random() < 0.3 else n for n in sizes)[w.rng.randint(0, len(sizes)) :], w.rng.choice(FLOATS + INTEGERS)
+    )
 
 
 def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
@@ -64,7 +66,11 @@ def compute(w: Writer, name: str) -> None:
     if pick < 0.3:
         w.put(f"{name}.{rng.choice(UNARY)}()")
     elif pick < 0.55:
-        w.put(f"{name} {rng.choice(SYMBOLS)} {other}" if rng.random() < 0.8 else f"{rng.choice(('2', '1.5', '-1'))} {rng.choice(SYMBOLS)} {name}")
+        w.put(
+            f"{name} {rng.choice(SYMBOLS)} {other}"
+            if rng.random() < 0.8
+            else f"{rng.choice(('2', '1.5', '-1'))} {rng.choice(SYMBOLS)} {name}"
+        )
     elif pick < 0.75:
         w.put(f"tt.{rng.choice(BINARY)}({name}, {other})")
     else:
@@ -114,7 +120,11 @@ def write(w: Writer, name: str) -> None:
     if pick < 0.2:
         code = f"{name}.{rng.choice(IN_PLACE)}()"
     elif pick < 0.45:
-        code = f"{name}.{rng.choice(BINARY_IN_PLACE)}({other if rng.random() < 0.9 else name})" if rng.random() < 0.6 else f"{name} {rng.choice(('+=', '-=', '*=', '/='))} {other}"
+        code = (
+            f"{name}.{rng.choice(BINARY_IN_PLACE)}({other if rng.random() < 0.9 else name})"
+            if rng.random() < 0.6
+            else f"{name} {rng.choice(('+=', '-=', '*=', '/='))} {other}"
+        )
         code = code.replace("copy_(2)", f"copy_({name})")
     elif pick < 0.7:
         source = rng.choice((value, value, other))
@@ -155,7 +165,15 @@ def out(w: Writer, name: str) -> None:
     """out= of a tensor that is there, of the right shape or not."""
     target = w.any(lambda y: tuple(y.shape) == tuple(w.scope[name].shape) or w.rng.random() < 0.05)
     if target:
-        code = w.rng.choice((f"tt.add({name}, {_other(w, name)}, out={target})", f"tt.exp({name}, out={target})", f"tt.mul({name}, 2, out={target})", f"tt.cumsum({name}, 0, out={target})", f"tt.maximum({name}, {_other(w, name)}, out={target})"))
+        code = w.rng.choice(
+            (
+                f"tt.add({name}, {_other(w, name)}, out={target})",
+                f"tt.exp({name}, out={target})",
+                f"tt.mul({name}, 2, out={target})",
+                f"tt.cumsum({name}, 0, out={target})",
+                f"tt.maximum({name}, {_other(w, name)}, out={target})",
+            )
+        )
         w.add(f"with tt.no_grad(): {code}" if w.rng.random() < 0.7 else code)
 
 
@@ -184,10 +202,14 @@ def differentiate(w: Writer) -> None:
         inputs = ", ".join(rng.sample(leaves, min(len(leaves), rng.randint(1, 2))))
         name = w.fresh()
         create = rng.random() < 0.5
-        ok = w.add(f"{name} = tt.autograd.grad({scalar}, [{inputs}], allow_unused={rng.choice(('True', 'True', 'False'))}{', create_graph=True' if create else keep})")
+        ok = w.add(
+            f"{name} = tt.autograd.grad({scalar}, [{inputs}], allow_unused={rng.choice(('True', 'True', 'False'))}{', create_graph=True' if create else keep})"
+        )
         if ok and create:
             again = w.fresh()
-            w.add(f"{again} = tt.autograd.grad(sum((g ** 2).sum() for g in {name} if g is not None and g.requires_grad), [{inputs}], allow_unused=True)")
+            w.add(
+                f"{again} = tt.autograd.grad(sum((g ** 2).sum() for g in {name} if g is not None and g.requires_grad), [{inputs}], allow_unused=True)"
+            )
 
 
 def plain(rng: random.Random) -> Program:
@@ -196,21 +218,34 @@ def plain(rng: random.Random) -> Program:
     for _ in range(rng.randint(1, 2)):
         w.put(literal(rng, shape(rng), "float64", rng.random() < 0.7))
     for _ in range(rng.randint(3, 9)):
-        name = w.any()
+        name = w.any(lambda y: y.numel() < 200)
+        if name is None:
+            break
         x = w.scope[name]
         same = [n for n in w.tensors(lambda y, sizes=tuple(x.shape): tuple(y.shape) == sizes)]
         other = rng.choice([*same, "2", "0.5", "-1.5"])
         pick = rng.random()
-        if x.numel() > 200:
-            continue
         if pick < 0.4:
             w.put(view(rng, x, name).replace(".detach()", "[...]"))
         elif pick < 0.6:
             w.put(rng.choice((f"{name}.{rng.choice(PLAIN)}()", f"{name} {rng.choice('+-*')} {other}", f"{name}.clone()")))
         else:
             part_of = f"{name}[{index(rng, tuple(x.shape), basic=True)}]"
-            w.add(rng.choice((f"{name}.{rng.choice(PLAIN)}_()", f"{name}.{rng.choice(('add', 'sub', 'mul'))}_({other})", f"{part_of} = {rng.choice(('1.5', '-0.5'))}", f"{name} *= {other}", f"{name}.fill_(0.5)", f"{name}.zero_()", f"{name}.copy_({rng.choice(same)})", f"{part_of} = {name}.sum() * 0.25")))
-    root = w.any(lambda x: x.requires_grad) or w.any()
+            w.add(
+                rng.choice(
+                    (
+                        f"{name}.{rng.choice(PLAIN)}_()",
+                        f"{name}.{rng.choice(('add', 'sub', 'mul'))}_({other})",
+                        f"{part_of} = {rng.choice(('1.5', '-0.5'))}",
+                        f"{name} *= {other}",
+                        f"{name}.fill_(0.5)",
+                        f"{name}.zero_()",
+                        f"{name}.copy_({rng.choice(same)})",
+                        f"{part_of} = {name}.sum() * 0.25",
+                    )
+                )
+            )
+    root = w.any(lambda x: x.requires_grad) or "v0"
     w.statements.append(f"({root} * {literal(rng, tuple(w.scope[root].shape)[-1:], 'float64')}).sum().backward()")
     return w.program()
 

@@ -32,7 +32,20 @@ def _line(w: Writer) -> None:
         w.put(view(rng, x, name))
     elif pick < 0.85 and name != "x":
         source = number(rng, "float64")
-        w.add(rng.choice((f"{name}.{rng.choice(WRITES).replace('x0', name)}", f"{name}[...] = {source}", f"{name}[:1] = {source}", f"{name} *= 2", f"F.relu({name}, inplace=True)", f"F.silu({name}, inplace=True)", f"F.leaky_relu_({name})", f"{name}.clamp_(-1, 1)")))
+        w.add(
+            rng.choice(
+                (
+                    f"{name}.{rng.choice(WRITES).replace('x0', name)}",
+                    f"{name}[...] = {source}",
+                    f"{name}[:1] = {source}",
+                    f"{name} *= 2",
+                    f"F.relu({name}, inplace=True)",
+                    f"F.silu({name}, inplace=True)",
+                    f"F.leaky_relu_({name})",
+                    f"{name}.clamp_(-1, 1)",
+                )
+            )
+        )
     else:
         w.put(rng.choice((f"{name}.sum({d}, keepdim=True)", f"{name}.cumsum({d})", f"F.softmax({name}, {d})", f"tt.cat([{name}, {name}], {d})", f"{name}.mean()", f"{name}.flip({d})", f"{name} @ {name}.mT", f"{name}.prod()", f"{name}.logsumexp({d})", f"tt.where({name} > 0, {name}, {name} * 2)", f"{name}.clone()", f"{name}.contiguous()", f"tt.stack([{name}, {name} * 2])", f"F.layer_norm({name}, {tuple(x.shape[-1:])})", f"{name}.amax({d})", f"{name}.expand({(2, *x.shape)})")))  # fmt: skip
 
@@ -41,6 +54,8 @@ def body(rng: random.Random, sizes: tuple[int, ...], scalar: bool) -> str:
     """A function f of x, as text."""
     w = Writer(rng, errors=0.0, prefix="t")
     w.scope["x"] = tritensor.full(sizes, 0.5, dtype=tritensor.float64)
+    if rng.random() < 0.9:
+        w.add("x = x.clone()")  # else the writes reach what the caller holds
     for _ in range(rng.randint(1, 5)):
         _line(w)
     last = w.any() if w.count else "x"
