@@ -1,7 +1,7 @@
 """`python -m bench gpu`: every op of the table on the GPU: time, share of the roofline measured in the same run, ratio to torch eager and compiled.
 
 `python -m bench gpu --quick` fits in eight minutes. The report is written as it grows, so a run that is cut short loses nothing and
-`--resume` goes on with it; no failure stops the run, and the exit code is 1 when there was one. `--op softmax --plot` times some ops alone, at the
+`--resume` goes on with it, behind a row that killed or hung the process; no failure stops the run, and the exit code is 1 when there was one. `--op softmax --plot` times some ops alone, at the
 sizes of GPT-2, Llama-8B and ResNet-50 among others, and draws them. Every call is replayed from a CUDA graph ("ms") and made one after another
 ("eager_ms"), in medians; inputs take turns, so many sets that they do not fit the second-level cache.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from bench.gpu.clock import Ours, Torch
 from bench.gpu.rows import cases, ordered
-from bench.gpu.run import PARTS, PEERS, QUICK_SECONDS, Bench, Plan
+from bench.gpu.run import PARTS, PEERS, QUICK_SECONDS, Bench, DeviceGoneError, Plan
 from bench.ops_asked import ops_asked
 from bench.reports.pictures import drawing, written
 from bench.reports.report import RESULTS, ROOT, Report, facts, lines, read_report, torch_installed
@@ -123,7 +123,7 @@ def why_not() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Time, print, write; the exit code is 1 when anything failed and 2 where nothing can be timed."""
+    """Time, print, write; the exit code is 1 when anything failed, 2 where nothing can be timed, 3 when the GPU answers no more."""
     door = parser()
     given = door.parse_args(argv)
     if given.plot:
@@ -156,7 +156,11 @@ def timed(given: argparse.Namespace, ops: Sequence[Op]) -> int:
     # A report of some ops must not take the place of the one that the README's table is made from.
     path = given.out or (ROOT / "out" if given.op else RESULTS) / f"{slug(properties.name)}.json"
     report = Report.resumed(path, head) if given.resume else Report(path, head)
-    code = Bench(wanted, report, Ours(), peer_library(given.against), properties.l2_cache_size).run()
+    try:
+        code = Bench(wanted, report, Ours(), peer_library(given.against), properties.l2_cache_size).run()
+    except DeviceGoneError as error:
+        print(f"bench gpu: {error}", file=sys.stderr)
+        return 3
     print("\n".join(lines(report.content)))
     print("\n".join([f"written to {path}", *(written(report.content, path) if given.plot else [])]))
     return code

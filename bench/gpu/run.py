@@ -23,6 +23,10 @@ PARTS = ("roofline", "training", "host", "ops", "compile")
 PEERS = ("torch", "compile")  # torch as it is, and under torch.compile
 
 
+class DeviceGoneError(Exception):
+    """The GPU answers this process no more; the message says since when."""
+
+
 class Plan(NamedTuple):
     """What to time and on how much. Tests make the sizes small."""
 
@@ -61,15 +65,32 @@ class Bench:
         return min(self.plan.most, max(LEAST, (self.left() - reserve) / max(remaining, 1) / 3))
 
     def _try(self, key: str, lib: Ours | None, run: Callable[[], Any]) -> Any:
-        """`run()`; None when it raises, and then the report has the error, as `lib`'s."""
+        """`run()`; None when it raises, and then the report has the error, as `lib`'s; None, too, for what killed an earlier process.
+
+        Raises DeviceGoneError when the GPU answers no more: nothing that follows in this process could be timed.
+        """
+        if key in self.report.content["died"]:
+            return None
+        self.report.begin(key)
         try:
-            return run()
+            found = run()
         except KeyboardInterrupt:
+            self.report.begin("")  # whoever stops a run says nothing of the row that it was at
             raise
         except Exception as error:  # whatever it is: one row that fails must not cost the rest of a run
             self.report.fail(key, error, peer=lib is self.peer)
             print(f"FAILED {key}: {type(error).__name__}: {str(error)[:300]}", flush=True)
-            return None
+            self._check_device(key)
+            found = None
+        self.report.begin("")
+        return found
+
+    def _check_device(self, key: str) -> None:
+        """Raise DeviceGoneError where a failure took the GPU along: an illegal access ends a process's context for good."""
+        try:
+            self.ours.synchronize()
+        except Exception as lost:  # whatever the driver says
+            raise DeviceGoneError(f"{key}: the GPU answers this process no more ({str(lost)[:200]}); --resume goes on behind it") from lost
 
     # the parts
     def run(self) -> int:

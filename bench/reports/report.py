@@ -59,7 +59,10 @@ def _git(*args: str) -> str:
 
 
 def commit() -> dict[str, Any]:
-    """The commit that is measured, and whether files differ from it; the hash is "" outside a checkout."""
+    """The commit that is measured, and whether files differ from it; the hash is "" outside a checkout. Where a copy has no history, the environment
+    says it: TRITENSOR_BENCH_COMMIT, with a + behind it when files differ."""
+    if stated := os.environ.get("TRITENSOR_BENCH_COMMIT"):
+        return {"hash": stated.rstrip("+"), "changed": stated.endswith("+")}
     if shutil.which("git") is None:
         return {"hash": "", "changed": None}
     return {"hash": _git("rev-parse", "HEAD"), "changed": bool(_git("status", "--porcelain", "--untracked-files=no"))}
@@ -120,7 +123,10 @@ def circumstances(mode: str, ops: list[str] | str, cache: str) -> dict[str, Any]
 
 
 class Report:
-    """The report on disk. Rows are dicts by key; a row that is there already is updated. Written at most once a second, and by save()."""
+    """The report on disk. Rows are dicts by key; a row that is there already is updated. Written at most once a second, and by save().
+
+    What is being timed stands in a small file beside it: a process that dies or hangs there leaves its name, and who goes on does not try it again.
+    """
 
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self.path = path
@@ -133,21 +139,42 @@ class Report:
             "not_timed": {},
             "failed": {},
             "peer_failed": {},
+            "died": {},
         }
         self._saved = 0.0
+        self._at = path.with_name(f".{path.name}.at")
 
     @classmethod
     def resumed(cls, path: Path, head: dict[str, Any]) -> Report:
-        """The report that stands at `path`, to be gone on with; a new one where none does or another GPU or commit made it."""
+        """The report that stands at `path`, to be gone on with; a new one where none does or another GPU or commit made it. A quick one is a beginning
+        of a full one: its rows are measured in the same way."""
         made = cls(path, head)
         if path.exists():
             before = read_report(path, "bench gpu --resume")
-            same = all(before.get(k) == head[k] for k in ("schema", "gpu", "mode", "ops", "commit"))
-            if same:
+            same = all(before.get(k) == head[k] for k in ("schema", "gpu", "ops", "commit"))
+            if same and before.get("mode") in (head["mode"], "quick"):
                 made.content.update({k: before[k] for k in ("roofline", "training", "host", "rows")})
+                made._mourn(before.get("died", {}))
             else:
                 print(f"{path} is of another GPU, mode, choice of ops or commit: it is not gone on with")
         return made
+
+    def _mourn(self, died: dict[str, str]) -> None:
+        """Take over what killed earlier processes, and what the last one was at when it ended."""
+        self.content["died"] = dict(died)
+        if self._at.exists() and (key := self._at.read_text()):
+            self.content["died"][key] = "the process ended, or was ended, while this was timed"
+            self.begin("")
+        self.content["failed"].update({k: v for k, v in self.content["died"].items() if not k.startswith("torch")})
+        self.content["peer_failed"].update({k: v for k, v in self.content["died"].items() if k.startswith("torch")})
+
+    def begin(self, key: str) -> None:
+        """Note what is timed from now on; "": nothing."""
+        if key:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._at.write_text(key)
+        else:
+            self._at.unlink(missing_ok=True)
 
     def put(self, part: str, key: str, values: dict[str, Any]) -> None:
         """Add to a row of "training", "host" or "rows"."""

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ import pytest
 
 import tests.gpu.smoke
 from tests.conftest import STAND_IN
+from tests.gpu import workers
 from tests.gpu.calls import Call, calls, repeat
 from tests.gpu.smoke import ask, jobs, run, smoke_cases
+from tests.gpu.suite import SHARDS, told
 from tests.gpu.tile_shapes import TILES
 from tritensor.array import from_host
-from tritensor.cuda.compiler.pack import Pack
 from tritensor.device import device
 from tritensor.table import Sample, registry
 
@@ -167,19 +169,22 @@ def test_the_smoke_tier_passes_and_reports(tmp_path: Path) -> None:
     done = smoke("--op", "logical_not", "sgd_step", "--processes", "2", "--report", str(report))
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in report.read_text().splitlines()]
-    assert {(r["op"], tuple(r["findings"])) for r in rows} == {("logical_not", ()), ("sgd_step", ())}
+    assert {(r["item"].partition("/")[0], tuple(r["findings"])) for r in rows if "item" in r} == {("logical_not", ()), ("sgd_step", ())}
+    assert rows[-1] == {"left": 0}
 
 
 def test_a_process_that_dies_costs_the_smoke_tier_one_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STAND_IN, "emulated")
     report = tmp_path / "report.jsonl"
     with report.open("w") as file:
-        bad = run([("no_such_op", "float32"), ("logical_not", "float32"), ("relu", "bfloat16")], wide=False, processes=1, report=file)
-    rows = {r["op"]: r["findings"] for r in map(json.loads, report.read_text().splitlines())}
-    assert bad == 1
-    assert "no_such_op/float32: the process died with 1" in rows["no_such_op"][0]
-    assert "KeyError" in rows["no_such_op"][0]
-    assert rows["logical_not"] == rows["relu"] == []
+        found = run(["no_such_op/float32", "logical_not/float32", "relu/bfloat16"], wide=False, processes=1, report=file)
+    rows = {r["item"]: (r["outcome"], r["findings"]) for r in map(json.loads, report.read_text().splitlines())}
+    assert found == (1, [])
+    outcome, findings = rows["no_such_op/float32"]
+    assert outcome == "died"
+    assert findings[0].startswith("the process died with 1")
+    assert "KeyError" in findings[0]
+    assert rows["logical_not/float32"] == rows["relu/bfloat16"] == ("passed", [])
 
 
 def test_what_differs_from_numpy_is_a_finding_of_the_smoke_tier(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,8 +193,57 @@ def test_what_differs_from_numpy_is_a_finding_of_the_smoke_tier(monkeypatch: pyt
     assert "relu/1000/float32" in ask("relu", "float32", wide=False)[0]
 
 
-def test_the_smoke_tiers_pack_holds_what_it_launches(tmp_path: Path) -> None:
-    file = tmp_path / "smoke.ttpack"
-    done = smoke("--op", "relu", "--processes", "1", "--pack", str(file), **{STAND_IN: ""})
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert Pack(file).count >= 4  # forward and backward in two types
+# the suite, dealt to processes
+def dealt(shard: str, *flags: str) -> subprocess.CompletedProcess[str]:
+    """`python -m tests.gpu.suite` on the emulated device."""
+    return subprocess.run(
+        [sys.executable, "-m", "tests.gpu.suite", shard, *flags], cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), STAND_IN: "emulated", "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_shard_passes_and_what_is_done_is_not_asked_again(tmp_path: Path) -> None:
+    report, done = tmp_path / "report.jsonl", tmp_path / "done"
+    done.write_text("tests/gpu/test_walk.py::test_five_questions[logical_not/float32]\n")
+    ran = dealt("walk", "--op", "logical_not", "--processes", "1", "--report", str(report), "--done", str(done))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    asked = [r["item"].partition("[")[2] for r in rows if "item" in r]
+    assert asked[:3] == ["logical_not/bfloat16]", "logical_not/float16]", "logical_not/float64]"], "types by their worth"
+    assert "logical_not/float32]" not in asked
+    assert {r["outcome"] for r in rows if "item" in r} == {"passed"}
+
+
+def test_the_shards_hold_every_test_of_the_suite() -> None:
+    files = {
+        str(p.relative_to(ROOT)) for p in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in p.read_text() and p != Path(__file__)
+    }
+    assert {f for shard in SHARDS.values() for f in shard.files} == files
+
+
+def test_a_failing_test_is_told_by_its_first_line() -> None:
+    crash = SimpleNamespace(message="assert 1 == 2\nmore", path="/x/test_a.py", lineno=7)
+    assert told(SimpleNamespace(longrepr=SimpleNamespace(reprcrash=crash))) == "assert 1 == 2\nmore (test_a.py:7)"
+    assert told(SimpleNamespace(longrepr="no crash")) == "no crash"
+
+
+def test_workers_that_never_answer_end_the_run() -> None:
+    """Where nothing can be imported, five processes are tried and not one for each of a thousand questions."""
+    found = workers.deal([str(i) for i in range(50)], lambda: workers.Worker(["/bin/sh", "-c", "echo no such module; exit 9; #"], 5.0), 1)
+    assert found.bad == workers.MOST_UNBORN
+    assert found.left == [str(i) for i in range(5, 50)]
+
+
+def test_a_workers_words_are_no_answers() -> None:
+    code = "import json, os, sys\nout = os.fdopen(int(sys.argv[2]), 'w')\nfor line in sys.stdin:\n print('[1, 2]' * 99999, flush=True)\n print(json.dumps({'outcome': 'passed', 'findings': [line.strip()]}), file=out, flush=True)"
+    worker = workers.Worker([sys.executable, "-c", code], 20.0)
+    assert [worker.ask(q).findings for q in ("a", "b")] == [["a"], ["b"]]
+    worker.close()
+    assert len(worker.said()) <= workers.KEPT
+
+
+def test_a_worker_that_hangs_is_killed() -> None:
+    worker = workers.Worker(["/bin/sh", "-c", "echo busy; exec sleep 60; #"], 1.0)
+    assert worker.ask("a") == ("hung", ["no answer in 1 s: busy"], {})
+    worker.close()
+    assert not worker.alive
