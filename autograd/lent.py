@@ -11,7 +11,7 @@ from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import copied_as, copy
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, next_sequence, version_of
-from tritensor.autograd.saved import hung
+from tritensor.autograd.saved import Packed, hung
 from tritensor.layers import LayerArray
 
 
@@ -21,11 +21,17 @@ def lend(node: Node) -> None:
     if node.inputs:
         last = len(op.inputs) - 1
         for i, x in enumerate(node.inputs):
-            if hasattr(x, "tracked") and op.inputs[min(i, last)] in op.borrows:
-                note(version_of(x), node, i)
+            if (saved := _shown(x)) is not None and op.inputs[min(i, last)] in op.borrows:
+                note(version_of(saved), node, i)
     for i, held in enumerate(node.outputs or ()):
         if held is not None and op.outputs[i] in op.borrows:
             note(held[1], node, ~i)
+
+
+def _shown(x: Any) -> Any:
+    """The tensor that a node saved, itself or packed by a hook that gave back a tensor; None for anything else."""
+    found = x.content if type(x) is Packed else x
+    return found if hasattr(found, "tracked") else None
 
 
 def note(version: Version, node: Node, place: int) -> None:
@@ -75,8 +81,8 @@ def _lend_all(found: Any, since: int, versions: set[int]) -> None:
         seen.add(id(node))
         stack += node.edges
         for i, x in enumerate(node.inputs or ()):
-            if id(getattr(x, "version", None)) in versions:
-                note(x.version, node, i)
+            if (saved := _shown(x)) is not None and id(saved.version) in versions:
+                note(saved.version, node, i)
 
 
 def reclaim(t: Any) -> None:
@@ -93,17 +99,20 @@ def reclaim(t: Any) -> None:
 
 
 def _keep_copy(node: Node, place: int, version: Version, copies: dict[int, Any]) -> None:
-    """Put a copy in the place of what a node borrowed, unless it has let go of it or hooks have packed it."""
-    if place < 0:
-        held = list(node.outputs or ())
-        if held and held[~place] is not None and held[~place][1] is version:
-            held[~place] = (_copied(held[~place][0], copies), Version())
-            node.outputs = tuple(held)
+    """Put a copy in the place of what a node borrowed, unless it has let go of it or a hook has packed it into memory of its own."""
+    held = list((node.outputs if place < 0 else node.inputs) or ())
+    if not held:
         return
-    saved = list(node.inputs or ())
-    if saved and getattr(saved[place], "version", None) is version:
-        saved[place] = hung(nodes.make_tensor(_copied(saved[place].array, copies)), node.edges[place])
-        node.inputs = tuple(saved)
+    x = held[~place][0] if place < 0 else held[place]
+    if type(x) is Packed:
+        if (saved := _shown(x)) is not None and saved.version is version:
+            x.content = nodes.make_tensor(_copied(saved.array, copies))
+    elif place < 0:
+        held[~place] = (_copied(x, copies), Version())
+        node.outputs = tuple(held)
+    elif getattr(x, "version", None) is version:
+        held[place] = hung(nodes.make_tensor(_copied(x.array, copies)), node.edges[place])
+        node.inputs = tuple(held)
 
 
 def _copied(array: Any, copies: dict[int, Any]) -> Any:

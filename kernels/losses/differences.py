@@ -94,7 +94,7 @@ pointwise_loss(
     "l1_loss", _distance, (_distance_slope, _distance_slope_t), doc="|x - t|, its mean or its sum.", draw=_apart, borrows=("x", "target")
 )
 pointwise_loss(
-    "smooth_l1_loss", _smooth, (_smooth_slope, _smooth_slope_t), attributes={"beta": 1.0}, draw=_apart, others=(0.5,),
+    "smooth_l1_loss", _smooth, (_smooth_slope, _smooth_slope_t), attributes={"beta": 1.0}, draw=_apart, others=(0.5,), borrows=("x", "target"),
     doc="Square near 0, |x - t| - beta / 2 beyond beta.",
 )  # fmt: skip
 pointwise_loss(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.errors import ArgumentError, AssertedError, DTypeError, ShapeError
 from tritensor.layers import running
@@ -64,9 +65,17 @@ def scaled_dot_product_attention(
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not p:
         return ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
+    return _dropping(query, key, value, attn_mask, factor, causal, p, drawn)
+
+
+@borrowing
+def _dropping(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float, causal: bool, p: float, drawn: tuple[int, int]
+) -> Tensor:
+    """Attention some of whose weights are dropped, by the weights themselves."""
     from tritensor.kernels.attention.weights import dropped, weights  # not loaded with the library
 
-    w = weights(query, key, attn_mask, factor, causal)
+    w = weights(query, key, mask, factor, causal)
     return ops.matmul(drop(w, p, True) if running.levels else dropped(w, p, *drawn), value)
 
 

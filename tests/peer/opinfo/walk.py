@@ -89,7 +89,7 @@ def _seeded() -> None:
     np.random.seed(0)
 
 
-def _samples(op: Any, kind: str, requires_grad: bool) -> list[Any]:
+def samples_of(op: Any, kind: str, requires_grad: bool) -> list[Any]:
     """An entry's samples of one type, the same in every run."""
     _seeded()
     with torch.no_grad():
@@ -201,7 +201,7 @@ def _same_gradient(name: str, theirs: Any, ours: Any, leaf: torch.Tensor, values
 def _walk(op: Any, mine: Callable[..., Any], kind: str, found: Found, backward: bool) -> None:
     """All samples of one type, forward or backward."""
     where = f"{kind} backward" if backward else kind
-    samples = _samples(op, kind, backward)
+    samples = samples_of(op, kind, backward)
     count = found.counts[where] = Count(there=len(samples))
     slow = False
     for i in _chosen(len(samples)):
@@ -260,7 +260,7 @@ def _walk_variant(op: Any, theirs: Any, suffix: str, found: Found) -> None:
     kind = next(k for k in (*FORWARD, *sorted(kinds)) if k in kinds)
     found.variants[where] = "yes"
     tried = 0
-    for i, sample in enumerate(_samples(op, kind, False)):
+    for i, sample in enumerate(samples_of(op, kind, False)):
         if tried == VARIANTS:
             break
         if not isinstance(sample.input, torch.Tensor):

@@ -125,16 +125,16 @@ def refuse(x: Tensor, name: str, written: str = "written") -> None:
         raise GradError(
             f"{name}: a leaf that requires grad cannot be {written} in place; do it under no_grad(), or use the out-of-place form"
         )
-    if base is not None and ((base.tracked and base.node is None) or _shows_leaf(x)):
+    if base is not None and ((base.tracked and base.node is None) or shows_leaf(x)):
         raise GradError(
             f"{name}: this is a view of a leaf that requires grad, which cannot be {written} in place; do it under no_grad(), or on a clone()"
         )
 
 
-def _shows_leaf(x: Tensor) -> bool:
+def shows_leaf(x: Tensor) -> bool:
     """Whether a view leads, through views alone, to a leaf that requires grad, which may itself be a view of what does not."""
     node: Any = x.node
-    while type(node) is Node and node.op.view:
+    while isinstance(node, Node) and getattr(node.op, "view", False):
         node = node.edges[0]
     return node is not None and not isinstance(node, Node)
 

@@ -7,7 +7,6 @@ from typing import Any
 from tritensor import dtypes
 from tritensor.autograd.lent import borrowing
 from tritensor.errors import DTypeError
-from tritensor.strides import preserve_format
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.core import Tensor
@@ -22,8 +21,8 @@ def conj(x: Tensor) -> Tensor:
 
 @function(inplace=True, out=True)
 def conj_physical(x: Tensor) -> Tensor:
-    """The complex conjugate in memory of its own; of a real x a copy."""
-    return ops.conj(x) if x.is_complex() else ops.copy(x, memory_format=preserve_format)
+    """The complex conjugate in memory of its own; a real x itself."""
+    return ops.conj(x) if x.is_complex() else x
 
 
 @function

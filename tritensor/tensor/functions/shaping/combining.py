@@ -13,7 +13,7 @@ from tritensor.autograd.modes import state
 from tritensor.device import as_device
 from tritensor.errors import ShapeError
 from tritensor.table import normal_dim, ops
-from tritensor.tensor.aliasing.views import part_from_base
+from tritensor.tensor.aliasing.views import part_from_base, shows_leaf
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
@@ -167,8 +167,7 @@ def _apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     for y in parts:
         if y.extra is not None and y.extra.origin == "parts":
             y.extra.origin = ""
-        base = y._base
-        if base is not None and ((base.tracked and base.is_leaf) or not state.enabled):
+        if shows_leaf(y) or not state.enabled:
             part_from_base(y)
         if not state.enabled:
             y.hang_at(None)

@@ -12,7 +12,7 @@ from tritensor.array import Array, CudaArray, element_strides, is_contiguous, re
 from tritensor.array import as_strided as memory_window
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
-from tritensor.autograd.node import Node, version_of
+from tritensor.autograd.node import Node, Severed, version_of
 from tritensor.dispatch.layer_nodes import unrecorded
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.layers import LayerArray
@@ -109,7 +109,7 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
                 extra_of(y).origin = "window"
             y.hang_at(WindowNode(x, own, window, shared))
         else:
-            y.hang_at(None)
+            y.hang_at(Severed() if x.tracked else None)
     return y
 
 
@@ -172,6 +172,7 @@ class _WindowOp:
     """What a WindowNode shows as its op."""
 
     name = "as_strided"
+    view = True
     inputs = ("x",)
     outputs = ("y",)
     broadcasts = False

@@ -1,0 +1,133 @@
+"""One entry of PyTorch's sample database: what may be written between a call and its backward, and which results hang in the graph."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+import tritensor as tt
+from tests.autograd.written import RIGHT, WRONG, Call, Write, flags, gradients, outcome, writes
+from tests.peer.opinfo.freedom import RANDOM, UNDEFINED
+from tests.peer.opinfo.resolve import resolved
+from tests.peer.opinfo.translate import Untranslatable, copied, translated
+from tests.peer.opinfo.walk import samples_of
+
+CAP = 5  # samples that are walked; of more, so many are chosen evenly
+
+# Where PyTorch keeps a copy of an argument for reasons of its own, and this library the argument: what and why.
+KEPT = {
+    "matmul": "of a matrix times a batch PyTorch folds the batch into one matrix, which is a copy",
+    "__rmatmul__": "as matmul",
+}
+
+# Results of no consequence, of which one library says that they hang in the graph and the other that they do not: what and why.
+FLAGS = {
+    "native_group_norm": "mean and rstd do not depend on weight and bias; PyTorch hangs them at the node of all three results",
+    "masked.prod": "over no dimension PyTorch gives the tensor itself",
+    "triangular_solve": "the copy of the matrix does not depend on the right side; PyTorch hangs it at the node of both results",
+}
+
+UNREPEATABLE = RANDOM | UNDEFINED  # of which two calls do not give the same
+
+
+def _leaves_of(sample: Any) -> list[tuple[int, ...]]:
+    """Which tensors of a sample require grad: all that can, and each alone."""
+    memo: dict[int, torch.Tensor] = {}
+    copied((sample.input, sample.args, sample.kwargs), memo)
+    can = [i for i, t in enumerate(memo.values()) if t.requires_grad]
+    return [tuple(can), *([(i,) for i in can] if len(can) > 1 else [])]
+
+
+def _asking(given: list[Any], leaves: tuple[int, ...]) -> list[Any]:
+    for i, t in enumerate(given):
+        t.requires_grad_(i in leaves)
+    return given
+
+
+def theirs(f: Callable[..., Any], sample: Any) -> Call:
+    """A sample's call in PyTorch."""
+
+    def make(leaves: tuple[int, ...]) -> tuple[Any, list[Any]]:
+        memo: dict[int, torch.Tensor] = {}
+        first, args, kwargs = copied((sample.input, sample.args, sample.kwargs), memo)
+        given = _asking(list(memo.values()), leaves)
+        torch.manual_seed(0)
+        return f(first, *args, **kwargs), given
+
+    return Call(torch, make)
+
+
+def ours(f: Callable[..., Any], sample: Any) -> Call:
+    """The same here."""
+
+    def make(leaves: tuple[int, ...]) -> tuple[Any, list[Any]]:
+        memo: dict[int, tt.Tensor] = {}
+        first, args, kwargs = translated((sample.input, sample.args, sample.kwargs), memo)
+        given = _asking(list(memo.values()), leaves)
+        tt.manual_seed(0)
+        return f(first, *args, **kwargs), given
+
+    return Call(tt, make)
+
+
+def _chosen(op: Any) -> Iterator[tuple[int, Any]]:
+    found = samples_of(op, "float64", True)
+    for i in range(len(found)) if len(found) <= CAP else [i * len(found) // CAP for i in range(CAP)]:
+        yield i, found[i]
+
+
+def pairs(op: Any) -> Iterator[tuple[str, Call, Call, tuple[int, ...]]]:
+    """Calls of an entry's samples in both libraries, with what requires grad."""
+    if not op.supports_autograd or torch.float64 not in op.supported_backward_dtypes("cpu"):
+        return
+    f, _ = resolved(op)
+    if f is None:
+        return
+    for i, sample in _chosen(op):
+        for leaves in _leaves_of(sample):
+            one, other = theirs(op.op, sample), ours(f, sample)
+            try:
+                if gradients(one, leaves) is None:
+                    continue
+                other.make(leaves)
+            except (RuntimeError, Untranslatable):  # PyTorch has no answer, or the sample holds what is not here
+                continue
+            yield f"sample {i}, grad of {leaves}", one, other, leaves
+
+
+def written(op: Any) -> list[str]:
+    """Writes that PyTorch's backward stands and ours does not, or that ours takes without a word and gives wrong numbers."""
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for where, one, other, leaves in pairs(op):
+            for order in (1, 2):
+                for write in writes(other, leaves):
+                    mine = outcome(other, leaves, [write], order)
+                    if mine == RIGHT or (mine != WRONG and not _allowed(one, leaves, write, order)):
+                        continue
+                    wrong.append(f"{where}, order {order}: {write.what} {write.place} written: {mine}")
+    return wrong
+
+
+def _allowed(call: Call, leaves: tuple[int, ...], write: Write, order: int) -> bool:
+    """Whether PyTorch's gradients stand a write."""
+    try:
+        return outcome(call, leaves, [write], order) == RIGHT
+    except (RuntimeError, IndexError):  # no second derivative; no such result
+        return False
+
+
+def hung(op: Any) -> list[str]:
+    """Results of which the two libraries say otherwise whether they require grad, are leaves, have a node."""
+    wrong = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for where, one, other, leaves in pairs(op):
+            a, b = flags(one, leaves), flags(other, leaves)
+            if a != b:
+                wrong.append(f"{where}: {a} in PyTorch, {b} here")
+    return wrong
