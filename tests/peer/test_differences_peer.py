@@ -84,6 +84,30 @@ def _window(T: Any) -> Expression:
     return lambda x: (T.as_strided_scatter(x, T.zeros(1, dtype=T.float64), (1,), (1,), 0) * 3).sum()
 
 
+def _written_batch(T: Any) -> Any:
+    """The gradient of a matrix after the batch that it was multiplied with is written."""
+    w, batch = T.ones(1, 2, requires_grad=True), T.ones(2, 2, 2)
+    y = w @ batch
+    batch.add_(1)
+    return T.autograd.grad(y.sum(), w)[0]
+
+
+def _written_factor(T: Any) -> float:
+    """The gradient of a factor of a Kronecker product after the other is written."""
+    a, b = T.ones(1), T.ones(1, requires_grad=True)
+    y = T.kron(a, b)
+    a.add_(1)
+    return float(T.autograd.grad(y.sum(), b)[0])
+
+
+def _written_view(T: Any) -> Any:
+    x = T.ones(2, requires_grad=True)
+    with T.no_grad():
+        v = x.view(-1)
+        v.mul_(2)
+    return (v * 1).detach()
+
+
 def _twice(T: Any) -> Any:
     p = T.nn.Parameter(T.ones(1))
     p.grad = T.ones(1)
@@ -107,6 +131,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     "SGD([p, p])": (_twice, [0.5], ValueError),
+    "`batch.add_(1)` between `matrix @ batch`": (_written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     **{
         name: (lambda T, name=name: getattr(T.nn.functional, name)(T.ones(3, 1), T.zeros(3)), value, tt.ShapeError)
@@ -143,6 +168,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "y.is_inference()": (_inferred, RuntimeError, [3.0, 3.0]),
+    "v = x.view(-1); v.mul_(2)": (_written_view, RuntimeError, [2.0, 2.0]),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
 }
 
@@ -240,6 +266,7 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
     "fmod(1e30, 1e-30)": (lambda T: T.fmod(T.full((64,), 1e30), 1e-30)[0].item(), math.nan, math.fmod(np.float32(1e30), np.float32(1e-30))),
+    "kron(a, b)": (_written_factor, 2.0, 1.0),
     "hypot(0, 0)": (lambda T: _slope(T, T.hypot, 0.0, 0.0), math.nan, 0.0),
     "atan2(0, 0)": (lambda T: _slope(T, T.atan2, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
     "xlogy(0, 0)": (lambda T: _slope(T, T.xlogy, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
