@@ -17,32 +17,33 @@ from tritensor.layers import LayerArray
 
 def lend(node: Node) -> None:
     """Note with the tensors that a new node has borrowed (see `borrows` of an op's record) that it did."""
-    op = node.op
-    if node.inputs:
-        last = len(op.inputs) - 1
-        for i, x in enumerate(node.inputs):
-            if (saved := _shown(x)) is not None and op.inputs[min(i, last)] in op.borrows:
-                note(version_of(saved), node, i)
-    for i, held in enumerate(node.outputs or ()):
-        if held is not None and op.outputs[i] in op.borrows:
-            note(held[1], node, ~i)
+    inputs, outputs, mark = node.inputs, node.outputs, ref(node)
+    for place in node.op.borrows:
+        if place >= 0:
+            if inputs is not None and (x := _shown(inputs[place])) is not None:
+                note(x.version or version_of(x), mark, place)
+        elif outputs is not None and (held := outputs[~place]) is not None:
+            note(held[1], mark, place)
 
 
 def _shown(x: Any) -> Any:
     """The tensor that a node saved, itself or packed by a hook that gave back a tensor; None for anything else."""
-    found = x.content if type(x) is Packed else x
-    return found if hasattr(found, "tracked") else None
+    if type(x) is Packed:
+        x = x.content
+    return x if hasattr(x, "tracked") else None
 
 
-def note(version: Version, node: Node, place: int) -> None:
+def note(version: Version, mark: ref[Node], place: int) -> None:
     """Note with a tensor's version that a node borrowed it: as its input number `place`, or as its output number `~place`."""
     lent = version.lent
     if lent is None:
-        version.lent = [(ref(node), place)]
-        return
-    if (n := len(lent)) >= 8 and n & (n - 1) == 0:  # forget the dead at each doubling
-        lent[:] = [entry for entry in lent if entry[0]() is not None]
-    lent.append((ref(node), place))
+        version.lent = [(mark, place)]
+    elif lent[-1][0]() is None:
+        lent[-1] = (mark, place)
+    else:
+        if (n := len(lent)) >= 8 and n & (n - 1) == 0:  # forget the dead at each doubling
+            lent[:] = [entry for entry in lent if entry[0]() is not None]
+        lent.append((mark, place))
 
 
 def borrowing(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +83,7 @@ def _lend_all(found: Any, since: int, versions: set[int]) -> None:
         stack += node.edges
         for i, x in enumerate(node.inputs or ()):
             if (saved := _shown(x)) is not None and id(saved.version) in versions:
-                note(saved.version, node, i)
+                note(saved.version, ref(node), i)
 
 
 def reclaim(t: Any) -> None:

@@ -65,6 +65,6 @@ def _sign_rule(g: Any, x: Any) -> Any:
 
 elementwise(
     "sign", _sign, flat, spellings.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
-    domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True,
+    domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True, borrows=("x",),
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
             else:
                 out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
                 if inverts:
-                    note(version_of(b), out.node, 1)
+                    note(b.version or version_of(b), ref(out.node), 1)
             out.tracked = True
         return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
@@ -92,11 +93,6 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
             problems.append(f"residual {r!r} is not among the outputs {record.outputs}")
     if record.residuals and record.outputs[-len(record.residuals) :] != record.residuals:
         problems.append("residuals come last among the outputs")
-    for b in sorted(record.borrows):
-        if b not in (*record.inputs, *record.outputs[: record.public]):
-            problems.append(
-                f"borrows names {b!r}, which is no input and no output that a caller sees ({', '.join((*record.inputs, *record.outputs))})"
-            )
     allowed = {*record.inputs, *record.outputs, *record.attrs, "needs"}
     allowed |= {f"{i}_shape" for i in record.inputs} | {f"{i}_dtype" for i in record.inputs}
     for label in ("rule", "backward", "reference_backward"):
@@ -121,6 +117,16 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
             problems.append(f"dtypes holds {n!r}; give names such as 'float32'")
     _check_fields(record, problems)
     return problems
+
+
+def borrowed_places(record: Any, names: Sequence[str], problems: list[str]) -> tuple[int, ...]:
+    """Where what `borrows` names stands: places of inputs, ~places of outputs that a caller sees; appends what stands against one to `problems`."""
+    places = {n: i for i, n in enumerate(record.inputs[: len(record.inputs) - record.variadic])}
+    places |= {n: ~i for i, n in enumerate(record.outputs[: record.public])}
+    for n in names:
+        if n not in places:
+            problems.append(f"borrows names {n!r}, which is no input and no output that a caller sees; there are {', '.join(places)}")
+    return tuple(places[n] for n in names if n in places)
 
 
 def forms_of(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:

@@ -83,7 +83,7 @@ class Op:
     outputs: tuple[str, ...]
     residuals: tuple[str, ...]
     mutates: tuple[str, ...]
-    borrows: frozenset[str]
+    borrows: tuple[int, ...]  # places of inputs, ~places of outputs
     view: bool
     layout: str
     broadcasts: bool

@@ -14,7 +14,7 @@ from tritensor.errors import RegistrationError
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.table import lookup
-from tritensor.table.checks import corner_problems, forms_of, problems_of
+from tritensor.table.checks import borrowed_places, corner_problems, forms_of, problems_of
 from tritensor.table.formula_checks import several
 from tritensor.table.host import on_host
 from tritensor.table.lookup import registry
@@ -155,7 +155,7 @@ def op(
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
-        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=frozenset(borrows),
+        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
@@ -166,6 +166,7 @@ def op(
         module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.package), forms=(),
         public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
+    record = changed(record, borrows=borrowed_places(record, borrows, problems))
     problems += problems_of(record, differentiable)
     record = changed(record, forms=forms_of(record, public, problems))
     if record.forms and registry.forms is not None and not problems:

@@ -16,6 +16,7 @@ from tests.peer.opinfo.translate import Untranslatable, copied, translated
 from tests.peer.opinfo.walk import samples_of
 
 CAP = 5  # samples that are walked; of more, so many are chosen evenly
+FEWER = {"svd_lowrank": 1, "pca_lowrank": 1}  # of entries whose calls take long, which are made of functions that are walked anyway
 
 # Where PyTorch keeps a copy of an argument for reasons of its own, and this library the argument: what and why.
 KEPT = {
@@ -75,7 +76,8 @@ def ours(f: Callable[..., Any], sample: Any) -> Call:
 
 def _chosen(op: Any) -> Iterator[tuple[int, Any]]:
     found = samples_of(op, "float64", True)
-    for i in range(len(found)) if len(found) <= CAP else [i * len(found) // CAP for i in range(CAP)]:
+    most = FEWER.get(op.name, CAP)
+    for i in range(len(found)) if len(found) <= most else [i * len(found) // most for i in range(most)]:
         yield i, found[i]
 
 

@@ -52,7 +52,8 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
     run: Any = op.forward if isinstance(a, CudaArray) else op.reference
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
-    reclaim(target)
+    if (version := target.version) is not None and version.lent is not None:
+        reclaim(target)
     run(*given, out=a)
     version_of(target).bump(who)
     return True
