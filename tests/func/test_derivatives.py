@@ -197,3 +197,10 @@ def test_gradients_of_the_outermost_run_on_bare_arrays() -> None:
 def test_refusals(call: Any, said: str) -> None:
     with pytest.raises((RuntimeError, TypeError, ValueError), match=said):
         call(drawn(3))
+
+
+def test_nothing_of_a_tangent_s_making_is_left_in_a_graph() -> None:
+    """The tangent of matrix_exp is the gradient of its gradient, which is linear without being written so."""
+    x = drawn(3, 3)
+    found = grad(lambda y: jvp(tt.linalg.matrix_exp, (y,), (x,))[1].sum())(x)
+    assert not found.requires_grad

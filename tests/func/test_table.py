@@ -1,4 +1,4 @@
-"""Walks the op table: every op under vmap beside a loop over the examples, its gradients so, and its tangents beside its gradients."""
+"""Walks the op table: every op under vmap beside a loop over the examples, its gradients so, its tangents beside its gradients and in other layouts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tests.func.walk import has_rule, jvp_findings, mapped_ops, vjp_findings, vmap_findings
+from tests.func.walk import has_rule, jvp_findings, layout_findings, mapped_ops, vjp_findings, vmap_findings
 from tritensor.table import Op
 
 pytestmark = pytest.mark.filterwarnings("ignore:(divide|invalid|overflow|underflow):RuntimeWarning")  # samples at poles and corners
@@ -31,13 +31,14 @@ def findings(op: Op, few: bool) -> list[str]:
         said = vmap_findings(op, sample) + vjp_findings(op, sample, np.random.default_rng(1))
         if op.name not in LOPSIDED:
             said += jvp_findings(op, sample, np.random.default_rng(1))
+        said += layout_findings(op, sample, np.random.default_rng(1))
         found += [f"{sample!r}: {line}" for line in said]
     return found
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_op(op: Op) -> None:
-    """Batches, the gradients of examples, tangents."""
+    """Batches, the gradients of examples, tangents, layouts."""
     assert not (found := findings(op, few=True)), "\n".join(found)
 
 

@@ -1,16 +1,18 @@
-"""What tests ask of every op of the table under vmap and jvp: the samples, as batches, beside a loop over the examples."""
+"""What tests ask of every op of the table under vmap, vjp and jvp: batches beside a loop over the examples, tangents and cotangents wherever they lie."""
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import tritensor as tt
+from tritensor.array import same_memory
 from tritensor.dispatch import apply
+from tritensor.errors import GradError
 from tritensor.func import jvp, vjp, vmap
 from tritensor.func.rules.registry import RULES, _told
 from tritensor.table import Op, Sample, registry
@@ -104,6 +106,70 @@ def told() -> set[str]:
     return _told
 
 
+def laid(x: tt.Tensor) -> Iterator[tt.Tensor]:
+    """The same numbers in other places: transposed, with gaps, backwards; and, of numbers that repeat, expanded."""
+    dims = tuple(range(len(x.shape)))
+    if not dims:
+        return
+    yield x.permute(dims[::-1]).contiguous().permute(dims[::-1])
+    yield tt.stack([x, x * 0], -1)[..., 0]
+    yield tt.flip(x, dims)[tuple([slice(None, None, -1) for _ in dims])]
+    yield x[tuple([slice(0, 1) for _ in dims])].expand(tuple(x.shape))
+
+
+def _same(y: Any, want: Any) -> bool:
+    return y.shape == want.shape and np.allclose(
+        y.detach().numpy().astype("c16"), want.detach().numpy().astype("c16"), 1e-9, 1e-9, equal_nan=True
+    )
+
+
+def _differentiable(op: Op, sample: Sample) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The op as a function of its inputs that have derivatives, and these; what it gives that has derivatives."""
+    given = [tt.from_numpy(np.array(x)) if isinstance(x, np.ndarray) else x for x in sample.inputs]
+    places = [i for i, x in enumerate(given) if isinstance(x, tt.Tensor) and x.dtype.kind in ("float", "complex")]
+
+    def one(*xs: Any) -> Any:
+        values = list(given)
+        for i, x in zip(places, xs, strict=True):
+            values[i] = x
+        out = _listed(apply(op, *values, **sample.attrs))
+        return tuple([y for y in out if y.dtype.kind in ("float", "complex")])
+
+    return one, tuple(given[i] for i in places)
+
+
+def _drawn(x: Any, rng: np.random.Generator) -> tt.Tensor:
+    t = rng.standard_normal(tuple(x.shape))
+    t = t + 1j * rng.standard_normal(tuple(x.shape)) if x.dtype.kind == "complex" else t
+    return tt.from_numpy(np.asarray(t)).to(x.dtype)
+
+
+def layout_findings(op: Op, sample: Sample, rng: np.random.Generator) -> list[str]:
+    """Where tangents and cotangents say something else, or nothing, when they lie otherwise in memory; and outputs whose tangents share memory
+    with an input's, so that a write to one would be seen by the other."""
+    one, xs = _differentiable(op, sample)
+    if op.rule is None or not xs or not one(*xs):
+        return []
+    found = []
+    ts = [_drawn(x, rng) for x in xs]
+    for k, others in enumerate(zip(*[laid(t) for t in ts], strict=False)):
+        _, want = jvp(one, xs, tuple([t.contiguous() for t in others]))
+        outs, got = jvp(one, xs, tuple(others))
+        found += [f"tangent {k}: {y.numpy() - w.numpy()}" for y, w in zip(got, want, strict=True) if not _same(y, w)]
+        if not op.view and any(same_memory(y.array, t.array) for y in got for t in others):
+            found.append(f"tangent {k}: an output's shares memory with an input's")
+    outs, pull = vjp(one, *xs)
+    gs = [_drawn(y, rng) for y in outs]
+    for k, others in enumerate(zip(*[laid(g) for g in gs], strict=False)):
+        try:
+            wanted = pull(tuple([g.contiguous() for g in others]))
+        except GradError:
+            break  # an op that refuses these gradients
+        given = pull(tuple(others))
+        found += [f"cotangent {k}: {y.numpy() - w.numpy()}" for y, w in zip(given, wanted, strict=True) if not _same(y, w)]
+    return found
+
+
 def vjp_findings(op: Op, sample: Sample, rng: np.random.Generator) -> list[str]:
     """Where the gradients of the examples, by vmap of vjp, are otherwise than in a loop."""
     arrays = [i for i, x in enumerate(sample.inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
@@ -155,30 +221,14 @@ def jvp_findings(op: Op, sample: Sample, rng: np.random.Generator) -> list[str]:
     """Where the tangent of an op is not the transpose of its gradient: <J t, g> = <t, J^T g> for real inputs."""
     if op.rule is None:
         return []
-    given = [tt.from_numpy(np.array(x)) if isinstance(x, np.ndarray) else x for x in sample.inputs]
-    places = [i for i, x in enumerate(given) if isinstance(x, tt.Tensor) and x.dtype.kind in ("float", "complex")]
-    if not places:
+    one, xs = _differentiable(op, sample)
+    if not xs:
         return []
-    call = functools.partial(apply, op)
-
-    def one(*xs: Any) -> Any:
-        values = list(given)
-        for i, x in zip(places, xs, strict=True):
-            values[i] = x
-        out = _listed(call(*values, **sample.attrs))
-        return tuple([y for y in out if y.dtype.kind in ("float", "complex")])
-
-    def drawn(x: Any) -> Any:
-        t = rng.standard_normal(tuple(x.shape))
-        t = t + 1j * rng.standard_normal(tuple(x.shape)) if x.dtype.kind == "complex" else t
-        return tt.from_numpy(np.asarray(t)).to(x.dtype)
-
-    xs = tuple(given[i] for i in places)
-    ts = tuple(drawn(x) for x in xs)
+    ts = tuple(_drawn(x, rng) for x in xs)
     outs, moved = jvp(one, xs, ts)
     leaves = [x.clone().requires_grad_() for x in xs]
     again = one(*leaves)
-    gs = [drawn(y) for y in again]
+    gs = [_drawn(y, rng) for y in again]
     pairs = [(y, g) for y, g in zip(again, gs, strict=True) if y.requires_grad]
     pulled = tt.autograd.grad([y for y, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True) if pairs else [None] * len(leaves)
 

@@ -68,7 +68,7 @@ def leads_elsewhere(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> bool
     own = {id(x) for x in leaves}
     for n in engine.collect([engine.edge_of(y) for y in outputs if y.tracked]):
         for e in n.edges:
-            if e is not None and not isinstance(e, Node) and id(e) not in own:
+            if e is not None and not isinstance(e, Node) and id(e) not in own and e.tracked:
                 return True
     return any(x.node is not None for x in leaves)
 

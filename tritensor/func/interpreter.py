@@ -65,8 +65,9 @@ def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) 
     out = apply(op, *primals, **attrs)
     outs = out if op.public > 1 else (out,)
     moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
-    apart = () if op.view else tangents  # what is no view may be written, and must leave its inputs alone
-    return tuple([dual(y, level, t, apart) for y, t in zip(outs, moved, strict=True)])
+    if op.view:  # of a tangent that lies as its primal does: a copy would miss what is written
+        return (new_tensor(LayerArray(level, outs[0], False, moved[0])),)
+    return tuple([dual(y, level, t, tangents) for y, t in zip(outs, moved, strict=True)])
 
 
 _KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _watched, VMAP: _batch, JVP: _dual}

@@ -189,4 +189,6 @@ def _twice_at(
         return (None,) * len(outs)
     targets = [g for g in given if g is not None]
     moved = iter(engine.grad([f for f, _ in pairs], targets, [t for _, t in pairs], create_graph=create, allow_unused=True))
+    for g in targets:  # a rule that is linear without being written so leaves them in the graph, where they are nobody's input
+        g.tracked = False
     return tuple([None if g is None else next(moved) for g in given])
