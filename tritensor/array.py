@@ -240,7 +240,10 @@ def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int
         ratio = old // new
         return (*shape[:-1], shape[-1] * ratio), (*[s * ratio for s in strides[:-1]], 1)
     ratio = new // old
-    address = x.data_ptr() if isinstance(x, CudaArray) else x.ctypes.data
+    inner: Any = x
+    while type(inner) is LayerArray:
+        inner = inner.value.array
+    address = inner.data_ptr() if isinstance(inner, CudaArray) else inner.ctypes.data
     whole = 0 in shape or (all(s % ratio == 0 for s in strides[:-1]) and address % new == 0)
     if shape[-1] % ratio or not whole:
         raise ShapeError(f"{names}: the last size, the strides and the address must be multiples of {ratio} elements; use clone()")

@@ -161,7 +161,6 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "dropout below 0": (lambda x: F.dropout(x, -0.5), ValueError, "dropout: dropout probability has to be between 0 and 1, but got -0.5; give such a p"),
     "cumsum of a matrix": (lambda x: tt.cumsum(x, None), TypeError, "cumsum: dim is missing for a tensor of 2 dims; give dim=0 to 1"),
     "unbiased and correction": (lambda x: x.var(unbiased=True, correction=1), TypeError, "var: "),
-    "bytes with a gradient": (lambda x: x.clone().requires_grad_().view(tt.int32), RuntimeError, r"view: reading bytes as another type has no gradient; use detach\(\)"),
     "a place twice": (lambda x: x.expand_dims((0, 0)), RuntimeError, r"expand_dims: dims \(0, 0\) name a place twice"),
     "mT of a vector": (lambda x: x[0].mT, RuntimeError, r"mT: x \(3,\) has one dimension; it takes matrices and batches of them"),
     "H of a vector": (lambda x: x[0].H, RuntimeError, r"H: x \(3,\) is a vector; it takes a matrix"),

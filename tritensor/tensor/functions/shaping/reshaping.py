@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import element_strides, empty, is_contiguous, reinterpreted, reshape_strides
-from tritensor.errors import GradError, ShapeError
+from tritensor.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
+from tritensor.errors import ShapeError
+from tritensor.layers import TRACE, LayerArray, entries
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.aliasing import quick_views
@@ -58,7 +59,7 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
 @function(also={"dtype": "shape"}, quick=quick_views.reshaped)
 def view(x: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
-    of which the last dimension then holds more or fewer.
+    of which the last dimension then holds more or fewer, and which has no gradient.
 
     Raises ShapeError when x's strides allow no such view; reshape copies then.
 
@@ -77,14 +78,23 @@ def view(x: Tensor, *shape: Any) -> Tensor:
 
 
 def _as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
-    if x.requires_grad:
-        raise GradError("view: reading bytes as another type has no gradient; use detach() first")
-    if dtype is x.dtype:
-        return x
-    shape, _ = reinterpreted(x.array, dtype.numpy)  # numpy's own refusals do not say what to do
+    """x's memory as another type, outside of every graph: bytes have no gradient."""
     y = x.detach()
-    y.array = x.array.view(dtype.numpy) if x.array.size else empty(shape, dtype.numpy, x.device)
+    if dtype is not x.dtype:
+        y.array = _bytes_as(x.array, dtype.numpy)
     return y
+
+
+def _bytes_as(a: Any, dtype: np.dtype) -> Any:
+    """An array's bytes as another type; inside a transform those of what lies below, without a tangent."""
+    shape, _ = reinterpreted(a, dtype)  # numpy's own refusals do not say what to do
+    if type(a) is not LayerArray:
+        return a.view(dtype) if a.size else empty(shape, dtype, device_of(a))
+    if a.level.kind == TRACE:
+        entries.read(a)
+    value = a.value.detach()
+    value.array = _bytes_as(a.value.array, dtype)
+    return LayerArray(a.level, value, a.batched)
 
 
 def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
