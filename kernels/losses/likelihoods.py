@@ -12,12 +12,13 @@ from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.pointwise_samples import Domain
 
 
-# -(t log x + (1 - t) log(1 - x)), both logarithms held above -100
+# -(t log x + (1 - t) log(1 - x)), both logarithms held above -100; no number where t is no probability
 @triton.jit
 def _bce(x, t):
     miss = maths.maximum(maths.log1p(-x), maths.zeros(x) - 100.0)
     hit = maths.maximum(maths.log(x), maths.zeros(x) - 100.0)
-    return (t - 1.0) * miss - t * hit
+    none = maths.zeros(t)
+    return (t - 1.0) * miss - t * hit + maths.where(t * (1.0 - t) < 0, maths.div(none, none), none)
 
 
 @triton.jit
@@ -122,13 +123,17 @@ def _poisson_slope_t(g, x, t, eps):
     return -(g * maths.log(x + eps))
 
 
-def _check_probabilities(x: np.ndarray) -> None:
-    if x.size and not (np.minimum.reduce(x, axis=None) >= 0 and np.maximum.reduce(x, axis=None) <= 1):
-        at = int(np.flatnonzero(~((x >= 0) & (x <= 1)))[0])
-        raise ArgumentError(
-            f"binary_cross_entropy: all elements of input should be between 0 and 1, but {float(x.reshape(-1)[at]):g} is at position "
-            f"{spot(at, x.shape)}; take the sigmoid first, or binary_cross_entropy_with_logits"
-        )
+def _check_probabilities(x: np.ndarray, target: np.ndarray) -> None:
+    for name, given, mend in (
+        ("input", x, "take the sigmoid first, or binary_cross_entropy_with_logits"),
+        ("target", target, "targets are probabilities too: scale them, or take another loss"),
+    ):
+        if given.size and not (np.minimum.reduce(given, axis=None) >= 0 and np.maximum.reduce(given, axis=None) <= 1):
+            at = int(np.flatnonzero(~((given >= 0) & (given <= 1)))[0])
+            raise ArgumentError(
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1, but {float(given.reshape(-1)[at]):g} is at position "
+                f"{spot(at, given.shape)}; {mend}"
+            )
 
 
 _INSIDE = Domain(0.1, 0.9)
@@ -136,8 +141,8 @@ _SOME = Domain(-2.0, 2.0)
 _COUNTS = Domain(0.5, 5.0)
 pointwise_loss(
     "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t), domain=(_INSIDE, _INSIDE), check=_check_probabilities,
-    doc="-(t log x + (1 - t) log(1 - x)), logarithms held above -100. On the CPU x outside [0, 1] is refused; on a GPU, where to look would be to wait, "
-    "it gives NaN.",
+    doc="-(t log x + (1 - t) log(1 - x)), logarithms held above -100. On the CPU x or t outside [0, 1] is refused; on a GPU, where to look would be to "
+    "wait, it gives NaN.",
 )  # fmt: skip
 pointwise_loss(
     "bce_with_logits", _logits, (_logits_slope, _logits_slope_t), domain=(_SOME, _INSIDE),

@@ -93,7 +93,7 @@ class _Loss:
 
     def reference(self, x: np.ndarray, target: np.ndarray, *, reduction: str = "mean", **attrs: Any) -> np.ndarray:
         if self.check is not None:
-            self.check(x)
+            self.check(x, target)
         numbers, acc_type = self.numbers(attrs), dtypes.accumulator(x.dtype)
         if reduction == "none":
             return self._each(x, target, numbers)
@@ -195,7 +195,7 @@ def pointwise_loss(
     domain: Domain | tuple[Domain, Domain] = ANYWHERE,
     draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray]] | None = None,
     others: Sequence[float] = (),
-    check: Callable[[np.ndarray], None] | None = None,
+    check: Callable[[np.ndarray, np.ndarray], None] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     every_path: bool = False,
     borrows: tuple[str, ...] = (),
@@ -208,8 +208,8 @@ def pointwise_loss(
         attributes: the number's name and default, at most one.
         domain, draw: where samples of x and of the target lie; `others` are more values of the number to try.
         every_path: samples reach every path of what all such losses share; of one loss is enough.
-        check: of numpy's x, raises for what the loss is not defined on.
         borrows: as in `op`.
+        check: of numpy's x and target, raises for what the loss is not defined on.
     """
     loss = _Loss(name, formula, slopes, attributes or {}, check)
     domains = domain if isinstance(domain[0], tuple) else (domain, domain)

@@ -191,6 +191,8 @@ def plain_instance_norm(
     """As torch.instance_norm has it: an instance of one value is let through."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise ArgumentError("instance_norm: expected running_mean and running_var to be defined when use_input_stats=False; give both")
+    if (running_mean is None) != (running_var is None):
+        raise ArgumentError("instance_norm: of running_mean and running_var one is None; give both, or neither")
     if input.ndim < 3:
         raise ShapeError(f"instance_norm: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...), 3 or more")
     vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}

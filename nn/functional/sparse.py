@@ -46,6 +46,8 @@ def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int | No
     """padding_idx counted from the front. Raises ArgumentError for one that is no row."""
     if padding_idx is None or not weight.ndim:
         return None
+    if isinstance(padding_idx, bool) or not hasattr(padding_idx, "__index__"):
+        raise TypeError(f"{name}: padding_idx is {padding_idx!r}; give the number of a row, an int")
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         raise ArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {rows} rows; give one of -{rows} to {rows - 1}")

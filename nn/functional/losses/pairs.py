@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.together import alike, check_reduction
+from tritensor.nn.functional.losses.together import alike, check_flags, check_reduction
 from tritensor.nn.reduction import named, reduced
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -105,6 +105,7 @@ def _triplet(
     name: str, anchor: Tensor, positive: Tensor, negative: Tensor, distance: Any, margin: float, swap: bool, reduction: str
 ) -> Tensor:
     check_reduction(name, reduction)
+    check_flags(name, swap=swap)
     if margin <= 0:
         raise ArgumentError(f"{name}: margin is {margin}; it must be above 0")
     near, far = distance(anchor, positive), distance(anchor, negative)

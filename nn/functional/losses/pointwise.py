@@ -9,9 +9,9 @@ from typing import Any
 from tritensor.array import all_values
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.together import alike, check_reduction, same_shape
+from tritensor.nn.functional.losses.together import alike, check_flags, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced
-from tritensor.table import ops
+from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import checked
 
@@ -20,6 +20,18 @@ def _weighted(name: str, loss: Tensor, weight: Tensor) -> Tensor:
     if weight.shape != loss.shape:
         raise ShapeError(f"{name}: weight {tuple(weight.shape)} and input {tuple(loss.shape)} must have one shape; expand the weight")
     return ops.mul(loss, weight)
+
+
+def _narrower(name: str, input: Tensor, **weights: Tensor | None) -> None:
+    """Raise ShapeError for weights that input would have to be expanded to."""
+    for label, weight in weights.items():
+        if (
+            weight is not None
+            and broadcast(name, shape := tuple(input.shape), own := tuple(weight.shape), labels=("input", label)) != shape
+        ):
+            raise ShapeError(
+                f"{name}: {label} {own} does not broadcast to input {shape}, whose loss it weighs; reshape it, or expand the input"
+            )
 
 
 def _fused(name: str, input: Tensor, target: Tensor, reduction: str, weight: Tensor | None, **number: float) -> Tensor:
@@ -59,7 +71,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     """d^2 / (2 beta) where d = |input - target| is below beta, else d - beta / 2 (Girshick 2015); beta=0 is l1_loss."""
     reduction = named(size_average, reduce, reduction)
-    if beta < 0:
+    if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta is {beta}; it must be at least 0")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)  # type: ignore[no-any-return]
@@ -84,11 +96,13 @@ def binary_cross_entropy(
 ) -> Tensor:
     """-(t log x + (1 - t) log(1 - x)) of probabilities x, both of one shape, logarithms held above -100.
 
-    Raises ArgumentError for x outside [0, 1] (on a GPU, where to look would be to wait, it gives NaN), ShapeError for two shapes.
+    Raises ArgumentError for x or t outside [0, 1] (on a GPU, where to look would be to wait, it gives NaN), ShapeError for two shapes and for
+    a weight that does not broadcast to theirs.
     """
     reduction = named(size_average, reduce, reduction)
     check_reduction("binary_cross_entropy", reduction)
     same_shape("binary_cross_entropy", input, target)
+    _narrower("binary_cross_entropy", input, weight=weight)
     if weight is None:
         return ops.binary_cross_entropy(input, target, reduction=reduction)
     return reduced("binary_cross_entropy", ops.mul(ops.binary_cross_entropy(input, target, reduction="none"), weight), reduction)
@@ -105,6 +119,7 @@ def binary_cross_entropy_with_logits(
     reduction = named(size_average, reduce, reduction)
     check_reduction(name, reduction)
     same_shape(name, input, target)
+    _narrower(name, input, weight=weight, pos_weight=pos_weight)
     if pos_weight is None:
         if weight is None:
             return ops.bce_with_logits(input, target, reduction=reduction)
@@ -150,6 +165,7 @@ def poisson_nll_loss(
     t log t - t + log(2 pi t) / 2, where t is above 1."""
     reduction = named(size_average, reduce, reduction)
     check_reduction("poisson_nll_loss", reduction)
+    check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = alike("poisson_nll_loss", ("input", input), ("target", target))
     how = "none" if full else reduction
     if not (input.dtype.is_floating_point or target.dtype.is_floating_point):

@@ -45,6 +45,13 @@ def check_reduction(name: str, reduction: str) -> None:
         raise ValueError(f"{name}: reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
 
 
+def check_flags(name: str, **flags: bool) -> None:
+    """Raise TypeError for a flag that is no bool: of a word, any is true."""
+    for label, flag in flags.items():
+        if not isinstance(flag, bool | np.bool_):
+            raise TypeError(f"{name}: {label} is {flag!r}; give True or False")
+
+
 def check_floats(name: str, **tensors: Tensor) -> None:
     for label, x in tensors.items():
         if not x.dtype.is_floating_point:

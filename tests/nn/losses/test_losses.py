@@ -199,6 +199,39 @@ def test_probabilities_outside_their_range():
         F.binary_cross_entropy(tt.tensor([0.5, float("nan")]), tt.ones(2))
 
 
+def test_targets_that_are_no_probabilities():
+    half = tt.tensor([0.5, 0.5])
+    for target, said in ((255.0, "255"), (-0.1, "-0.1"), (float("nan"), "nan")):
+        for given in ({}, {"reduction": "none"}, {"weight": half}):
+            with pytest.raises(RuntimeError, match=f"elements of target should be between 0 and 1, but {said} is at position 1"):
+                F.binary_cross_entropy(half, tt.tensor([0.0, target]), **given)
+        there = F.binary_cross_entropy(half.cuda(), tt.tensor([0.0, target]).cuda(), reduction="none").tolist()
+        assert there[0] == pytest.approx(np.log(2))
+        assert np.isnan(there[1])
+    assert F.binary_cross_entropy(half, tt.tensor([0.0, 1.0])).item() == pytest.approx(np.log(2))
+
+
+def test_arguments_that_no_loss_has():
+    x, wide, nan = tt.tensor([0.5, 0.25]), tt.ones(3, 2), float("nan")
+    for call, error, said in (
+        (lambda: F.binary_cross_entropy(x, x, weight=wide), ValueError, r"weight \(3, 2\) does not broadcast to input \(2,\)"),
+        (lambda: F.binary_cross_entropy_with_logits(x, x, weight=wide), ValueError, r"weight \(3, 2\) does not broadcast"),
+        (lambda: F.binary_cross_entropy_with_logits(x, x, pos_weight=wide), ValueError, r"pos_weight \(3, 2\) does not broadcast"),
+        (lambda: F.smooth_l1_loss(x, x, beta=nan), ValueError, "beta is nan"),
+        (lambda: F.poisson_nll_loss(x, x, log_input="no"), TypeError, "log_input is 'no'; give True or False"),
+        (lambda: F.triplet_margin_loss(wide, wide, wide, swap="no"), TypeError, "swap is 'no'"),
+        (lambda: F.embedding(tt.tensor([0]), wide, padding_idx=0.5), TypeError, "padding_idx is 0.5"),
+        (lambda: F.embedding(tt.tensor([0]), wide, padding_idx=True), TypeError, "padding_idx is True"),
+        (lambda: F.instance_norm(tt.ones(1, 2, 5), tt.zeros(2), None), RuntimeError, "give both, or neither"),
+        (lambda: F.cosine_similarity(wide, wide, eps=-1.0), RuntimeError, "eps is -1.0"),
+        (lambda: F.cosine_similarity(wide, wide, eps=nan), RuntimeError, "eps is nan"),
+        (lambda: F.rrelu(x, lower=-float("inf"), training=True), RuntimeError, "lower is -inf"),
+        (lambda: F.rrelu(x, upper=float("inf")), RuntimeError, "upper inf"),
+    ):
+        with pytest.raises(error, match=said):
+            call()
+
+
 def test_adaptive_log_softmax():
     tt.manual_seed(0)
     layer = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0, head_bias=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.errors import DTypeError
+from tritensor.errors import ArgumentError, DTypeError
 from tritensor.table import ops
 from tritensor.table.shape_rules import broadcast
 from tritensor.tensor.core import Tensor
@@ -26,6 +26,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     for name, x in (("x1", x1), ("x2", x2)):
         if x.dtype.kind not in ("float", "complex"):
             raise DTypeError(f"cosine_similarity: {name} is {x.dtype.name}; it takes float types; cast it with .to(float32)")
+    if not eps >= 0:
+        raise ArgumentError(f"cosine_similarity: eps is {eps}; it must be 0 or more")
     shape = broadcast("cosine_similarity", tuple(x1.shape), tuple(x2.shape), labels=("x1", "x2"))
     x1, x2 = (x if tuple(x.shape) == shape else ops.expand(x, shape=shape) for x in (x1, x2))
     return ops.mul(_direction(x1, dim, eps), _direction(x2, dim, eps)).sum(dim)

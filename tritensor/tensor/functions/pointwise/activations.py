@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tritensor.errors import ArgumentError, DivisionByZeroError, DTypeError, ShapeError
 from tritensor.random import Generator
 from tritensor.table import ops
@@ -50,8 +52,8 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
 @function(method=False, inplace=True)
 def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Generator | None = None) -> Tensor:
     """x where positive, else a x: a is drawn from [lower, upper) for each element in training, else halfway between (Xu et al. 2015)."""
-    if not lower <= upper:
-        raise ArgumentError(f"rrelu: lower is {lower}, upper {upper}; give lower <= upper")
+    if not -math.inf < lower <= upper < math.inf:
+        raise ArgumentError(f"rrelu: lower is {lower}, upper {upper}; give finite numbers, lower <= upper")
     if not training:
         return ops.leaky_relu(x, negative_slope=(float(lower) + float(upper)) / 2)
     if not x.dtype.is_floating_point:
