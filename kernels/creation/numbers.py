@@ -14,6 +14,7 @@ from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.device import device as Device
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
@@ -128,7 +129,7 @@ def _linspace_kernel(y, start, end, step, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     up = start + i.to(tl.float64) * step
     down = end - (n - 1 - i).to(tl.float64) * step
-    tl.store(y + i, tl.where(2 * i < n, up, down).to(y.dtype.element_ty), mask=i < n)
+    tl.store(y + i, maths.stored(tl.where(2 * i < n, up, down), y.dtype.element_ty), mask=i < n)
 
 
 def _linspace(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:

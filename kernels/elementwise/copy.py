@@ -12,7 +12,7 @@ from tritensor.device import cpu
 from tritensor.errors import DTypeError
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.copying import convert, copied
-from tritensor.kernels.parts.cpu.narrow_floats import converted
+from tritensor.kernels.parts.cpu.narrow_floats import as_integers, converted
 from tritensor.kernels.parts.elementwise import work
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.strides import (
@@ -60,11 +60,16 @@ def _pass(g: Any) -> Any:
 
 
 def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
-    """x as another type: floats round to nearest even, floats to integers truncate, anything nonzero is True."""
-    with np.errstate(all="ignore"):  # out-of-range values have no defined integer, infinities are what overflow gives
+    """x as another type: floats round to nearest even, floats to integers truncate, anything nonzero is True.
+
+    Floats that an integer cannot hold, NaN too: of int32 and int64 the least, of narrower types the low bits of int32, of uint32 those of int64.
+    """
+    with np.errstate(all="ignore"):  # infinities are what overflow gives
         if dtypes.of(dtype).kind == "float8":  # through float32, as in the kernel
             x = x.astype(np.float32, copy=False)
-        return converted(x, dtype) if x.dtype.kind in "fV" else x.astype(dtype)
+        if x.dtype.kind in "fV":
+            return as_integers(x, dtype) if dtype.kind in "iu" else converted(x, dtype)
+        return x.astype(dtype)
 
 
 def _cast_shape(x: Any, *, dtype: np.dtype) -> Spec:

@@ -11,6 +11,7 @@ from tritensor.array import Array, CudaArray, is_contiguous
 from tritensor.array import lying as array_lying
 from tritensor.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate, allocate_result
+from tritensor.kernels.parts.cpu.narrow_floats import as_integers
 from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.float8 import BYTE, as_bytes, conversion, is_float8
 from tritensor.strides import MemoryFormat, contiguous_format, formatted
@@ -41,6 +42,8 @@ def write(target: Array, source: Array) -> None:
         convert(source, target)
         return
     assert isinstance(source, np.ndarray)
+    if target.dtype.kind in "iu" and source.dtype.kind in "fV":
+        source = as_integers(source, target.dtype)
     np.copyto(target, source, casting="unsafe")
 
 

@@ -92,7 +92,7 @@ def _tile(
         for k in tl.static_range(len(PICKS[o])):
             args = args + (values[PICKS[o][k]],)  # type: ignore[assignment]
         y = FORMULAS[o](*args)
-        y = tl.broadcast_to(y.to(outs[o].dtype.element_ty), (ROWS, COLS))
+        y = tl.broadcast_to(maths.stored(y, outs[o].dtype.element_ty), (ROWS, COLS))
         at = outs[o] + _offset(row, col, coordinates, strides[o], LAST[o])
         if MASKED:
             tl.store(at, y, mask=(row < rows) & (col < cols))

@@ -17,6 +17,33 @@ def _beside(x, other):
     return x if hasattr(x, "dtype") else tl.full((), x, other.dtype)
 
 
+_LEAST_32: tl.constexpr = tl.constexpr(-(2**31))
+_LEAST_64: tl.constexpr = tl.constexpr(-(2**63))
+
+
+@triton.jit
+def _in_64_bits(x):
+    return tl.where(x < 9223372036854775808.0, x.to(tl.int64), _LEAST_64)
+
+
+@triton.jit
+def stored(x, KIND: tl.constexpr):
+    """x as a type in memory. Floats are cut to whole numbers. Those that 32 bits do not hold, NaN too, are -2^31 as int32, 64 bits -2^63 as int64; a
+    narrower integer has the low bits of int32, uint32 those of int64: what x86 processors make of them, and PyTorch there. The GPU's own conversion
+    goes to the nearest end, and 0 for NaN; so it agrees below."""
+    if x.dtype.is_floating() and KIND.is_int() and KIND.primitive_bitwidth > 1:
+        if tl.uint64 == KIND:
+            top = _in_64_bits(x - 9223372036854775808.0) ^ _LEAST_64
+            y = tl.where(x >= 9223372036854775808.0, top, _in_64_bits(x)).to(KIND)
+        elif tl.int64 == KIND or tl.uint32 == KIND:
+            y = _in_64_bits(x).to(KIND)
+        else:
+            y = tl.where(x < 2147483648.0, x.to(tl.int32), _LEAST_32).to(KIND)
+    else:
+        y = x.to(KIND)
+    return y
+
+
 # values are float32, float64 or integers; of a function of two, one may be a plain number
 @triton.jit
 def exp(x):

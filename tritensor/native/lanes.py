@@ -166,11 +166,13 @@ class Lane:
         return self._arithmetic("", "ashr", other)
 
     def to(self, kind: str) -> Lane:
-        """As another kind: floats round to nearest, floats to integers truncate. What does not fit, NaN too, becomes some integer: frozen, since without
-        that LLVM may take whatever is made of it, a NaN times a power of two, for anything."""
+        """As another kind: floats round to nearest, floats to integers truncate. What does not fit, NaN too, becomes the least integer of 32 or 64 bits, as
+        the processor has it: frozen, since without that LLVM may take whatever is made of it for anything; narrower integers are its low bits."""
         if kind == self.kind:
             return self
         kinds = self.kind[0], kind[0]
+        if kinds == ("f", "i") and _BITS[kind] < 32:
+            return self.to("i32").to(kind)
         known = {
             ("f", "f"): "fpext" if _BITS[kind] > _BITS[self.kind] else "fptrunc",
             ("f", "i"): "fptosi", ("i", "f"): "sitofp", ("b", "f"): "uitofp", ("b", "i"): "zext",

@@ -1,7 +1,9 @@
-"""Conversions of float16, bfloat16 and float8 on the CPU: by machine code or integer arithmetic in blocks, where numpy goes number by number."""
+"""Conversions of floats on the CPU: to and from float16, bfloat16 and float8 by machine code or integer arithmetic in blocks, where numpy goes number by
+number; to integers, the same for numbers that do not fit on every processor."""
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import ml_dtypes
@@ -33,7 +35,7 @@ _FORMS = {
 }
 
 
-_FLOAT32 = np.dtype(np.float32)
+_FLOAT32, _INT64 = np.dtype(np.float32), np.dtype(np.int64)
 HALVES = frozenset((np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)))
 _MACHINE = frozenset((*HALVES, _FLOAT32, np.dtype(np.float64)))
 _same = Loop(lambda x: x)
@@ -54,6 +56,36 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         if dtype in _FORMS and x.dtype == np.float32 and x.flags.c_contiguous:
             return _narrowed(x, dtype)
     return x.astype(dtype)
+
+
+def as_integers(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A floating array cut to whole numbers. What does not fit, NaN too, becomes what `maths.stored` says in kernels: of int32 and int64 the least, of
+    narrower types the low bits of int32, of uint32 those of int64."""
+    with np.errstate(all="ignore"):
+        if dtype == np.uint32:  # numpy has two answers, by how an array lies
+            return as_integers(x, _INT64).astype(dtype)
+        return x.astype(dtype) if _as_x86() else _by_bounds(x, dtype)
+
+
+@functools.cache
+def _as_x86() -> bool:
+    """Whether this processor's own conversions say that."""
+    with np.errstate(all="ignore"):
+        found = np.repeat([np.nan, 3e9, -3e9, 1e19], 4)[::2].astype(np.int32), np.array([np.nan, 1e19, -1e19]).astype(np.int64)
+        above = np.array([1e20, np.nan]).astype(np.uint64)
+    return bool((found[0] == -(2**31)).all() and (found[1] == -(2**63)).all() and above.tolist() == [0, 2**63])
+
+
+def _by_bounds(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """as_integers where the processor's conversions go to the nearest end."""
+    x = x.astype(np.float64, copy=False)
+    if dtype == np.uint64:
+        above = x >= 2.0**63
+        low = as_integers(np.where(above, x - 2.0**63, x), _INT64)
+        return np.where(above, low ^ np.int64(-(2**63)), low).astype(dtype)
+    kind = _INT64 if dtype.itemsize == 8 else np.dtype(np.int32)
+    least, most = float(np.iinfo(kind).min), -float(np.iinfo(kind).min)
+    return np.where((x >= least) & (x < most), x, least).astype(kind).astype(dtype)
 
 
 def as_float32(x: np.ndarray) -> np.ndarray:

@@ -168,6 +168,9 @@ def poisson_nll_loss(
     check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = alike("poisson_nll_loss", ("input", input), ("target", target))
     how = "none" if full else reduction
+    given, ours = input.dtype, full and input.dtype.is_floating_point and input.dtype.itemsize == 2
+    if ours:  # of three terms, which one rounding ends
+        input, target = input.float(), target.float()
     if not (input.dtype.is_floating_point or target.dtype.is_floating_point):
         made = reduced("poisson_nll_loss", input.exp() - target * input if log_input else input - target * (input + eps).log(), how)
     elif log_input:
@@ -177,7 +180,8 @@ def poisson_nll_loss(
     if not full:
         return made
     stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-    return reduced("poisson_nll_loss", made + ops.where(ops.gt(target, 1), stirling, 0.0), reduction)
+    made = reduced("poisson_nll_loss", made + ops.where(ops.gt(target, 1), stirling, 0.0), reduction)
+    return made.to(given) if ours else made
 
 
 def _variance(input: Tensor, var: Tensor) -> Tensor:

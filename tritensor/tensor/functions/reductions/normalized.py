@@ -132,6 +132,7 @@ def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) 
 @function(method=False)
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax by its input, y (g - sum g y) along dim, of its result y = output; in `input_dtype`."""
+    grad_output, output = widened(grad_output), widened(output)
     product = ops.mul(grad_output, output)
     total = ops.sum(product, dim=(normal_dim("_softmax_backward_data", dim, output.ndim),) if output.ndim else (), keepdim=True)
     return as_type(in_c_order(ops.sub(product, ops.mul(output, total))), input_dtype)

@@ -12,7 +12,9 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
+from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.reductions.reductions import as_type
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.returned import returned
@@ -53,6 +55,12 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     sum of w (x_i - mean_i)(x_j - mean_j) over (sum w - correction): `fweights` (integers) say how often each observation counts,
     `aweights` how much. Raises ShapeError for more than two dims or weights that do not fit, DTypeError for bool, ArgumentError for negative weights.
     """
+    found = _covariance(x, correction, fweights, aweights)
+    return as_type(found, x.dtype) if x.is_floating_point() and (aweights is None or aweights.dtype is x.dtype) else found
+
+
+def _covariance(x: Tensor, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """cov, of 16-bit floats in float32."""
     if x.ndim > 2:
         raise ShapeError(f"cov: x {tuple(x.shape)} has {x.ndim} dimensions; give at most two, (variables, observations)")
     if x.array.dtype == np.bool_:
@@ -63,6 +71,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     _check_weights("cov", aweights, count, "fV", "aweights")
     if not rows.is_floating_point() and not rows.is_complex():
         rows = ops.cast(rows, dtype=dtypes.default_float().numpy)
+    rows = widened(rows)
     weights = [ops.reshape(w, shape=(count,)) for w in (fweights, aweights) if w is not None]
     w = None if not weights else weights[0] if len(weights) == 1 else ops.mul(*weights)
     total = float(count) if w is None else ops.sum(w, dim=(0,), keepdim=False)
@@ -103,13 +112,14 @@ def corrcoef(x: Tensor) -> Tensor:
     """Correlation coefficients (variables, variables) of x (variables, observations), in -1..1; NaN for a variable that does not vary."""
     if x.ndim > 2:
         raise ShapeError(f"corrcoef: x {tuple(x.shape)} has {x.ndim} dimensions; give at most two, (variables, observations)")
-    c = cov(x)
+    c = _covariance(x)
+    kept = x.dtype if x.is_floating_point() else None
     if c.ndim == 0:
-        return ops.div(c, c)
+        return as_type(ops.div(c, c), kept)
     spread = ops.sqrt(c.diagonal().real if c.is_complex() else c.diagonal())
     n = spread.shape[0]
     c = ops.div(ops.div(c, ops.reshape(spread, shape=(n, 1))), ops.reshape(spread, shape=(1, n)))
-    return c if c.is_complex() else c.clip(-1, 1)
+    return c if c.is_complex() else as_type(c.clip(-1, 1), kept)
 
 
 # Counts
