@@ -16,6 +16,7 @@ from tritensor.nn.functional.dropout import dropout as drop
 from tritensor.random import default_generator
 from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.reductions.normalized import _safe_softmax
 from tritensor.tensor.publishing.publish import checked
 from tritensor.tuning.variants import note
 
@@ -333,12 +334,12 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, wanted: int, heads: 
 def _attended(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, need_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """(weights @ v, weights where they are needed): with weights a query that sees no key gives NaN, as in PyTorch; without 0."""
+    """(weights @ v, weights where they are needed): a query that sees no key has weights of 0, and gives 0."""
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, mask, p, causal), None
     scores = ops.matmul(ops.mul(q, 1 / math.sqrt(q.shape[-1])), k.transpose(-2, -1))
     if mask is not None:
         scores = ops.where(mask, scores, -math.inf) if mask.dtype == dtypes.bool_ else ops.add(scores, mask)
-    weights = ops.softmax(scores, dim=3)
+    weights = ops.softmax(scores, dim=3) if mask is None else _safe_softmax(scores, 3)
     weights = drop(weights, p, True) if p else weights
     return ops.matmul(weights, v), weights

@@ -39,6 +39,8 @@ def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
     """The norm of all elements of some tensors, 0-d, where the first of them is."""
     total: Tensor | None = None
     for t in tensors:
+        if not t.array.size:
+            t = ops.full(shape=(1,), value=0, dtype=t.array.dtype, device=t.device)  # of nothing the norm is 0, whose largest is refused
         every = tuple(range(t.ndim))
         if math.isinf(p):
             part = ops.amax(ops.abs(t), dim=every, keepdim=False)

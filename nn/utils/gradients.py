@@ -50,7 +50,7 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
 
     Each is float32, or float64 of float64. Where there is no kernel for the order all tensors are left.
     """
-    groups, others = _split(tensors, lambda x: order < math.inf or x.numel() > 0)  # the largest of nothing is refused one by one
+    groups, others = _split(tensors, lambda x: order < math.inf or x.numel() > 0)
     if groups and order not in _together().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
     return [new_tensor(_together().norm_of_all([x.array for x in group], order, _addresses(group))) for group in groups], others

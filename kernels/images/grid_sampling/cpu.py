@@ -49,8 +49,9 @@ def _kept(at: np.ndarray, n: int, padding: str, align: bool) -> tuple[np.ndarray
     return np.fmin(np.fmax(at, 0), n - 1).astype(at.dtype), slope * inside
 
 
-def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, sloped: bool = False) -> AxisTaps:
-    """The taps of grid numbers u (P,) on an axis of n cells; their slopes where `sloped`."""
+def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, sloped: bool = False, given: bool = False) -> AxisTaps:
+    """The taps of grid numbers u (P,) on an axis of n cells; their slopes where `sloped`. `given`: the weights are of what cells are given, and a position
+    that is NaN, whose weights are, gives nothing to a cell that it does not name."""
     half = (n - 1) / 2 if align else n / 2
     at = (u + 1) * u.dtype.type(half) if align else ((u + 1) * u.dtype.type(n) - 1) * u.dtype.type(0.5)
     slopes = None
@@ -80,7 +81,8 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
     there = (cells >= 0) & (cells < n)
     whole = np.where(there, cells, 0).astype(np.int64)
     kept = None if slopes is None else (slopes * there).astype(u.dtype, copy=False)
-    return AxisTaps(whole, (weights * there).astype(u.dtype, copy=False), kept)
+    weights = np.where(there, weights, 0) if given else weights * there
+    return AxisTaps(whole, weights.astype(u.dtype, copy=False), kept)
 
 
 def _keys(d: np.ndarray) -> np.ndarray:
@@ -112,10 +114,12 @@ def _product(taps: Sequence[AxisTaps], chosen: tuple[int, ...], slope_of: int = 
     return np.asarray(out)
 
 
-def _axes(grid: np.ndarray, sizes: Sequence[int], mode: str, padding: str, align: bool, sloped: bool = False) -> list[AxisTaps]:
+def _axes(
+    grid: np.ndarray, sizes: Sequence[int], mode: str, padding: str, align: bool, sloped: bool = False, given: bool = False
+) -> list[AxisTaps]:
     """Taps of all axes of positions grid (P, axes), whose numbers stand in the order width, height, depth."""
     last = len(sizes) - 1
-    return [axis_taps(np.array(grid[:, last - d]), n, mode, padding, align, sloped) for d, n in enumerate(sizes)]
+    return [axis_taps(np.array(grid[:, last - d]), n, mode, padding, align, sloped, given) for d, n in enumerate(sizes)]
 
 
 def _rows(x: np.ndarray) -> np.ndarray:
@@ -144,14 +148,14 @@ class Taken(NamedTuple):
 
 
 def _taken(
-    grid: np.ndarray, sizes: tuple[int, ...], mode: str, padding: str, align: bool, sloped: bool = False
+    grid: np.ndarray, sizes: tuple[int, ...], mode: str, padding: str, align: bool, sloped: bool = False, given: bool = False
 ) -> Iterator[tuple[int, int, Taken]]:
     """Of a grid (N, P, axes), as many images at a time as POSITIONS allow: the first, how many, and what is taken."""
     n, count, axes = grid.shape
     some = max(1, POSITIONS // max(count, 1))
     for first in range(0, n, some):
         part = np.ascontiguousarray(grid[first : first + some])
-        taps = _axes(part.reshape(-1, axes), sizes, mode, padding, align, sloped)
+        taps = _axes(part.reshape(-1, axes), sizes, mode, padding, align, sloped, given)
         combined = _combined(taps, sizes)
         cells = np.minimum(np.stack([cells for _, cells in combined]), math.prod(sizes) - 1)  # one beyond has weight 0
         chosen = [which for which, _ in combined]
@@ -235,14 +239,14 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
         return dx.reshape(n, c, *sizes)
     if _has_machine(g, count):
         g, sums = np.ascontiguousarray(g), np.empty((c, cells_of_image))
-        for first, some, t in _taken(grid, sizes, mode, padding, align):
+        for first, some, t in _taken(grid, sizes, mode, padding, align, given=True):
             for i in range(some):
                 sums.fill(0)
                 _by_machine("add", None, g[first + i], t, i, count, sums, sums.strides[0])
                 dx[first + i] = sums
         return dx.reshape(n, c, *sizes)
     for image in range(n):
-        taps = _axes(grid[image], sizes, mode, padding, align)
+        taps = _axes(grid[image], sizes, mode, padding, align, given=True)
         combined = _combined(taps, sizes)
         cells = np.minimum(np.concatenate([cells for _, cells in combined]), cells_of_image - 1)  # one beyond has weight 0
         weights = np.stack([_product(taps, chosen) for chosen, _ in combined])  # (T, P)
