@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.fuzz.findings import Finding, Group, Report
 from tests.fuzz.judges import Judge
-from tests.fuzz.known import KNOWN
 from tests.fuzz.kinds import KINDS, Kind
+from tests.fuzz.known import KNOWN
 from tests.fuzz.program import Program
 from tests.fuzz.shrinking import shrink
 

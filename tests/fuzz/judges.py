@@ -50,9 +50,9 @@ def errors(program: Program) -> Finding | None:
         code, said = program.statements[step.index], str(error).strip()
         op = facts(code).op
         asked = isinstance(error, AttributeError) and f".{getattr(error, 'name', None)}" in code  # of a name that the program itself spells
-        if not isinstance(error, PLAIN) or isinstance(error, SLIPS) and not OWN_WORDS.search(said) and not asked:
+        if not isinstance(error, PLAIN) or (isinstance(error, SLIPS) and not OWN_WORDS.search(said) and not asked):
             return Finding("errors", f"{type(error).__name__} raised", op, said[:200])
-        if (not said and not isinstance(error, StopIteration) or "\n" in said) and "loading state_dict" not in said:
+        if ((not said and not isinstance(error, StopIteration)) or "\n" in said) and "loading state_dict" not in said:
             return Finding("errors", "not one line", op, repr(said)[:300])
     return None
 

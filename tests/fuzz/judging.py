@@ -34,10 +34,49 @@ BUILTINS = (
     RuntimeError,
 )
 # Ops that compute no sum: the sign of a zero is that of IEEE's rules.
-SIGNED = set(
-    "neg abs mul div clone contiguous getitem setitem copy_ neg_ mul_ div_ where cat stack flip roll copysign fill_ masked_fill transpose view reshape "
-    "narrow select expand permute sqrt to float double trunc ceil round relu maximum minimum repeat tile index_select gather".split()
-)
+SIGNED = {
+    "neg",
+    "abs",
+    "mul",
+    "div",
+    "clone",
+    "contiguous",
+    "getitem",
+    "setitem",
+    "copy_",
+    "neg_",
+    "mul_",
+    "div_",
+    "where",
+    "cat",
+    "stack",
+    "flip",
+    "roll",
+    "copysign",
+    "fill_",
+    "masked_fill",
+    "transpose",
+    "view",
+    "reshape",
+    "narrow",
+    "select",
+    "expand",
+    "permute",
+    "sqrt",
+    "to",
+    "float",
+    "double",
+    "trunc",
+    "ceil",
+    "round",
+    "relu",
+    "maximum",
+    "minimum",
+    "repeat",
+    "tile",
+    "index_select",
+    "gather",
+}
 NEW_MODULE = re.compile(r"\w+ = nn\.[A-Z][^;]*$")  # one whose parameters were drawn and not yet filled
 PERMITTED = Finding("", "", "", "works here and not there: the runs part, and nothing behind is compared")
 
@@ -140,11 +179,10 @@ class Comparison:
                 for e in (mine.error, other.error)
             ]
             return self._finding(code, nature, shown[0] if mine.error else shown[1], *shown)
-        if mine.error is not None:
-            if not same_error(mine.error, other.error):
-                return self._finding(
-                    code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
-                )
+        if mine.error is not None and not same_error(mine.error, other.error):
+            return self._finding(
+                code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
+            )
         self.gradient, self.signed = facts(code).differentiates, facts(code).op in SIGNED
         for name in mine.looks.keys() & other.looks.keys():
             if other.looks[name] == UNREADABLE and mine.looks[name] != UNREADABLE:

@@ -17,7 +17,6 @@ import numpy as np
 
 from tests.fuzz.program import PLAIN_NAMES, Program, facts
 
-
 MODULES = (copy, io, pickle, math, tempfile)
 UNREADABLE = "<cannot be read>"
 

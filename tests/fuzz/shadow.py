@@ -25,7 +25,7 @@ class Shadow:
         return Look("float64", self.a.shape, (), np.array(self.a), False, True, None)
 
     shape = property(lambda self: self.a.shape)
-    mT = property(lambda self: Shadow(self.a.swapaxes(-1, -2)))
+    mT = property(lambda self: Shadow(self.a.swapaxes(-1, -2)))  # noqa: N815 PyTorch's name
     T = property(lambda self: Shadow(self.a.T))
     ndim = property(lambda self: self.a.ndim)
 

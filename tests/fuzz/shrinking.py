@@ -120,9 +120,9 @@ def _options(node: ast.AST) -> Iterator[Callable[[], Any]]:
                 yield lambda i=index: node.body.pop(i)
     if isinstance(node, ast.Call):
         yield from (instead(a) for a in node.args if not isinstance(a, ast.Constant | ast.Starred))
-        if isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name | ast.Attribute):
-            yield instead(node.func.value)
-        elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id not in ("tt", "F", "nn"):
+        if (isinstance(node.func, ast.Attribute) and not isinstance(node.func.value, ast.Name | ast.Attribute)) or (
+            isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id not in ("tt", "F", "nn")
+        ):
             yield instead(node.func.value)
         yield from ((lambda i=i: node.keywords.pop(i)) for i in range(len(node.keywords)))
         yield from ((lambda i=i: node.args.pop(i)) for i in range(len(node.args) - 1, -1, -1))
@@ -149,4 +149,4 @@ def _options(node: ast.AST) -> Iterator[Callable[[], Any]]:
 def _simpler_numbers(value: float) -> list[float]:
     if isinstance(value, int):
         return [v for v in (0, 1, 2, value // 2) if v < value]
-    return [v for v in (1.0, 2.0, 0.5) if value not in (0.0, 1.0, 2.0, 0.5) or v < value and value != 0.0]
+    return [v for v in (1.0, 2.0, 0.5) if value not in (0.0, 1.0, 2.0, 0.5) or (v < value and value != 0.0)]

@@ -78,7 +78,7 @@ def draw(rng: random.Random) -> Program:
         ]
     elif road == "numpy":
         w.statements += [
-            f"left0 = [v.clone() for v in state.values() if 'float8' not in str(v.dtype) and 'bfloat16' not in str(v.dtype)]",
+            "left0 = [v.clone() for v in state.values() if 'float8' not in str(v.dtype) and 'bfloat16' not in str(v.dtype)]",
             "right0 = [tt.from_numpy(v.numpy()) for v in left0]",
         ]
     else:

@@ -99,7 +99,7 @@ def _between(rng: random.Random, name: str, dtype: str, k: int, scheduled: bool,
         ["opt.zero_grad()"], ["opt.zero_grad(set_to_none=False)"], ["opt.load_state_dict(opt.state_dict())"], ["opt.load_state_dict(copy.deepcopy(opt.state_dict()))"], ["opt.param_groups[0]['lr'] = 0.25"],
         [f"q{k} = nn.Parameter({literal(rng, (2, 2), dtype)})", f"opt.add_param_group({{'params': [q{k}]}})", f"q{k}.grad = {literal(rng, (2, 2), dtype)}"] if not scheduled else ["sched.load_state_dict(sched.state_dict())"],
         [f"groups{k} = [{{n: v for n, v in g.items() if n != 'params'}} for g in opt.state_dict()['param_groups']]"], ["with tt.no_grad(): p0.mul_(0.5)"], [f"keys{k} = sorted(opt.state_dict()['state'])"],
-        [f"twins = {twins}", f"other = type(opt)([{{'params': [t]}} for t in twins], lr=0.1) if len(opt.param_groups) > 1 else type(opt)(twins, lr=0.1)", "other.load_state_dict(copy.deepcopy(opt.state_dict()))", *[f"twins[{i}].grad = None if {n}.grad is None else {n}.grad.clone()" for i, n in enumerate(names)], "opt.step(), other.step()", f"left{k} = [{', '.join(n + '.detach()' for n in names)}]", f"right{k} = [t.detach() for t in twins]"] if len(names) == 1 else ["opt.zero_grad()"],
+        [f"twins = {twins}", "other = type(opt)([{'params': [t]} for t in twins], lr=0.1) if len(opt.param_groups) > 1 else type(opt)(twins, lr=0.1)", "other.load_state_dict(copy.deepcopy(opt.state_dict()))", *[f"twins[{i}].grad = None if {n}.grad is None else {n}.grad.clone()" for i, n in enumerate(names)], "opt.step(), other.step()", f"left{k} = [{', '.join(n + '.detach()' for n in names)}]", f"right{k} = [t.detach() for t in twins]"] if len(names) == 1 else ["opt.zero_grad()"],
     ])  # fmt: skip
 
 

@@ -12,13 +12,127 @@ from tests.fuzz.kinds.kind import Kind
 from tests.fuzz.program import Program
 
 # {x}: any tensor, {f}: a floating one, {o}: one that broadcasts with it, {d}: a dimension, {k}: a number, {b}: a bool mask of its shape
-UNARY = "neg abs square sign relu tanh sin cos exp sigmoid sqrt rsqrt log log1p expm1 floor ceil round trunc frac reciprocal erf atan asinh exp2 positive isnan isinf isfinite signbit logical_not nan_to_num sinc deg2rad angle".split()
-IN_PLACE = "neg_ abs_ square_ tanh_ sin_ cos_ exp_ sigmoid_ relu_ floor_ ceil_ round_ sqrt_ reciprocal_ zero_ erf_ sign_ trunc_ nan_to_num_".split()
-BINARY = "add sub mul div maximum minimum atan2 eq lt ge ne logical_and copysign hypot fmod remainder pow floor_divide fmax fmin heaviside xlogy nextafter logaddexp".split()
-BINARY_IN_PLACE = "add_ sub_ mul_ div_ copy_ fmod_ remainder_ atan2_ pow_ floor_divide_ eq_ lt_ copysign_ hypot_".split()
+UNARY = [
+    "neg",
+    "abs",
+    "square",
+    "sign",
+    "relu",
+    "tanh",
+    "sin",
+    "cos",
+    "exp",
+    "sigmoid",
+    "sqrt",
+    "rsqrt",
+    "log",
+    "log1p",
+    "expm1",
+    "floor",
+    "ceil",
+    "round",
+    "trunc",
+    "frac",
+    "reciprocal",
+    "erf",
+    "atan",
+    "asinh",
+    "exp2",
+    "positive",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "signbit",
+    "logical_not",
+    "nan_to_num",
+    "sinc",
+    "deg2rad",
+    "angle",
+]
+IN_PLACE = [
+    "neg_",
+    "abs_",
+    "square_",
+    "tanh_",
+    "sin_",
+    "cos_",
+    "exp_",
+    "sigmoid_",
+    "relu_",
+    "floor_",
+    "ceil_",
+    "round_",
+    "sqrt_",
+    "reciprocal_",
+    "zero_",
+    "erf_",
+    "sign_",
+    "trunc_",
+    "nan_to_num_",
+]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "maximum",
+    "minimum",
+    "atan2",
+    "eq",
+    "lt",
+    "ge",
+    "ne",
+    "logical_and",
+    "copysign",
+    "hypot",
+    "fmod",
+    "remainder",
+    "pow",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "heaviside",
+    "xlogy",
+    "nextafter",
+    "logaddexp",
+]
+BINARY_IN_PLACE = [
+    "add_",
+    "sub_",
+    "mul_",
+    "div_",
+    "copy_",
+    "fmod_",
+    "remainder_",
+    "atan2_",
+    "pow_",
+    "floor_divide_",
+    "eq_",
+    "lt_",
+    "copysign_",
+    "hypot_",
+]
 SYMBOLS = ("+", "-", "*", "/", "//", "%", "**", "<", ">=", "==", "!=")
-PLAIN = "neg sin cos tanh exp square abs".split()
-REDUCTIONS = "sum mean prod amax amin var std all any argmax argmin logsumexp median nansum count_nonzero norm aminmax".split()
+PLAIN = ["neg", "sin", "cos", "tanh", "exp", "square", "abs"]
+REDUCTIONS = [
+    "sum",
+    "mean",
+    "prod",
+    "amax",
+    "amin",
+    "var",
+    "std",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "median",
+    "nansum",
+    "count_nonzero",
+    "norm",
+    "aminmax",
+]
 
 
 def _other(w: Writer, name: str) -> str:
@@ -36,7 +150,7 @@ def _other(w: Writer, name: str) -> str:
 
 
 def _broadcasts(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(a == b or 1 in (a, b) for a, b in zip(reversed(one), reversed(other)))
+    return all(a == b or 1 in (a, b) for a, b in zip(reversed(one), reversed(other), strict=False))
 
 
 def _mask(w: Writer, sizes: tuple[int, ...]) -> str:
@@ -222,7 +336,7 @@ def plain(rng: random.Random) -> Program:
         if name is None:
             break
         x = w.scope[name]
-        same = [n for n in w.tensors(lambda y, sizes=tuple(x.shape): tuple(y.shape) == sizes)]
+        same = list(w.tensors(lambda y, sizes=tuple(x.shape): tuple(y.shape) == sizes))
         other = rng.choice([*same, "2", "0.5", "-1.5"])
         pick = rng.random()
         if pick < 0.4:

@@ -11,8 +11,24 @@ from tests.fuzz.judges import Judge, beside_torch, equal_pairs, errors
 from tests.fuzz.kinds.kind import Kind
 from tests.fuzz.program import Program
 
-SMOOTH = "sin cos tanh exp sigmoid square neg atan erf expm1 asinh softplus silu".split()
-WRITES = "sin_() cos_() tanh_() exp_() sigmoid_() square_() neg_() mul_(1.5) add_(x0) mul_(2) add_(1) sub_(0.5) zero_() fill_(0.5) atan_()".split()
+SMOOTH = ["sin", "cos", "tanh", "exp", "sigmoid", "square", "neg", "atan", "erf", "expm1", "asinh", "softplus", "silu"]
+WRITES = [
+    "sin_()",
+    "cos_()",
+    "tanh_()",
+    "exp_()",
+    "sigmoid_()",
+    "square_()",
+    "neg_()",
+    "mul_(1.5)",
+    "add_(x0)",
+    "mul_(2)",
+    "add_(1)",
+    "sub_(0.5)",
+    "zero_()",
+    "fill_(0.5)",
+    "atan_()",
+]
 
 
 def _line(w: Writer) -> None:
