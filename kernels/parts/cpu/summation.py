@@ -121,7 +121,7 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
         return out.reshape(reduced(x.shape, dims, keepdim))
     n = count(x.shape, dims)
     if n <= 2 * _ROWS or x.size == 0:
-        if contiguous and dims == (0,) and x.ndim == 2 and n and not keepdim:
+        if contiguous and dims == (0,) and x.ndim == 2 and x.size and not keepdim:
             return _ones[kept][:n] @ x
         return np.add.reduce(x, axis=dims, keepdims=keepdim)
     out = _sum_runs(x, dims)

@@ -219,3 +219,13 @@ def test_the_gradient_of_distances_between_points_of_no_coordinates() -> None:
     for p in (0.5, 1.0, 2.0, math.inf):
         (g,) = tt.autograd.grad(tt.cdist(x, x, p=p).sum(), x)
         assert g.shape == (2, 1, 0)
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("n", [1, 127, 128, 129, 250, 1000])
+def test_many_rows_of_no_columns_reduce_to_none(where: str, n: int) -> None:
+    for shape, dim in (((n, 0), 0), ((0, n), 1), ((n, 0, 2), 0), ((n, 2, 0), (0, 1))):
+        x = tt.ones(shape, device=where)
+        for f in (tt.sum, tt.mean, tt.var, tt.std, tt.logsumexp, tt.linalg.vector_norm, tt.nansum):
+            kept = tuple(s for k, s in enumerate(shape) if k not in (dim if isinstance(dim, tuple) else (dim,)))
+            assert f(x, dim=dim).shape == kept, (f.__name__, shape)
