@@ -278,7 +278,8 @@ class _Backward:
         self.grad_outputs = grads
         if not self.places:  # no input wants a gradient: there is no gate in front to run the hooks
             for hook in self.post:
-                if hook(self.module, (None,) * self.width, grads) is not None:
+                given = hook(self.module, (None,) * self.width, grads)
+                if given is not None and not (isinstance(given, tuple) and all(g is None for g in given)):
                     raise RuntimeError(
                         "backward hook: no input of the module requires grad, so the hook has no gradient to replace; return None"
                     )

@@ -102,6 +102,17 @@ def test_full_backward_hook_without_gradient_of_the_input():
     assert m.weight.grad.tolist() == [[1.0, 1.0]]
 
 
+@pytest.mark.parametrize("given", [(), (None,), (None, None)])
+def test_a_full_backward_hook_that_replaces_nothing_need_not_return_none(given):
+    m = nn.Linear(2, 1)
+    m.register_full_backward_hook(lambda mod, gi, go: given)
+    m(tt.ones(1, 2)).sum().backward()
+    assert m.weight.grad.tolist() == [[1.0, 1.0]]
+    m.register_full_backward_hook(lambda mod, gi, go: (tt.ones(1, 2),))
+    with pytest.raises(RuntimeError, match="no input of the module requires grad"):
+        m(tt.ones(1, 2)).sum().backward()
+
+
 def test_backward_hooks_leave_second_derivatives():
     m = Product()
     m.register_full_backward_hook(lambda mod, gi, go: None)
