@@ -207,7 +207,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         unsafe: let the parametrization change type and shape; nothing is tried then.
 
     Raises:
-        ValueError: no such tensor, or a parametrization that changes its type or shape.
+        ValueError: no such tensor, one that is None, or a parametrization that changes its type or shape.
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -217,6 +217,10 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         listed.append(parametrization)
         listed.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
+        if getattr(module, tensor_name) is None:
+            raise ArgumentError(
+                f"register_parametrization: {type(module).__name__} was made without a {tensor_name}: it is None; make it with one, or name another"
+            )
         made = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):

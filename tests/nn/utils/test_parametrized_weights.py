@@ -130,3 +130,9 @@ def test_a_fused_convolution_gives_the_same():
     np.testing.assert_allclose(fuse_conv_bn_eval(conv, norm)(x).detach().numpy(), norm(conv(x)).detach().numpy(), atol=1e-5)
     with pytest.raises(AssertionError, match="eval"):
         fuse_conv_bn_eval(conv.train(), norm)
+
+
+@pytest.mark.parametrize("register", [parametrizations.weight_norm, lambda m: parametrize.register_parametrization(m, "weight", nn.Tanh())])
+def test_a_weight_that_a_module_was_made_without_is_no_weight_to_parametrize(register):
+    with pytest.raises(ValueError, match="BatchNorm1d was made without a weight"):
+        register(nn.BatchNorm1d(2, affine=False))
