@@ -157,8 +157,8 @@ def index(rng: random.Random, sizes: tuple[int, ...], basic: bool = False, backw
     return ", ".join(parts)
 
 
-def view(rng: random.Random, x: Any, name: str, backwards: bool = False) -> str:
-    """An expression of a view of x."""
+def view(rng: random.Random, x: Any, name: str, backwards: bool = False, strided: bool = True) -> str:
+    """An expression of a view of x. `strided`: also as_strided, which under vmap sees the batch."""
     sizes, n = tuple(x.shape), x.ndim
     d, e = dim(rng, n), dim(rng, n)
     options = [
@@ -177,7 +177,7 @@ def view(rng: random.Random, x: Any, name: str, backwards: bool = False) -> str:
         ]  # fmt: skip
     if n >= 2:
         options += [f"{name}.diagonal({rng.randint(-1, 1)})", f"{name}.flatten(0, 1)", f"{name}.T" if n == 2 else f"{name}.mT"]
-    if x.numel():
+    if x.numel() and strided:
         options += [_strided(rng, x, name)]
     return rng.choice(options)
 

@@ -66,4 +66,4 @@ def read_open(path: str | None) -> list[tuple[re.Pattern[str], str]]:
     if path is None:
         return []
     lines = [line for line in Path(path).read_text().splitlines() if line.strip() and not line.startswith("#")]
-    return [(re.compile(line.partition(" # ")[0].strip()), f"open: {line.partition(' # ')[2].strip()}") for line in lines]
+    return [(re.compile(line.partition(" # ")[0].strip(), re.DOTALL), f"open: {line.partition(' # ')[2].strip()}") for line in lines]

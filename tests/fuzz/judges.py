@@ -24,7 +24,7 @@ OWN_WORDS = re.compile(r"^['\"]?[\w.]+( hook)?: |^name '\w+' is not defined")  #
 Judge = Callable[[Program], Finding | None]
 
 
-def beside_torch(torch: Any, strict: bool = True) -> Judge:
+def beside_torch(torch: Any, signs: bool = False) -> Judge:
     """The same program in torch: values, types, shapes, strides, flags, errors."""
 
     def judge(program: Program) -> Finding | None:
@@ -35,7 +35,8 @@ def beside_torch(torch: Any, strict: bool = True) -> Judge:
                 truth.append(in_wide(program, torch))
             return truth[0]
 
-        compared = Comparison("torch", ("tritensor", "torch"), strict, exact)
+        compared = Comparison("torch", ("tritensor", "torch"), truth=exact)
+        compared.signs = signs
         return compared.first(program, run(program, tritensor), run(program, torch))
 
     return judge

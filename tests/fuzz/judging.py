@@ -142,6 +142,7 @@ class Comparison:
 
     def __init__(self, judge: str, names: tuple[str, str], strict: bool = True, truth: Callable[[], Trace] | None = None) -> None:
         self.judge, self.names, self.strict, self.truth = judge, names, strict, truth
+        self.signs = False  # ask the sign of zeros, where no sum made them
         self.unit, self.gradient, self.signed = "float32", False, False
         self.size = 1.0  # of the largest number so far, whose rounding may be what is left of others
 
@@ -183,7 +184,7 @@ class Comparison:
             return self._finding(
                 code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
             )
-        self.gradient, self.signed = facts(code).differentiates, facts(code).op in SIGNED
+        self.gradient, self.signed = facts(code).differentiates, self.signs and facts(code).op in SIGNED
         for name in mine.looks.keys() & other.looks.keys():
             if other.looks[name] == UNREADABLE and mine.looks[name] != UNREADABLE:
                 return PERMITTED
@@ -224,7 +225,7 @@ class Comparison:
         if self.strict and self.signed and not drawn and not of_grad and not signs_agree(one.values, other.values):
             return "sign of zero"
         # under create_graph a gradient is in the graph of all that its op has there, of which it may be no function
-        if self.strict and not of_grad and (one.requires_grad, one.is_leaf) != (other.requires_grad, other.is_leaf):
+        if self.strict and not of_grad and not self.gradient and (one.requires_grad, one.is_leaf) != (other.requires_grad, other.is_leaf):
             return "flags"
         # torch's gradients are often expanded; ours are memory of their own, which can be written to
         if self.strict and not self.gradient and not of_grad and one.strides != other.strides:

@@ -45,7 +45,7 @@ def _line(w: Writer) -> None:
         other = rng.choice([n for n in w.tensors() if w.scope[n].shape == x.shape] + ["1.5", "2"])
         w.put(f"{name} {rng.choice('+-**')} {other}")
     elif pick < 0.7:
-        w.put(view(rng, x, name))
+        w.put(view(rng, x, name, strided=False))
     elif pick < 0.85 and name != "x":
         source = number(rng, "float64")
         w.add(
