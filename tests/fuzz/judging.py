@@ -102,7 +102,7 @@ def same_error(ours: BaseException, theirs: BaseException) -> bool:
 def coarsest(program: Program) -> str:
     """The type whose roundings a program's numbers may carry, whatever type they end in."""
     text = "\n".join(program.statements)
-    if "bfloat16" in text:
+    if "bfloat16" in text or "optim.Muon" in text:  # which iterates in bfloat16
         return "bfloat16"
     if "float16" in text or "half()" in text:
         return "float16"
@@ -112,8 +112,8 @@ def coarsest(program: Program) -> str:
 
 def close(ours: np.ndarray, theirs: np.ndarray, dtype: str) -> bool:
     """Equal up to a few roundings of the type; integers and bools exactly; NaN equals NaN."""
-    if ours.dtype.kind not in "fc":
-        return bool(np.array_equal(ours, theirs))
+    if ours.dtype.kind not in "fc" or ours.tobytes() == theirs.tobytes():
+        return bool(np.array_equal(ours, theirs)) or ours.dtype.kind in "fc"
     relative, absolute = CLOSE.get(dtype, WIDE)
     with np.errstate(all="ignore"):
         return bool(np.allclose(ours, theirs, rtol=relative, atol=absolute, equal_nan=True))

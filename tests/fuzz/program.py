@@ -14,6 +14,7 @@ OPERATORS = {
 }  # fmt: skip
 # Calls that only carry the statement's own op: `(x * y).sum()` in a gradient is about the gradient.
 PLAIN_NAMES = {"tt", "nn", "F", "np", "dev", "inf", "nan", "copy", "io", "pickle", "math", "tempfile"}
+BUILTIN = set(dir(builtins))
 HEADER = "import tritensor as tt\nfrom math import inf, nan\nfrom tritensor import nn\nfrom tritensor.nn import functional as F"
 
 
@@ -28,14 +29,21 @@ class Facts:
 
 
 @lru_cache(maxsize=20_000)
+def tree_of(code: str) -> ast.Module:
+    """A statement's syntax."""
+    return ast.parse(code)
+
+
+@lru_cache(maxsize=20_000)
 def facts(code: str) -> Facts:
-    """The facts of one statement. A function's own arguments and locals do not count as names that it reads."""
-    tree = ast.parse(code)
-    sets, reads = set(), set()
-    inner: set[str] = set()
-    written = [n.target for n in ast.walk(tree) if isinstance(n, ast.AugAssign)]  # `v0 += 1` writes to what is there
+    """The facts of one statement. A function's own arguments and locals do not count as names that it reads; `v0 += 1` writes to what is there."""
+    tree = tree_of(code)
+    sets, reads, inner = set(), set(), set()
+    written: list[ast.AST] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.Name):
+            (reads if isinstance(node.ctx, ast.Load) or node in written else sets).add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
             if node in tree.body:
                 sets.add(node.name)
             if isinstance(node, ast.FunctionDef):
@@ -45,10 +53,10 @@ def facts(code: str) -> Facts:
             inner |= {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
         elif isinstance(node, ast.comprehension):
             inner |= {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name)}
-        elif isinstance(node, ast.Name):
-            (reads if isinstance(node.ctx, ast.Load) or node in written else sets).add(node.id)
+        elif isinstance(node, ast.AugAssign):
+            written.append(node.target)
     differentiates = bool(re.search(r"\b(backward|grad|step)\(", code))
-    return Facts(frozenset(sets - inner), frozenset(reads - inner - PLAIN_NAMES - set(dir(builtins))), _op(tree.body[-1]), differentiates)
+    return Facts(frozenset(sets - inner), frozenset(reads - inner - PLAIN_NAMES - BUILTIN), _op(tree.body[-1]), differentiates)
 
 
 def _op(node: ast.AST) -> str:
