@@ -24,7 +24,7 @@ ROADS = {
         "left0 = state",
         "right0 = (saved, buffer.seek(0), tt.load(buffer, weights_only=False))[2]",
     ],
-    "pickle": ["saved = pickle.dumps(state)", "left0 = state", "right0 = pickle.loads(saved)"],
+    "pickle": ["drawnbytes = pickle.dumps(state)", "left0 = state", "right0 = pickle.loads(drawnbytes)"],
     "deepcopy": ["left0 = state", "right0 = copy.deepcopy(state)"],
 }
 
