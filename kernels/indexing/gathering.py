@@ -15,7 +15,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray, contiguous_strides
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
@@ -143,7 +143,7 @@ def _at_target(
     return out_of_range(name, dim, size, value, j if along or len(at) == 1 else tuple(at))
 
 
-def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> None:
+def check(name: str, x: Any, index: Any, dim: int) -> None:
     check_integers(name, index)
     if len(x.shape) != len(index.shape):
         raise ShapeError(
@@ -154,6 +154,10 @@ def check(name: str, x: Any, index: Any, dim: int, *, free: bool = False) -> Non
             raise ShapeError(
                 f"{name}: index {tuple(index.shape)} is larger than x {tuple(x.shape)} at dim {d}: {m} > {n}; give a smaller index"
             )
+    if x.shape and x.shape[dim] == 0 and 0 not in index.shape:
+        raise OutOfRangeError(
+            f"{name}: index {tuple(index.shape)} into dim {dim} of x {tuple(x.shape)}, which has size 0; give an empty index"
+        )
 
 
 def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:

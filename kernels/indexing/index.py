@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray, element_strides, is_contiguous
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, contiguous, dense, lying, write
 from tritensor.kernels.parts.filling import filled
@@ -102,6 +102,9 @@ def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front
             return _as_indexed(x.take(indices[0], dims[0]), x, indices, p)
         return _as_indexed(x.transpose(p.order)[_numpy_index(indices, len(p.lead))], x, indices, p)
     except IndexError:
+        shape = got_shape(called, x, indices, dims, front)
+        if 0 in shape:  # as PyTorch: of what nothing is read nothing is asked
+            return np.empty(shape, x.dtype)
         _check_indices(called, x, indices, dims)
         raise
 
@@ -113,7 +116,17 @@ def _check_indices(name: str, x: np.ndarray, indices: Sequence[np.ndarray], dims
 
 
 def _index_get_shape(x: Any, *indices: Any, dims: tuple[int, ...], front: bool, called: str = "getitem") -> Spec:
-    return Spec(got_shape(called, x, indices, dims, front), x.dtype)
+    shape = got_shape(called, x, indices, dims, front)
+    if 0 in x.shape and 0 not in broadcast_indices(called, indices):
+        _refuse_into_nothing(called, x, dims)
+    return Spec(shape, x.dtype)
+
+
+def _refuse_into_nothing(name: str, x: Any, dims: tuple[int, ...]) -> None:
+    """Raise OutOfRangeError where a dimension that is indexed has no elements."""
+    for d in dims:
+        if x.shape[d] == 0:
+            raise OutOfRangeError(f"{name}: indices into dim {d} of x {tuple(x.shape)}, which has size 0; give empty ones")
 
 
 def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
@@ -123,6 +136,9 @@ def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
 
 @moved_as_bytes
 def _index_get_forward(x: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> CudaArray:
+    shape = got_shape(called, x, indices, dims, front)
+    if 0 in shape:  # of what nothing is read nothing is asked
+        return allocate(shape, x.dtype, x)
     return _taken(x, indices, dims, front, watch_keys("index_get", called, indices, dims, broadcast_indices(called, indices)))
 
 
@@ -201,6 +217,8 @@ def _index_put_shape(
     want = got_shape(called, x, indices, dims, front)
     if tuple(value.shape) != want:
         raise ShapeError(f"{called}: value {tuple(value.shape)} for indexed elements of shape {want}")
+    if 0 in x.shape and 0 not in want:
+        _refuse_into_nothing(called, x, dims)
     refuse_mixed("index_put", ("x", x), ("value", value))
     if accumulate and is_float8(x.dtype):
         raise DTypeError(f"index_put: {dtypes.of(x.dtype).name} is a storage type; add in .to(float16), bfloat16 or float32")

@@ -145,6 +145,8 @@ def reference(
     acc_type = dtypes.accumulator(x.dtype)
     cube = np.ascontiguousarray(x).reshape(_cube(x.shape))
     flat, counts = _counted(target, cube.shape[1], ignore_index)
+    if not cube.shape[1]:  # no class, and so no label that counts: one that is there is read in its place
+        cube, weight = np.zeros((cube.shape[0], 1, cube.shape[2]), x.dtype), None
     losses = -cube.reshape(-1)[places(cube, target, counts)].astype(acc_type, copy=False)
     share: Any = flat.size if counts is None else np.count_nonzero(counts)
     if weight is not None:
@@ -242,6 +244,8 @@ def _reference_backward(
 ) -> np.ndarray:
     acc_type = dtypes.accumulator(g.dtype)
     dx = np.zeros(x_shape, g.dtype)
+    if not dx.size:
+        return dx
     cube = dx.reshape(_cube(x_shape))
     flat, counts = _counted(target, cube.shape[1], ignore_index)
     with np.errstate(divide="ignore", invalid="ignore"):

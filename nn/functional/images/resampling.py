@@ -80,7 +80,7 @@ def _interpolated(
     if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
         raise NotImplementedError(f"{name}: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
     out, factors = _sizes(name, input, size, scale_factor, bool(recompute))
-    if min(out) < 1 or 0 in input.shape[1:]:
+    if min(out) < 1 or 0 in input.shape[2 if kind == "area" else 1 :]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
     if kind == "area":
         return _AVERAGES[len(out)](input, out)  # type: ignore[no-any-return]

@@ -195,7 +195,7 @@ def linear_cross_entropy(
             "whole logits",
             "classes weigh differently, target holds probabilities, or it is of no batch; chunks take class numbers of a batch",
         )
-    flat = linear_weight.reshape((-1, linear_weight.shape[-1]))
+    flat = linear_weight.reshape((math.prod(outer), linear_weight.shape[-1]))
     logits = ops.linear(input, flat, None if linear_bias is None else linear_bias.reshape((-1,)))
     return cross_entropy(  # type: ignore[no-any-return]
         logits.reshape((*input.shape[:-1], *outer)), target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,

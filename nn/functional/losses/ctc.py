@@ -57,6 +57,8 @@ class _Given:
             raise ShapeError(
                 f"ctc_loss: log_probs {tuple(log_probs.shape)} has {log_probs.ndim} dimensions; give (time, batch, classes) or (time, classes)"
             )
+        if not log_probs.numel():
+            raise ShapeError(f"ctc_loss: log_probs {tuple(log_probs.shape)} has no elements; give at least one step, sample and class")
         self.single = log_probs.ndim == 2
         self.log_probs = log_probs.unsqueeze(1) if self.single else log_probs
         time, batch, classes = self.log_probs.shape

@@ -17,14 +17,19 @@ from tritensor.tensor.publishing.publish import checked
 Sizes = int | Sequence[int | None] | None
 
 
-def _sizes(name: str, input: Tensor, output_size: Any, axes: int) -> tuple[Tensor, tuple[int, ...], bool]:
-    """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added."""
+def _sizes(name: str, input: Tensor, output_size: Any, axes: int, needed: int) -> tuple[Tensor, tuple[int, ...], bool]:
+    """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added.
+
+    The input's dimensions from `needed` on must have elements.
+    """
     if input.ndim not in (axes + 1, axes + 2):
         raise ShapeError(
             f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels) or (channels,) and {axes} axes"
         )
-    if 0 in input.shape[-axes - 1 :]:
-        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
+    if 0 in input.shape[needed:]:
+        raise ShapeError(
+            f"{name}: input {tuple(input.shape)} has a size of 0 in dims {tuple(range(input.ndim))[needed:]}, which need elements"
+        )
     given = tuple(output_size) if isinstance(output_size, Sequence) and not isinstance(output_size, str) else (output_size,) * axes
     if len(given) == 1:
         given *= axes
@@ -54,8 +59,8 @@ def _of_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
 
 
 def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
-    x, size, single = _sizes(name, input, output_size, axes)
-    if 0 in size:
+    x, size, single = _sizes(name, input, output_size, axes, 1 if axes == 3 else -axes)
+    if 0 in size or not input.numel():
         return _of_nothing(input, size, axes)
     if axes == 1 and not is_contiguous(x.array):
         return no_view(_averaged(name, x.unsqueeze(-2), (1, *size), 2).squeeze(-2))
@@ -78,12 +83,12 @@ def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | No
 
 
 def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
-    x, size, single = _sizes(name, input, output_size, axes)
-    if axes == 1 and not is_contiguous(x.array) and 0 not in size:
-        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, x.unsqueeze(-2), (1, *size), 2, True))
-    elif 0 in size:
+    x, size, single = _sizes(name, input, output_size, axes, 1)
+    if 0 in size or not input.numel():
         y = _of_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
+    elif axes == 1 and not is_contiguous(x.array):
+        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, x.unsqueeze(-2), (1, *size), 2, True))
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)
         if single:

@@ -52,8 +52,8 @@ def _pooled(
         )
     if input.dtype.kind != "float":
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
-    if 0 in input.shape[-axes - 1 :]:
-        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
+    if 0 in input.shape[1:]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its first dimension may have")
     size, kernel = tuple(input.shape[-axes:]), several(name, "kernel_size", kernel_size, axes)
     out = output_sizes(name, axes, size, output_size, output_ratio)
     spare = axes - 2  # of volumes PyTorch wants an element more than the windows need

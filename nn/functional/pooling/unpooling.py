@@ -46,8 +46,8 @@ def _unpooled(
         raise DTypeError(f"{name}: indices are {indices.dtype.name}; give int64, as max_pool{axes}d(return_indices=True) returns them")
     if indices.shape != input.shape:
         raise ShapeError(f"{name}: indices {tuple(indices.shape)}, input {tuple(input.shape)}: there must be one for each element")
-    if 0 in input.shape[-axes - 1 :]:
-        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its batch may have")
+    if 0 in input.shape[1:]:
+        raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its first dimension may have")
     kernel = several(name, "kernel_size", kernel_size, axes)
     strides = steps(name, stride, kernel)
     if min(strides) < 1:

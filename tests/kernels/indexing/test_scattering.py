@@ -236,8 +236,12 @@ def test_parts_replaced(on: str) -> None:
     t = x.detach().t()
     assert t.as_strided_scatter(s.detach(), (2,), (1,)).stride() == (1, 4)
     assert x.detach()[1:].as_strided_scatter(s.detach(), (2,), (4,), 4)[:, 0].tolist() == [-1.0, -2.0]  # offsets count from x's memory
-    with pytest.raises(tt.ShapeError, match=r"as_strided_scatter: x of strides \(8, 1\) has gaps or repeats"):
-        x.detach()[::2].as_strided_scatter(s.detach(), (2,), (1,))
+    gapped = x.detach()[::2].as_strided_scatter(s.detach(), (2,), (8,))
+    assert gapped.tolist() == [[-1.0, 1.0, 2.0, 3.0], [-2.0, 9.0, 10.0, 11.0]]
+    assert gapped.stride() == (8, 1)
+    assert gapped._base is None
+    with pytest.raises(tt.ShapeError, match=r"as_strided_scatter: elements of x with strides \(0, 1\) share cells"):
+        x.detach()[:1].expand(3, 4).as_strided_scatter(s.detach(), (2,), (1,))
     with pytest.raises(tt.ShapeError, match=r"select_scatter: src \(2,\) for a part of shape \(4,\); both must be the same"):
         x.select_scatter(s, 0, 1)
     assert x.detach().tolist() == np.arange(12.0).reshape(3, 4).tolist()

@@ -263,6 +263,8 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
+    if not given:
+        raise ArgumentError("meshgrid: no tensors; give one at least")
     swap = indexing == "xy" and len(given) > 1
     axes = list(range(len(given)))
     if swap:

@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import is_contiguous
 from tritensor.autograd.engine import followed
-from tritensor.errors import DeviceError, DTypeError, IndexShapeError, ShapeError
+from tritensor.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.strides import preserve_format
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
@@ -149,6 +149,12 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
         raise ShapeError(
             f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
         )
+    if 0 in want and not followed(v):  # nothing is written, and nothing asked of the indices
+        if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
+            raise OutOfRangeError(
+                f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
+            )
+        return
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
     if remembered(x) or followed(v) or followed(x):

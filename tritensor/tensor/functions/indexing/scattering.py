@@ -29,11 +29,18 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     """
     d = normal_dim("gather", dim, len(x.array.shape))
     shape = tuple(index.array.shape)
-    if len(shape) == len(x.array.shape):
+    loose = not index.array.size and not within(index, x, d)
+    if len(shape) == len(x.array.shape) and not loose:
         return ops.gather(x, index, dim=d)
-    if not index.array.size:  # as PyTorch: an empty index may have any shape
+    if loose:  # as PyTorch: an empty index may have any shape
         return _nothing_of(x, shape)
     return no_view(reshape_to(ops.gather(lined(x), lined(index), dim=d), shape))
+
+
+def within(index: Tensor, x: Tensor, dim: int = -1) -> bool:
+    """Whether an index has as many dimensions as x and is not larger, but along `dim`."""
+    inner, outer = index.array.shape, x.array.shape
+    return len(inner) == len(outer) and all([m <= n or d == dim for d, (m, n) in enumerate(zip(inner, outer, strict=True))])
 
 
 def lined(x: Tensor) -> Tensor:
@@ -52,13 +59,13 @@ def _scattered(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index:
     """op(x, index, source, dim=), where x, index and source may each lack dimensions, and an empty index may have any shape."""
     d = normal_dim(name, dim, len(x.array.shape))
     values = _source(name, x, index, source)
-    if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
-        return op(lined(x), lined(index), lined(values), dim=d, **attrs) if x.array.shape else _bare(op, x, index, values, d, attrs)
-    if not index.array.size:
+    if not index.array.size and not (within(index, x, d) and within(index, values)):
         if not followed(values):
             return ops.copy(x)
         shape = (0,) * max(len(x.array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
         index, values = ops.reshape(index, shape=shape), _nothing_of(values, shape)
+    if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
+        return op(lined(x), lined(index), lined(values), dim=d, **attrs) if x.array.shape else _bare(op, x, index, values, d, attrs)
     return _bare(op, x, index, values, d, attrs)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import counted, lined, reduced_into, shared_out, typed
@@ -40,6 +40,14 @@ def _slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tu
     return whole, d, _stretched(places, want, d), part
 
 
+def _refuse_nothing(name: str, x: Tensor, dim: int, places: Tensor) -> None:
+    """Raise OutOfRangeError for indices into a dimension without elements, be there nothing to read or write along the others, too."""
+    if places.array.size and not x.array.shape[dim]:
+        raise OutOfRangeError(
+            f"{name}: {places.array.size} indices into dim {dim} of x {tuple(x.array.shape)}, which has size 0; give none"
+        )
+
+
 def _as(x: Tensor, y: Tensor) -> Tensor:
     """A result in the shape of an x that may have no dimensions."""
     return y if x.array.shape else no_view(ops.reshape(y, shape=()))
@@ -54,6 +62,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     whole = lined(x)
     shape = whole.array.shape
     places = _vector("index_select", index)
+    _refuse_nothing("index_select", whole, d, places)
     return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select"))
 
 
@@ -70,6 +79,8 @@ def _factor(dtype: np.dtype, alpha: Any) -> Any:
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
     whole, d, places, part = _slices("index_add", x, dim, index, source)
+    if len(whole.array.shape) > 1 and not whole.array.size:  # as PyTorch: nothing is asked of the indices
+        return ops.copy(x)
     part = part if alpha == 1 else ops.mul(part, _factor(x.array.dtype, alpha))
     return _as(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
@@ -94,6 +105,7 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ArgumentError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
     whole, d, places, part = _slices("index_reduce", x, dim, index, source)
+    _refuse_nothing("index_reduce", whole, d, lined(index))
     if reduce != "mean":
         return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
     sums = reduced_into("index_reduce", whole, d, places, part, "sum", include_self)
@@ -109,6 +121,8 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     whole, places = lined(x), lined(index)
     shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
+    if 0 in [n for k, n in enumerate(whole.array.shape) if k != d]:  # as PyTorch: nothing is asked of the indices
+        return ops.copy(x)
     here = (*shape[:d], places.array.size, *shape[d + 1 :])
     true = ops.full(shape=here, value=True, dtype=np.dtype(np.bool_), device=x.device)
     mask = ops.index_put(nowhere, true, places, dims=(d,), front=False, accumulate=False, called="index_fill")

@@ -150,7 +150,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
                     raise ShapeError(
                         f"einsum: {equation!r}: {c!r} is {sizes[c]} in one operand and {n} in another; these must be equal, or 1"
                     )
-                sizes[c] = max(n, sizes[c])
+                sizes[c] = n if sizes[c] == 1 else sizes[c]
     unknown = [c for c in output if c not in sizes]
     if unknown or len(set(output)) != len(output):
         raise ArgumentError(f"einsum: {equation!r}: the output must name letters of the operands, each once")

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import element_strides
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import ArgumentError, EmptyError, ShapeError
 from tritensor.strides import channels_last, is_channels_last
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.casting import widened
@@ -158,13 +158,13 @@ def hash_tensor(x: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
     if isinstance(dim, tuple | list) and not dim and x.array.size == 0:
         raise ShapeError("hash_tensor: x has no elements; give the dim to reduce")
     dims = dims_of("hash_tensor", x, dim)
+    if 0 in [x.array.shape[d] for d in dims]:
+        raise EmptyError(f"hash_tensor: x {tuple(x.shape)} has no element along dim {dims}; give a dim that has some")
     wide = as_type(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
     bits = ops.permute(wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims))
     kept = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
     width = int(np.prod([x.array.shape[d] for d in dims], dtype=np.int64))
     rows = reshape_to(bits, (*kept, width))
-    if not width:
-        rows = ops.full(shape=(*kept, 1), value=0, dtype=np.dtype(np.int64), device=x.device)
     rows = _folded(rows)
     shape = tuple([1 if d in dims else n for d, n in enumerate(x.array.shape)]) if keepdim else kept
     return reshape_to(rows, shape).contiguous().view(dtypes.uint64)

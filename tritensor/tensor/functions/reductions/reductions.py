@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.casting import cast, rounded, widened
 from tritensor.tensor.core import Tensor
@@ -353,6 +353,8 @@ def norm(
 
 def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """(sum |x|^p)^(1/p) over sorted dims, of floating or complex x, for any number p."""
+    if (p < 0 or p == math.inf) and 0 in [x.array.shape[d] for d in dims]:
+        raise EmptyError(f"norm: x {tuple(x.shape)} has no element along dim {dims}, and p {p} needs one")
     if x.is_complex():
         x = ops.abs(x)
     if p == 2:

@@ -137,10 +137,10 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
         raise DTypeError(f"bincount: x is {x.dtype.name}; cast it to an integer type such as int64")
     if x.ndim != 1:
         raise ShapeError(f"bincount: x {tuple(x.shape)} has {x.ndim} dimensions; give one, as x.flatten() has")
+    if x.numel() == 0:  # whatever the weights are, as in PyTorch
+        return ops.full(shape=(minlength,), value=0, dtype=np.dtype(np.int64), device=x.device)
     if given is not None and given != x.shape:
         raise ShapeError(f"bincount: x {tuple(x.shape)}, weights {tuple(given)}: give one weight for each number")
-    if x.numel() == 0:
-        return ops.full(shape=(minlength,), value=0, dtype=np.dtype(np.int64), device=x.device)
     keys = ops.cast(x, dtype=np.dtype(np.int64))
     low, high = int(ops.amin(keys, dim=(0,), keepdim=False).item()), int(ops.amax(keys, dim=(0,), keepdim=False).item())
     if low < 0:

@@ -193,7 +193,8 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     if len(kept) < len(given):  # what is left out still says which type they all promote to
         common = dtypes.result_type([x.array for x in given], "cat")
         kept[0] = kept[0] if kept[0].array.dtype == common else ops.cast(kept[0], dtype=common)
-    d = normal_dim("cat", dim, len(kept[0].array.shape))
+    bare = kept[0].array.shape == (0,)  # all are: then any dim joins them
+    d = 0 if bare else normal_dim("cat", dim, len(kept[0].array.shape))
     if len(kept) < len(given):  # and the result hangs at it where it requires grad
         shape = tuple([0 if k == d else n for k, n in enumerate(kept[0].array.shape)])
         kept += [ops.reshape(x, shape=shape) for x in given if x.array.shape == (0,) and x is not kept[0] and followed(x)]
