@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Hooks
@@ -19,7 +19,7 @@ from tritensor.strides import is_dense
 from tritensor.table import ops, registry
 
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
-_accumulating = threading.Lock()
+_accumulating = locks.lock()
 
 
 def add_arrays(a: Array, b: Array) -> Array:

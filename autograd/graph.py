@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from tritensor import locks
 from tritensor.autograd import node as nodes
 from tritensor.autograd import saved
 from tritensor.autograd.engine import edge_of
@@ -170,7 +170,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
     if mode not in ("all", "any"):
         raise ArgumentError(f"register_multi_grad_hook: mode {mode!r}; give 'all' or 'any'")
     edges = [get_gradient_edge(t).place for t in tensors]
-    lock = threading.Lock()
+    lock = locks.lock()
     seen: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()  # by the backward that runs
 
     def take(i: int, g: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable
 from itertools import count
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad, state
@@ -73,7 +73,7 @@ class Version:
             Version.last = stamp
 
 
-_making = threading.Lock()
+_making = locks.lock()
 
 
 def version_of(t: Any) -> Version:
@@ -325,13 +325,14 @@ def _watched_node(
 
 _callers: list[dict[str, Any]] = []  # the globals of the modules that call new_node
 _watching = 0
-_counting = threading.Lock()
+_counting = locks.lock()
 
 
 def calls_new_node(names: dict[str, Any]) -> None:
     """A module says, with its globals(), that it calls new_node. Whoever watches puts another function there, so that nobody else pays for the question."""
-    _callers.append(names)
-    names["new_node"] = _watched_node if _watching else new_node
+    with _counting:
+        _callers.append(names)
+        names["new_node"] = _watched_node if _watching else new_node
 
 
 def watch_nodes(more: int) -> None:
@@ -413,10 +414,11 @@ _accumulators: weakref.WeakValueDictionary[int, AccumulateGrad] = weakref.WeakVa
 
 def accumulator(leaf: Any) -> AccumulateGrad:
     """The AccumulateGrad of a leaf: one object for as long as somebody holds it."""
-    found = _accumulators.get(id(leaf))
-    if found is None:
-        found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
-    return found
+    with _making:
+        found = _accumulators.get(id(leaf))
+        if found is None:
+            found = _accumulators[id(leaf)] = AccumulateGrad(leaf)
+        return found
 
 
 def next_function(edge: Any) -> tuple[Any, int]:

@@ -9,15 +9,17 @@ if __name__ != "tritensor.kernels":  # a program run in the repository may look 
     raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
 
 from tritensor.kernels.op_index import MODULES
+from tritensor.locks import importing
 from tritensor.table import registry
 
 
 def load(module: str) -> None:
     """Import a file of ops; its kernels are read by Triton when they are first used."""
-    from tritensor.cuda.compiler.deferred_jit import deferred_jit
+    with importing():
+        from tritensor.cuda.compiler.deferred_jit import deferred_jit
 
-    with deferred_jit():
-        importlib.import_module(module)
+        with deferred_jit():
+            importlib.import_module(module)
 
 
 def load_all() -> None:

@@ -95,8 +95,16 @@ class DownloadError(OSError, RuntimeError):
     """A file that no address gave whole and unchanged; the message names each address with its reason, and where to put the file by hand."""
 
 
+class OutOfDescriptorsError(OSError, RuntimeError):
+    """The process can open no further file, which the first use of a function needs; nothing is left half loaded, and it works once there are some."""
+
+
 class OutOfMemoryError(MemoryError, RuntimeError):
     """A device that has no room for what was asked."""
+
+
+class ForkedWorkersWarning(UserWarning):
+    """A DataLoader's workers are forked, because new processes could not be given what it reads."""
 
 
 class HostCopyWarning(UserWarning):

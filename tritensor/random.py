@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.cuda.current import here
 from tritensor.device import as_device
 from tritensor.layers import factor_of_draws, running
@@ -31,6 +32,9 @@ def blocks_used(n: int, bits: int) -> int:
 def integer_bits(span: int) -> int:
     """Size of the words that one of `span` integers is drawn from."""
     return 32 if span <= 1 << 28 else 64
+
+
+_moving = locks.lock()  # two threads never draw the same numbers
 
 
 class Generator:
@@ -57,7 +61,8 @@ class Generator:
     def _move(self, key: int, offset: int) -> Generator:
         if here.capture is not None:
             here.capture.moves(self, key, offset)
-        self.key, self.offset = key, offset
+        with _moving:
+            self.key, self.offset = key, offset
         return self
 
     def initial_seed(self) -> int:
@@ -75,9 +80,10 @@ class Generator:
             blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
-        offset = self.offset
-        self.offset = (offset + blocks) & _MASK
-        return self.key, offset
+        with _moving:
+            key, offset = self.key, self.offset
+            self.offset = (offset + blocks) & _MASK
+        return key, offset
 
     def get_state(self) -> Any:
         """The state as a uint8 tensor of 16 elements: seed, then offset, little-endian."""

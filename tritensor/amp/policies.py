@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType
 from typing import Any
 
-from tritensor import fft, linalg, nn, special
+from tritensor import fft, linalg, locks, nn, special
 from tritensor.dispatch.autocast import casting
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public, rerouted
@@ -89,7 +88,7 @@ def homes(name: str) -> list[Any]:
 
 
 _PRODUCTS_OF_LINALG = ("vecdot", "multi_dot", "vector_norm", "matrix_norm", "cross")
-_installing = threading.Lock()
+_installing = locks.lock()
 _done: set[int] = set()
 
 

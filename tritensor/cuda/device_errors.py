@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any
 
+from tritensor import locks
 from tritensor.call_site import shown, user_frame
 from tritensor.errors import OutOfRangeError
 
@@ -33,7 +34,7 @@ class _Entered(threading.local):
 
 
 _entered = _Entered()
-_lock = threading.Lock()
+_lock = locks.lock()
 _numbers: dict[Hashable, int] = {}
 _sites: dict[int, tuple[Any, ...]] = {}  # (file, line, op, wording, facts)
 _seen: dict[tuple[int, int, str], tuple[int, CodeType]] = {}  # holds the code, so that its id stays its own

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from tritensor import locks
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.compile_log import Compile as Compile
 from tritensor.cuda.streams import hidden_waits
@@ -61,7 +61,7 @@ class SyncTrace:
 
     def __init__(self) -> None:
         self._seen: Counter[tuple[str, str]] = Counter()
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     def _note(self, kind: str, line: str) -> None:
         with self._lock:

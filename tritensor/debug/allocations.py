@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.array import CudaArray
 from tritensor.autograd import engine
 from tritensor.autograd.node import Branch
@@ -73,7 +74,7 @@ class MemoryTrace:
         self._recording = Recording(Options(), around=self._around)
         self._changes: list[Change] = []
         self._alive: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id of what owns memory: a reference, the number of its change
-        self._lock = threading.RLock()  # the collector may end an allocation while we hold it
+        self._lock = locks.rlock()  # the collector may end an allocation while we hold it
         self._modules = _Modules()
         self._names: dict[int, dict[int, str]] = {}
         self._nodes: dict[int, str] = {}  # by number of a node, the path of the module that it was made in

@@ -21,6 +21,7 @@ from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.errors import GradError
 from tritensor.table import Op, Ops, ops, registry
+from tritensor.table.lookup import changing
 
 _SINGLE = np.dtype(np.float32)
 _EIGHT_BYTES = 8
@@ -177,14 +178,12 @@ def casting(call: Callable[..., Any], policy: Mapping[str, Any], who: str) -> Ca
     return cast_or_not
 
 
-_installing = threading.Lock()
-
-
 def install() -> None:
     """Let ops with a policy cast from now on. Done once, when a thread first wants it: what never casts never asks."""
-    with _installing:
+    with changing:
         if Ops.bind is not _bind_casting:
             global _bind
+            registry.edition += 1  # what another thread is binding now would not cast
             _bind, Ops.bind = Ops.bind, staticmethod(_bind_casting)  # type: ignore[assignment]
             for name, call in tuple(vars(ops).items()):
                 record = registry.known(name)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 
 from tritensor.errors import TransformError
 
 GRAD, JVP, VMAP = "grad", "jvp", "vmap"
 TRACE = "trace"  # every op is noted, for ONNX: of tritensor.onnx alone
-_numbers = 0
+_next_number = count(1).__next__
 
 
 class Level:
@@ -23,9 +24,7 @@ class Level:
     __slots__ = ("alive", "kind", "number", "open", "outermost", "quiet", "randomness", "recording", "size")
 
     def __init__(self, kind: str, recording: bool, size: int = 0, randomness: str = "error") -> None:
-        global _numbers
-        _numbers += 1
-        self.number = _numbers
+        self.number = _next_number()
         self.kind = kind
         self.recording = recording
         self.size = size

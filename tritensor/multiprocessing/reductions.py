@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.array import CudaArray, device_of
 from tritensor.dtypes import as_dtype
 from tritensor.dtypes import of as dtype_of
@@ -81,6 +82,14 @@ def reduce_segment(segment: Segment) -> tuple[Any, ...]:
 
 def rebuild_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
     """The segment of a key: the one that is mapped here already, or a new mapping of the file. Raises RuntimeError where the sender is gone."""
+    with _mapping:
+        return _rebuilt(key, nbytes, file, sender)
+
+
+_mapping = locks.lock()  # two threads that receive tensors of one segment at once have one mapping
+
+
+def _rebuilt(key: str, nbytes: int, file: Any, sender: int) -> Segment:
     found = _known.get(key)
     by_name = isinstance(file, str)
     try:

@@ -16,13 +16,15 @@ import platform
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import triton
 from triton.runtime.cache import CacheManager, get_cache_manager
+
+from tritensor import locks
+from tritensor.ownership import foreign_file
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 # The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).
@@ -32,6 +34,7 @@ _LEVELS = {
 }
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
 _PATIENCE = 120  # seconds that the trial may take
+_CHOSEN = ("TRITON_CACHE_DIR", "TRITON_HOME")  # who names a folder trusts it
 _DIGEST = hashlib.sha256().digest_size
 _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
@@ -88,15 +91,7 @@ def _cache(key: str) -> CacheManager | None:
         return None
 
 
-_compiling = threading.Lock()  # LLVM's linker serves one caller at a time
-
-
-def _unlock_in_child() -> None:
-    global _compiling
-    _compiling = threading.Lock()  # the thread that held it is not in the child
-
-
-os.register_at_fork(after_in_child=_unlock_in_child)
+_compiling = locks.held_over_forks()  # LLVM's linker serves one caller at a time
 
 
 @functools.cache
@@ -125,8 +120,8 @@ def _seal(key: str, library: bytes) -> bytes:
 
 def _kept(key: str, path: str | None) -> Any:
     """The function of a library that was kept whole for this key; None where there is none."""
-    if path is None:
-        return None
+    if path is None or (not any(name in os.environ for name in _CHOSEN) and foreign_file(path)):
+        return None  # another user's, in a home that several have: a library runs whatever it holds
     try:
         held = Path(path).read_bytes()
         if held[-_DIGEST:] == _seal(key, held[:-_DIGEST]):

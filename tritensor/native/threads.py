@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import itertools
-import threading
 from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tritensor import locks
 from tritensor.native import workers
 from tritensor.native.blas import Blas as Blas
 from tritensor.native.blas import blas as blas
@@ -25,7 +25,7 @@ class _Alone:
     products are shared by the threads that share loops. Several of Python's threads may be inside at once."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = locks.lock()
         self.inside = 0
         self.meant = 0  # what is set again when the last has left
 
@@ -47,8 +47,17 @@ class _Alone:
                 found.set(self.meant)
                 self.meant = 0
 
+    def in_child(self) -> None:
+        """A forked child has none of the threads that were inside."""
+        if self.inside:
+            self.inside = 0
+            count_of_all, self.meant = self.meant, 0
+            if (found := blas()) is not None:
+                found.set(count_of_all)
+
 
 blas_alone = _Alone()  # `with threads.blas_alone:`
+locks.in_child(blas_alone.in_child)
 
 
 def share(work: Callable[[int, int], Any], total: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.native import compiler
 
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
@@ -229,7 +230,7 @@ class Workers:
         assert machine is not None
         self._serve, self._post, self._await = machine
         self.count = count
-        self._free = threading.Lock()
+        self._free = locks.lock()
         self._memory = np.zeros(count * _BOX + _BOX, np.int64)
         first = -(-self._memory.ctypes.data // (8 * _BOX)) * 8 * _BOX  # a box begins a line of the cache
         place = (first - self._memory.ctypes.data) // 8
@@ -297,7 +298,7 @@ class Workers:
 
 
 _here: dict[tuple[int, int], Workers | None] = {}  # by process, since threads do not survive a fork, and number
-_starting = threading.Lock()
+_starting = locks.lock()
 
 
 def of_count(count: int) -> Workers | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
+from tritensor import locks
+
 _MISSING: Any = object()
-changing = threading.Lock()  # two threads that begin or end a profile at once
+changing = locks.lock()  # two threads that begin or end a profile at once
 _active: list[Patches] = []
 
 

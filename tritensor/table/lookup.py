@@ -10,12 +10,15 @@ import contextlib
 import difflib
 import importlib
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from tritensor import replay
 from tritensor.errors import PluginError, RegistrationError
+from tritensor.late import loading
+from tritensor.locks import being_imported, rlock, was_imported
 from tritensor.table.record import Op
 
 GROUP = "tritensor.ops"  # of entry points
@@ -34,6 +37,9 @@ class Forms(Protocol):
 class Table(dict[str, Op]):
     """Op records by name. Asking for one loads its file; asking what there is (iterating, counting) loads every file.
 
+    The library's own are in the table once their file has been run to its end: before that they are in `_entering`, where no thread sees an op whose file
+    lacks its other half, and from where a file that fails leaves nothing.
+
     Attributes:
         index: name of an op: the module that registers it. What it lacks is found by loading everything.
         load: import a module of the index.
@@ -42,6 +48,7 @@ class Table(dict[str, Op]):
         forms: who makes an op's function and methods of its record, where set.
         changed: called with the name of an op when another record has taken its place, or when it was removed: what floors above keep of it is stale.
         replaced: by name, the first of the records that gave way to others.
+        edition: counts what makes bound calls stale, so that none is kept which was bound meanwhile (see `Ops`).
     """
 
     index: dict[str, str]
@@ -55,6 +62,8 @@ class Table(dict[str, Op]):
         super().__init__()
         self.changed: list[Callable[[str], Any]] = []
         self.replaced: dict[str, Op] = {}
+        self.edition = 0
+        self._entering: dict[str, Op] = {}
 
     def loaded_from(self, index: dict[str, str], load: Callable[[str], Any], load_all: Callable[[], Any]) -> None:
         """Say where ops come from. Called once, by the floor above."""
@@ -63,7 +72,9 @@ class Table(dict[str, Op]):
     def everything(self) -> Table:
         """The table with every op loaded."""
         if not self.complete:
-            self.load_all()
+            with loading("ops"):
+                self.load_all()
+            self._settle()
             self.complete = True
         return self
 
@@ -74,8 +85,20 @@ class Table(dict[str, Op]):
     def known(self, name: str) -> Op | None:
         """The record of an op that has been registered, or that the index holds; None for another name. Loads at most one file."""
         if not dict.__contains__(self, name) and name in self.index:
-            self.load(self.index[name])
+            with loading(name):
+                self.load(self.index[name])  # waits where another thread is at it
+            if being_imported(self.index[name]):  # its own file asks
+                return self._entering.get(name)
+            self._settle()
         return dict.get(self, name)
+
+    def _settle(self) -> None:
+        """Enter the ops of files that have been run to their end. What is of a file that failed stays outside until the file is run again."""
+        with changing:
+            for name, record in tuple(self._entering.items()):
+                if was_imported(self.index[name]):
+                    del self._entering[name]
+                    self._enter(name, record)
 
     def __missing__(self, name: str) -> Op:
         if self.known(name) is None:
@@ -91,6 +114,13 @@ class Table(dict[str, Op]):
             return default
 
     def __setitem__(self, name: str, record: Op) -> None:
+        with changing:
+            if name in self.index and being_imported(self.index[name]):
+                self._entering[name] = record
+            else:
+                self._enter(name, record)
+
+    def _enter(self, name: str, record: Op) -> None:
         before = dict.get(self, name)
         dict.__setitem__(self, name, record)
         if before is not None and before is not record:
@@ -106,14 +136,16 @@ class Table(dict[str, Op]):
 
     def pop(self, name: str, *default: Any) -> Any:
         """Remove an op with its public forms. Graphs that hold it keep it."""
-        if not dict.__contains__(self, name):
-            return dict.pop(self, name, *default)
-        gone = dict.pop(self, name)
-        self._forget(gone)
+        with changing:
+            if not dict.__contains__(self, name):
+                return dict.pop(self, name, *default)
+            gone = dict.pop(self, name)
+            self._forget(gone)
         return gone
 
     def _forget(self, gone: Op) -> None:
         """Drop all that was made of a record which is in the table no more: bound calls, public forms, recordings that launch its kernels."""
+        self.edition += 1
         for lookup in (ops, proven):
             lookup.__dict__.pop(gone.name, None)
         if gone.forms and self.forms is not None:
@@ -126,9 +158,10 @@ class Table(dict[str, Op]):
         """Put back the op that had a name before others replaced it; gives its record. Raises RegistrationError where none was replaced."""
         if name not in self.replaced:
             raise RegistrationError(f"restore: {name!r} was not replaced in this process; op(..., replace=True) is what restore undoes")
-        before = self.replaced[name]
-        self[name] = before
-        del self.replaced[name]
+        with changing:
+            before = self.replaced[name]
+            self[name] = before
+            del self.replaced[name]
         return before
 
     def __contains__(self, name: object) -> bool:
@@ -150,8 +183,15 @@ class Table(dict[str, Op]):
         return dict.items(self.everything())
 
 
+changing = rlock()  # the table, and what is bound of it
 registry = Table()
-package = ""  # whose entry point is being read
+
+
+class _Reading(threading.local):
+    package = ""  # whose entry point this thread reads
+
+
+reading = _Reading()
 
 
 class Ops:
@@ -173,9 +213,13 @@ class Ops:
             return self.__dict__[name]  # type: ignore[no-any-return]
         if record is None:
             record = _elsewhere(name)
-        bound = type(self).bind(record)
-        self.__dict__[name] = bound
-        return bound
+        while True:  # not bound under the lock: that may load files
+            edition = registry.edition
+            bound = type(self).bind(record)
+            with changing:
+                if edition == registry.edition:
+                    return self.__dict__.setdefault(name, bound)  # type: ignore[no-any-return]
+            record = registry[name]
 
     def __dir__(self) -> list[str]:
         return registry.names()
@@ -190,20 +234,19 @@ def read_plugins() -> None:
         return
     from importlib.metadata import entry_points
 
-    global package
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
         known = (_package_of(entry), entry.name, entry.value)
         if known in _loaded:
             continue
-        package = known[0]
+        reading.package = known[0]
         try:
             entry.load()
             _loaded.add(known)
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
         finally:
-            package = ""
+            reading.package = ""
     if failed:
         said = [
             f"the plug-in {_package_of(entry)!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {_told(raised)}; "

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import RegistrationError
+from tritensor.locks import being_imported
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.table import lookup
@@ -163,7 +164,7 @@ def op(
         host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
-        module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.package), forms=(),
+        module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.reading.package), forms=(),
         public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
     record = changed(record, borrows=borrowed_places(record, borrows, problems))
@@ -186,7 +187,9 @@ def _taken(name: str) -> Owner | None:
     if dict.__contains__(registry, name):
         return registry[name].owner
     home = registry.index.get(name)
-    return owner_in_library(home) if home is not None and home not in sys.modules else None  # else it is that module that registers it now
+    if home is None or being_imported(home):  # it is that file that registers it now
+        return None
+    return owner_in_library(home) if home not in sys.modules else registry[name].owner
 
 
 def restore(name: str) -> Op:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor import dispatch, dtypes, random
+from tritensor import dispatch, dtypes, locks, random
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
@@ -410,19 +409,21 @@ nodes.make_output = new_output  # type: ignore[assignment]
 def extra_of(t: Tensor) -> Extra:
     """The tensor's Extra, made at its first use."""
     if t.extra is None:
-        t.extra = Extra()
+        with _making:  # two threads that hook one leaf at once
+            if t.extra is None:
+                t.extra = Extra()
     return t.extra
 
 
-_making = threading.Lock()
+_making = locks.lock()
 
 
 def _kin_of(root: Tensor) -> Kin:
     """The record of a base's views, made at the first; two threads that view it first at once share one."""
     if root.extra is not None and root.extra.kin is not None:
         return root.extra.kin
+    extra = extra_of(root)
     with _making:
-        extra = extra_of(root)
         if extra.kin is None:
             extra.kin = Kin()
         return extra.kin

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.errors import TransformError
 from tritensor.layers import LayerArray
 from tritensor.tensor.copying import bytes_of, whole_memory
@@ -19,8 +18,7 @@ from tritensor.tensor.shared_memory import Segment, create, segment_of
 # The classes whose objects hold an array, and where. Storages add themselves.
 HOLDERS: dict[type, Any] = {Tensor: Tensor.__dict__["array"]}
 _ALONE = 4  # references to the memory's array that do not count: the tensor's own, this file's, and the counting's
-_moving = threading.Lock()
-os.register_at_fork(after_in_child=lambda: _moving._at_fork_reinit())  # type: ignore[attr-defined]  # its holder is not in the child
+_moving = locks.lock()
 
 
 def shared(holder: Any) -> Segment | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
 from typing import Any
@@ -49,8 +50,8 @@ class _Loader:
         self._then()
 
 
-class _Finder:
-    """Lets the others find Triton, and its interpreter, and is told when they have run."""
+class _Finder(threading.local):
+    """Lets the others find Triton, and its interpreter, and is told when they have run. Each thread asks for itself."""
 
     _asking = False
 

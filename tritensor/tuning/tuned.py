@@ -6,14 +6,13 @@ import json
 import math
 import os
 import re
-import threading
 import warnings
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritensor import dtypes, replay
+from tritensor import dtypes, locks, replay
 from tritensor.array import CudaArray
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
@@ -170,7 +169,7 @@ def unknown_ops(entries: Iterable[Place]) -> list[str]:
 # The file of a device
 _tables: dict[str, tuple[Path, dict[Place, Entry]] | None] = {}  # by the device's name; None: it has none
 _names: dict[int, str] = {}  # by the device's number
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
@@ -182,8 +181,11 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     if name not in _tables:
         with _lock:
             if name not in _tables:
-                _tables[name] = None  # also where a warning below is made an error: the file is named once
-                _tables[name] = _load(name)
+                found = None
+                try:
+                    found = _load(name)
+                finally:
+                    _tables[name] = found  # also where a warning is made an error: the file is named once
     table = _tables[name]
     if table is None:
         return None
@@ -198,7 +200,7 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
         return config_from(found.config, default, kernel, key)
     except ArgumentError as error:
         here.config = ""
-        del entries[place]
+        entries.pop(place, None)
         _tell(f"{path}: entry {str(place)!r} is not used: {error}; the heuristic serves; remove the line or tune anew")
         return None
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 
+from tritensor import locks
+
 _seen: Counter[tuple[str, str, str]] = Counter()
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def note(op: str, variant: str, why: str) -> None:

@@ -15,6 +15,7 @@ from tritensor.call_site import wrapper
 from tritensor.dispatch.road import apply
 from tritensor.errors import GradError
 from tritensor.table import Op, Ops, ops, registry
+from tritensor.table.lookup import changing
 from tritensor.tensor.core import Tensor
 from tritensor.utils.aten import Overload, Packet
 
@@ -161,7 +162,6 @@ class _Now(threading.local):
 
 
 _now = _Now()
-_lock = threading.Lock()
 _watching = 0
 
 
@@ -189,8 +189,9 @@ def _watched(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
 def _watch(more: int) -> None:
     """Put the watched calls in the place of all others while somebody watches: whoever does not pays nothing."""
     global _watching, _bind
-    with _lock:
+    with changing:
         _watching += more
+        registry.edition += 1  # of what another thread is binding now
         if _watching == 1 and more == 1:
             _bind, Ops.bind = Ops.bind, staticmethod(_bind_watched)  # type: ignore[assignment]
             for name, call in tuple(vars(ops).items()):

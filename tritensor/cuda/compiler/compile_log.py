@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from tritensor import locks
 from tritensor.call_site import user_line
 from tritensor.cuda.compiler.arguments import Specialization
 
@@ -39,7 +39,7 @@ class Compile(NamedTuple):
 
 
 _log = logging.getLogger("tritensor.compiles")
-_lock = threading.Lock()
+_lock = locks.lock()
 _entries: list[Compile] = []
 _earlier: dict[Any, list[tuple[Specialization, int]]] = {}  # a kernel's Python function: its specializations so far
 _handler: logging.Handler | None = None

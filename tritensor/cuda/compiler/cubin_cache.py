@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -12,10 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tritensor import locks
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
 from tritensor.cuda.compiler.pack import SUFFIX, Cubin, Pack, decode, encode, write_whole
 from tritensor.errors import LaunchError
+from tritensor.ownership import foreign_file
 
 FORMAT = "1"  # part of every key: raise it when compile() or what a launcher reads changes
 # Settings of Triton that change the machine code and that its own list (below) leaves out.
@@ -26,7 +27,7 @@ _ANEW = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE"
 
 _memory: dict[tuple[Specialization, int], Cubin] = {}
 _packs: list[Pack] | None = None  # None: not yet looked for
-_lock = threading.RLock()
+_lock = locks.rlock()
 _told: set[str] = set()
 _process = os.urandom(8).hex()
 
@@ -224,6 +225,9 @@ def file_of(key: bytes) -> Path | None:
 def _on_disk(key: bytes) -> Cubin | None:
     path = file_of(key)
     if path is None:
+        return None
+    if "TRITENSOR_CACHE" not in os.environ and (why := foreign_file(path)):
+        _warn_once("foreign", f"cache {path}: {why}; kernels are compiled. Remove it, or set TRITENSOR_CACHE to a folder that you trust")
         return None
     try:
         blob = path.read_bytes()

@@ -9,8 +9,10 @@ from typing import Any
 
 import triton.runtime.jit as jit
 
+from tritensor.locks import in_child, rlock
+
 _Eager = jit.JITFunction
-_constructing = threading.RLock()
+_constructing = rlock()
 
 
 class DeferredJITFunction(_Eager):  # type: ignore[misc, valid-type]
@@ -33,12 +35,16 @@ class DeferredJITFunction(_Eager):  # type: ignore[misc, valid-type]
                 deferred = self.__dict__.pop("_deferred", None)
                 if deferred is not None:
                     args, options = deferred
-                    super().__init__(self.fn, *args, **options)
+                    try:
+                        super().__init__(self.fn, *args, **options)
+                    except BaseException:
+                        self._deferred = deferred  # a source that cannot be read now is read at the next look
+                        raise
                     self.constructed = True  # set last: who asks for it waits for the thread that constructs
         return object.__getattribute__(self, name)
 
 
-_depth = 0
+_entered: list[int] = []  # the threads that are within deferred_jit(), once for each time
 
 
 @contextmanager
@@ -47,14 +53,24 @@ def deferred_jit() -> Iterator[None]:
 
     May be entered again within itself (a kernel file that imports another), and by several threads.
     """
-    global _depth
+    me = threading.get_ident()
     with _constructing:
-        _depth += 1
+        _entered.append(me)
         jit.JITFunction = DeferredJITFunction
     try:
         yield
     finally:
         with _constructing:
-            _depth -= 1
-            if not _depth:
+            _entered.remove(me)
+            if not _entered:
                 jit.JITFunction = _Eager
+
+
+def _leave_in_child() -> None:
+    """A forked child has none of the other threads, which would have left."""
+    _entered[:] = [thread for thread in _entered if thread == threading.get_ident()]
+    if not _entered:
+        jit.JITFunction = _Eager
+
+
+in_child(_leave_in_child)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tritensor import locks
 from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.runtime.interface import Properties
@@ -21,7 +21,7 @@ class Devices:
         self.count = int(driver.call("cuDeviceGetCount"))
         self._contexts: dict[int, Any] = {}
         self._properties: dict[int, Properties] = {}
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     def handle(self, index: int) -> Any:
         """The driver's handle of a GPU. Raises DeviceError when there is none of that number."""

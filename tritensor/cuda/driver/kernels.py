@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor import dtypes, locks
 from tritensor.cuda.compiler.arguments import DESCRIPTOR, Specialization, check_options
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.current import here
@@ -229,7 +228,7 @@ class Kernels:
         self.start = self.driver.api.cuLaunchKernelEx
         self.ok = self.driver.ok
         self.maps = TensorMaps(self.driver)
-        self._loading = threading.Lock()
+        self._loading = locks.lock()
         self._loaded: dict[tuple[Specialization, int], Loaded] = {}
 
     def get(self, spec: Specialization, index: int) -> Loaded:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Specialization, arrays_of, specialize
 from tritensor.cuda.current import here
@@ -53,7 +53,7 @@ class DriverRuntime(StreamCalls):
         self._places: dict[tuple[int, int, int | None], Place] = {}
         self._error_records: dict[int, PinnedRecord] = {}
         self._known = KnownLaunches()  # of calls that are not replayed
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
 
     # devices
     def device_count(self) -> int:

@@ -32,8 +32,8 @@ def _block(self: Any, element_ty: Any, shape: Any) -> None:
         _block_init(self, element_ty, shape)
         if len(_blocks) >= _KEPT:
             _blocks.clear()
-        _blocks[key] = self.__dict__ | {"of_tensors": {}, "stretched": {}}
-        self.__dict__.update(_blocks[key])
+        found = _blocks[key] = self.__dict__ | {"of_tensors": {}, "stretched": {}}
+        self.__dict__.update(found)
     else:
         self.__dict__.update(found)
 
@@ -43,12 +43,14 @@ def _tensor(self: Any, handle: Any, type: Any) -> None:
     known = type.__dict__.get("of_tensors")
     if not known:
         _tensor_init(self, handle, type)
-        if known is None:
-            type.of_tensors = known = {}
-        known.update(self.__dict__)
-        del known["handle"]
+        made = dict(self.__dict__)
+        del made["handle"]
         sizes = tuple(n.value for n in self.shape)
-        self.shape = known["shape"] = _shapes.setdefault(sizes, self.shape)
+        self.shape = made["shape"] = _shapes.setdefault(sizes, self.shape)
+        if known is None:
+            type.of_tensors = made
+        else:
+            known.update(made)  # in one step: another thread reads it
     else:
         self.__dict__.update(known)
         self.handle = handle

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import math
-import threading
 import zlib
 from functools import partial
 from itertools import product
@@ -14,7 +13,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 
-from tritensor import dtypes
+from tritensor import dtypes, locks
 from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
@@ -48,7 +47,7 @@ class EmulatedRuntime(EmulatedStreams):
         self._owner: dict[int, int] = {}
         self._errors: dict[int, _ErrorRecord] = {}
         self._builder = install()
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
 
     def device_count(self) -> int:
         return 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from collections import Counter
 from types import CodeType
 
+from tritensor import locks
 from tritensor.call_site import user_instruction
 from tritensor.cuda.memory.size_classes import Row, size_class
 from tritensor.errors import OutOfMemoryError
@@ -26,7 +26,7 @@ class Ledger:
         self.limit: int | None = None
         self.large: dict[int, tuple[int, CodeType, int]] = {}
         self._total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if total is None else total
-        self._lock = threading.RLock()  # the collector may free while we hold it
+        self._lock = locks.rlock()  # the collector may free while we hold it
 
     @property
     def reserved(self) -> int:

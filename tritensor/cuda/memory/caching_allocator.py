@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Iterable
 from itertools import count
 from types import CodeType
 
+from tritensor import locks
 from tritensor.call_site import user_instruction
 from tritensor.cuda.memory.size_classes import LARGE, SLAB, FreeList, Limbo, Row, Slab, Source, size_class
 from tritensor.errors import OutOfMemoryError
@@ -66,7 +66,7 @@ class CachingAllocator:
         self.caching = os.environ.get("TRITENSOR_NO_MEMORY_CACHING", "0") in ("", "0")
         self.large: dict[int, tuple[int, CodeType, int]] = {}
         self.by_request: dict[tuple[int, int], FreeList] = {}
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
         self._free_lists: dict[tuple[int, int, int | None], FreeList] = {}
         self._slabs: dict[int, Slab] = {}
         self._open: dict[tuple[int, int | None], list[Slab]] = {}  # slabs with room left

@@ -8,12 +8,12 @@ may run it anywhere.
 from __future__ import annotations
 
 import math
-import threading
 from collections import deque
 from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.cuda.current import here
 from tritensor.cuda.memory.size_classes import size_class
 from tritensor.cuda.runtime import serving
@@ -70,7 +70,7 @@ class PinnedCache:
         self.allocations = self.frees = 0
         self._free: dict[int, list[int]] = {}
         self._waiting: deque[_Waiting] = deque()
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
 
     def take(self, nbytes: int) -> _Block:
         """A block for `nbytes`. Raises OutOfMemoryError where no more host memory can be pinned; nothing has changed then."""
@@ -157,7 +157,7 @@ class PinnedCache:
 
 
 _cache: PinnedCache | None = None
-_making = threading.Lock()
+_making = locks.lock()
 
 
 def _forget() -> None:

@@ -7,9 +7,11 @@ from collections.abc import Callable
 
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime.interface import Runtime
+from tritensor.locks import rlock
 
 _runtime: Runtime | None = None
 _choose: Callable[[], Runtime]  # set by choice.py, which is imported with tritensor.cuda
+_choosing = rlock()  # two threads that first use the device at once get one runtime; making it may ask for the one in use
 when_changed: list[Callable[[], None]] = []  # called when another runtime takes over
 
 
@@ -27,9 +29,13 @@ def emulated() -> bool:
 def runtime() -> Runtime:
     """The runtime in use, created at its first use. Raises DeviceError when there is no driver or GPU."""
     global _runtime
-    if _runtime is None:
-        _runtime = _choose()
-    return _runtime
+    found = _runtime
+    if found is None:
+        with _choosing:
+            found = _runtime
+            if found is None:
+                found = _runtime = _choose()
+    return found
 
 
 def started() -> bool:
@@ -40,7 +46,8 @@ def started() -> bool:
 def use(other: Runtime | None) -> Runtime | None:
     """Serve device cuda by another runtime from now on (None: choose anew at the next use); returns the one before."""
     global _runtime
-    before, _runtime = _runtime, other
+    with _choosing:
+        before, _runtime = _runtime, other
     here.place, here.context = None, -1
     for forget in when_changed:
         forget()

@@ -10,6 +10,7 @@ import itertools
 import threading
 from typing import Any
 
+from tritensor import locks
 from tritensor.cuda import current
 from tritensor.cuda.current import here, stream_of
 from tritensor.cuda.devices import index_of
@@ -21,7 +22,7 @@ from tritensor.device import gpu
 
 KEPT = 32  # streams for each GPU and priority: what PyTorch has
 _store: dict[tuple[int, int], tuple[list[int], itertools.count[int]]] = {}
-_lock = threading.Lock()
+_lock = locks.lock()
 
 
 def _forget_streams() -> None:

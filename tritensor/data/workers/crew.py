@@ -8,7 +8,6 @@ import os
 import pickle
 import select
 import signal
-import threading
 import time
 import weakref
 from collections import deque
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.child import ASK_WHERE, Plan, work
 from tritensor.data.workers.failures import how_it_ended, no_start, samples_shown, start_failed
@@ -186,7 +186,7 @@ class Crew:
         self.failure = ""
         self._tags = itertools.count()
         self._given_up: deque[int] = deque()  # tags, noted by finalizers, which may run anywhere
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
         self._process = os.getpid()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         weakref.finalize(self, os.close, self._bell)

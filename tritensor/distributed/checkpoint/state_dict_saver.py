@@ -10,6 +10,7 @@ from copy import deepcopy
 from enum import Enum
 from typing import Any
 
+from tritensor import locks
 from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
@@ -163,7 +164,8 @@ def _check_cover(key: str, shape: tuple[int, ...], parts: list[Part]) -> None:
         )
 
 
-_threads: list[ThreadPoolExecutor] = []
+_making = locks.lock()
+_threads: dict[int, ThreadPoolExecutor] = {}
 _own: list[tuple[ProcessGroup, Any]] = []  # (the world, the group beside it in which the thread communicates)
 
 
@@ -202,12 +204,19 @@ def async_save(
             raise failed[0]
         return writer, state
 
-    if not _threads:
-        _threads.append(ThreadPoolExecutor(1, thread_name_prefix="tritensor checkpoint"))
-    future = _threads[0].submit(_save, ranks, given)
+    future = _thread().submit(_save, ranks, given)
     if ranks.group is not None:
         ranks.group.uses[:] = [use for use in ranks.group.uses if not use.done()] + [future]
     return future
+
+
+def _thread() -> ThreadPoolExecutor:
+    """The one thread that saves, of this process: a forked one has none of its parent's."""
+    with _making:
+        found = _threads.get(os.getpid())
+        if found is None:
+            found = _threads[os.getpid()] = ThreadPoolExecutor(1, thread_name_prefix="tritensor checkpoint")
+        return found
 
 
 def _beside() -> Any:

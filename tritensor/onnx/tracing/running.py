@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.array import to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.dispatch import apply
@@ -87,7 +87,7 @@ class _Makers:
     """Inside, what a traced thread makes of sizes alone is noted as well. While no thread traces, nobody asks."""
 
     def __init__(self) -> None:
-        self.lock, self.count = threading.Lock(), 0
+        self.lock, self.count = locks.lock(), 0
         self.before: dict[str, Any] = {}
 
     def __enter__(self) -> None:

@@ -45,11 +45,12 @@ def of_packages(name: str) -> Any:
     """
     global _asked
     if not _asked and _door:  # not while tritensor itself is being imported
-        _asked = True
         try:
             read_plugins()
         except PluginError as error:
+            _asked = True  # whatever is made of the warning
             warnings.warn(str(error), stacklevel=4)
+        _asked = True  # not before: another thread that asks meanwhile reads them too
     return _door.get(name) if ("tritensor", name) in _owners else None
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tritensor import locks
 from tritensor.errors import ArgumentError
 from tritensor.io.protobuf import integer, message, text, varint
 from tritensor.utils.tensorboard.checksum import masked
@@ -60,7 +61,7 @@ class Sink:
 
     def _open(self) -> None:
         """Begin a file of one's own, behind all that are there: tensorboard reads a folder's files in the order of their names."""
-        self.lock = threading.Lock()
+        self.lock = locks.lock()
         self.folder.mkdir(parents=True, exist_ok=True)
         there = [int(found[1]) for name in os.listdir(self.folder) if (found := re.match(r"events\.out\.tfevents\.(\d{10})\.", name))]
         second = max(int(time.time()), max(there, default=-1) + 1)
@@ -143,6 +144,7 @@ class Sink:
 _sinks: set[Sink] = set()
 _work = threading.Event()
 _thread: threading.Thread | None = None
+_starting = locks.lock()
 
 
 def _watch(sink: Sink) -> None:
@@ -154,9 +156,10 @@ def _watch(sink: Sink) -> None:
         Finalize(sink, sink.close, exitpriority=10)
     _sinks.add(sink)
     _work.set()  # it may sleep for longer than this file may wait
-    if _thread is None or not _thread.is_alive():
-        _thread = threading.Thread(target=_write_behind, name="tensorboard", daemon=True)
-        _thread.start()
+    with _starting:
+        if _thread is None or not _thread.is_alive():
+            _thread = threading.Thread(target=_write_behind, name="tensorboard", daemon=True)
+            _thread.start()
 
 
 def _write_behind() -> None:
@@ -188,7 +191,6 @@ def _in_child() -> None:
         os.close(sink.file)
         sink.waiting.clear()
         sink.size, sink.pid, sink.error, sink.asked = 0, 0, None, False
-        sink.lock = threading.Lock()
     _sinks.clear()
 
 

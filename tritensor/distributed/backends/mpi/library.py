@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from tritensor import locks
 from tritensor.errors import DistBackendError, RankFailedError
 from tritensor.extras import extra
 
@@ -22,6 +23,7 @@ _ended: list[Callable[[], None]] = []  # what must stop before MPI does
 _lost = False  # another process died or hangs: MPI_Finalize would wait for it
 _loaded: Any = None
 _pid = 0  # of the process that has loaded it
+_loading = locks.rlock()  # MPI is started once, whichever threads ask for it first
 
 
 def mpi(who: str, seconds: float = 1800.0) -> Any:
@@ -32,7 +34,10 @@ def mpi(who: str, seconds: float = 1800.0) -> Any:
     """
     global _loaded, _pid
     if _loaded is None:
-        _loaded, _pid = _load(who, seconds), os.getpid()
+        with _loading:
+            if _loaded is None:
+                found = _load(who, seconds)
+                _pid, _loaded = os.getpid(), found
     return _loaded
 
 

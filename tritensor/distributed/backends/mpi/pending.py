@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor import locks
 from tritensor.distributed.backends.interface import Pending
 from tritensor.distributed.backends.mpi.library import before_end
 from tritensor.distributed.backends.mpi.peers import LOOK, Peers
@@ -31,7 +32,7 @@ class MpiPending(Pending):
 
     def __init__(self, request: Any, call: Call, peers: Peers, keep: tuple[Any, ...], finish: Callable[[], None] | None = None) -> None:
         self._request, self._call, self._peers, self._keep, self._finish = request, call, peers, keep, finish
-        self._lock = threading.Lock()
+        self._lock = locks.lock()
         self._error: BaseException | None = None
         self._source = -1
         self.ended = 0.0  # time.perf_counter() when it was seen to be done

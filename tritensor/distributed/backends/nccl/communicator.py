@@ -6,13 +6,13 @@ once, and the host asks until NCCL has queued it. That takes NCCL a thread for e
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+from tritensor import locks
 from tritensor.array import Array
 from tritensor.cuda.current import stream_of
 from tritensor.cuda.runtime import serving
@@ -48,7 +48,7 @@ class Communicator:
         self._error: DistBackendError | None = None
         self._batch: list[NcclPending] | None = None
         self._open: deque[NcclPending] = deque()
-        self._lock = threading.RLock()
+        self._lock = locks.rlock()
         left = _idle.get(index)
         self.stream = Stream.of(index, left.pop() if left else runtime().stream_create(index, 0))
 

@@ -8,6 +8,7 @@ import threading
 import weakref
 from typing import Protocol
 
+from tritensor import locks
 from tritensor.errors import DistBackendError
 
 LOOK = 1.0  # seconds between two looks
@@ -21,7 +22,7 @@ class Watched(Protocol):
 
 
 _watched: weakref.WeakSet[Watched] = weakref.WeakSet()
-_lock = threading.Lock()
+_lock = locks.lock()
 _stop = threading.Event()
 _thread: threading.Thread | None = None
 

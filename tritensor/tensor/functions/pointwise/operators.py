@@ -16,6 +16,7 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.strides import as_format, contiguous_format, preserve_format
 from tritensor.table import ops, registry
+from tritensor.table.lookup import changing
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
@@ -39,11 +40,21 @@ def _forwards(python: str, name: str) -> Any:
             return getattr(ops, name)(self, other)
         return _unanswered(name, python, given)
 
+    placed: Any = (
+        None  # the lane, which is put there once: what stands around it later, autocast, is not overwritten by a thread that was on its way
+    )
+
     def first(self: Tensor, other: Any) -> Any:
-        record = registry[name]
-        lane = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
-        setattr(Tensor, f"__{python}__", binary_lane(record, operator) if lane else operator)
-        return getattr(Tensor, f"__{python}__")(self, other)
+        nonlocal placed
+        if placed is None:
+            record = registry[name]
+            fast = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
+            lane = binary_lane(record, operator) if fast else operator
+            with changing:
+                if placed is None and registry[name] is record:
+                    placed = lane
+                    setattr(Tensor, f"__{python}__", lane)
+        return (placed or operator)(self, other)
 
     return first
 

@@ -21,12 +21,19 @@ EACH_DIM = [(d,) for d in range(64)]
 def quick_reduction(name: str) -> Callable[..., Tensor | None]:
     """The quick way of a reduction over all dims or one. Its op's reference has a `plain` side, `(array, dims, keepdim)`, which gives
     an array of its own or None; the op is looked up at the first call."""
-    found: list[Any] = []
-    registry.changed.append(lambda op: found.clear() if op == name else None)
+    found: Any = None  # (op, its plain side, what a node keeps): one assignment, so that threads which find it at once put it there whole
+
+    def forget(op: str) -> None:
+        nonlocal found
+        if op == name:
+            found = None
+
+    registry.changed.append(forget)
 
     def quick(
         x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool | None = None
     ) -> Tensor | None:
+        nonlocal found
         array = x.array
         if type(array) is not np.ndarray or array.size > FEW or dtype is not None or axis is not None or keepdims is not None:
             return None
@@ -37,11 +44,12 @@ def quick_reduction(name: str) -> Callable[..., Tensor | None]:
             dims = EACH_DIM[dim % n]
         else:
             return None
-        if not found:
+        known = found
+        if known is None:
             op = registry[name]
             (keep_x,), (keep_y, *_), meta = op.keep((True,))
-            found.extend((op, getattr(op.reference, "plain", None), keep_x, keep_y, meta))
-        op, plain, keep_x, keep_y, meta = found
+            found = known = op, getattr(op.reference, "plain", None), keep_x, keep_y, meta
+        op, plain, keep_x, keep_y, meta = known
         if plain is None:  # an op that took the place of ours
             return None
         result = plain(array, dims, keepdim)

@@ -1,0 +1,42 @@
+"""What is loaded late, at its first use: one error where the process has no descriptor left to open a file with."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+
+from tritensor.errors import OutOfDescriptorsError, OutOfMemoryError
+
+_NONE_LEFT = (errno.EMFILE, errno.ENFILE)
+
+
+def is_lack(error: OSError) -> bool:
+    """Whether the process, or the machine, has no descriptor left; an error of `none_left` is told already."""
+    return error.errno in _NONE_LEFT and not isinstance(error, OutOfDescriptorsError)
+
+
+def none_left(who: str, error: OSError) -> OutOfDescriptorsError:
+    """What to raise for such an error."""
+    whose = "this process" if error.errno == errno.EMFILE else "the machine"
+    return OutOfDescriptorsError(
+        error.errno,
+        f"{who}: {whose} has no file descriptor left, and the first use of a function reads its file; close files, or allow more (ulimit -n), and call "
+        "it again",
+    )
+
+
+@contextlib.contextmanager
+def loading(who: str) -> Iterator[None]:
+    """Around what reads files at the first use of something. Raises OutOfDescriptorsError, or OutOfMemoryError, in place of what the import raises; what
+    was begun is forgotten, and the next use begins anew."""
+    try:
+        yield
+    except OSError as error:
+        if not is_lack(error):
+            raise
+        raise none_left(who, error) from error
+    except MemoryError as error:
+        if isinstance(error, OutOfMemoryError):
+            raise
+        raise OutOfMemoryError(f"{who}: no memory is left to load it; free some, and call it again") from error

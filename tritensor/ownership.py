@@ -1,0 +1,33 @@
+"""Whether what stands at a place that others can guess is this user's own: what another user has put there is neither trusted nor written to."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+
+def foreign(path: str | os.PathLike[str]) -> str:
+    """Why a file or folder may be another user's: "" where it is of this user (or of root), no link, and nobody else may write it. What is not there is
+    nobody's. A group may write it where it is this user's own: many systems make files so."""
+    try:
+        seen = os.lstat(path)
+    except FileNotFoundError:
+        return ""
+    return foreign_as(seen)
+
+
+def foreign_as(seen: os.stat_result) -> str:
+    """The same of what os.lstat or os.fstat has told."""
+    if stat.S_ISLNK(seen.st_mode):
+        return "is a link"
+    if seen.st_uid not in (os.geteuid(), 0):
+        return f"belongs to user {seen.st_uid}, and this is user {os.geteuid()}"
+    mode = stat.S_IMODE(seen.st_mode)
+    if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and seen.st_gid != os.getegid() and seen.st_uid != 0):
+        return f"may be written by others (mode {mode:o})"
+    return ""
+
+
+def foreign_file(path: str | os.PathLike[str]) -> str:
+    """The same of a file and of the folder that it stands in, whose owner may exchange it."""
+    return foreign(path) or foreign(os.path.dirname(os.fspath(path)) or os.curdir)
