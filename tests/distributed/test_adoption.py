@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import stat
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.distributed.ranks import PROGRAMS, ROOT, environment
+from tritensor.distributed.backends.mpi import adoption
+from tritensor.errors import DistError
 
 SPAWNED = ROOT / "tests" / "distributed" / "scripts" / "spawned.py"
 PORT = str(20000 + os.getpid() % 20000)  # of this test process alone
@@ -86,3 +93,74 @@ def test_without_an_address() -> None:
     command = [sys.executable, str(PROGRAMS / "every_collective.py"), "odd"]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
     assert "world_size is 2, and this process was started alone; start them together by python -m tritensor.launch -n 2" in done.stderr
+
+
+# -- another user of the machine knows the folder's name as well
+def offered(folder: Path, **environment: str) -> None:
+    (folder / "1.json").write_text(json.dumps({"holder": os.getpid(), "environment": environment}))
+
+
+def test_a_rank_takes_what_mpi_asks_for_and_no_other_variable(tmp_path: Path) -> None:
+    place = adoption.Meeting(tmp_path / "here")
+    assert place.offer(1) is None, "nobody is there yet"
+    place.make()
+    offered(place.folder, PMI_ID="1", PMI_PORT="here:1", MPI_LOCALRANKID="1", LD_PRELOAD="/tmp/evil.so", PATH="/tmp", PYTHONPATH="/tmp")
+    assert place.offer(1) == {"PMI_ID": "1", "PMI_PORT": "here:1", "MPI_LOCALRANKID": "1"}
+    assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
+    place.take(1)
+    assert (place.folder / "1.taken").read_text() == str(os.getpid())
+    place.make()
+    assert not list(place.folder.iterdir()), "what an earlier program of this user left is gone"
+
+
+def planted_folder(folder: Path) -> None:
+    folder.mkdir(mode=0o777)
+    folder.chmod(0o777)
+
+
+def planted_link(folder: Path) -> None:
+    beside = folder.with_name("beside")
+    beside.mkdir(mode=0o700)
+    offered(beside, PMI_ID="1")
+    folder.symlink_to(beside)
+
+
+def planted_file(folder: Path) -> None:
+    folder.write_text("")
+
+
+def planted_by_another(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 65534, 65534)
+
+
+PLANTED = [planted_folder, planted_link, planted_file, *([planted_by_another] if os.getuid() == 0 else [])]
+
+
+@pytest.mark.parametrize("plant", PLANTED)
+def test_what_another_has_put_there_is_neither_trusted_nor_written_to(
+    plant: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "here"
+    plant(folder)
+    if folder.is_dir():
+        offered(folder, PMI_ID="1", LD_PRELOAD="/tmp/evil.so")
+    before = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
+    place = adoption.Meeting(folder)
+    for act in (place.make, lambda: place.offer(1), lambda: place.take(1)):
+        with pytest.raises(
+            DistError,
+            match=r"^init_process_group: the folder where the ranks meet, .*here, is .*; somebody else has put it there: remove it",
+        ):
+            act()
+    assert sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*")) == before
+    variables = dict(os.environ)
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    folder.rename(tmp_path / meeting_name("localhost:1"))
+    with pytest.raises(DistError, match="somebody else"):
+        adoption.adopt("localhost:1", 1, 2, 5.0)
+    assert dict(os.environ) == variables
+
+
+def meeting_name(meeting: str) -> str:
+    return f"tritensor-mpi-{os.getuid()}-{hashlib.sha256(meeting.encode()).hexdigest()[:16]}"

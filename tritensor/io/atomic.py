@@ -148,9 +148,19 @@ def remove_orphans(folder: str | os.PathLike[str], named: re.Pattern[str] = ANY_
     """Remove temporary files of a folder, of any target unless their names are given, whose writer is gone."""
     with contextlib.suppress(OSError):  # tidying must not fail a save that is done
         for name in [n for n in os.listdir(folder) if named.fullmatch(n)]:
-            with contextlib.suppress(OSError), open(os.path.join(folder, name), "rb") as left:
-                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(left.name)
+            with contextlib.suppress(OSError):
+                _remove_orphan(os.path.join(folder, name))
+
+
+def _remove_orphan(path: str) -> None:
+    """Remove a file that no one holds locked. One that another user has put there may be a link, or a pipe that a plain open() would wait at for ever."""
+    left = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if stat.S_ISREG(os.fstat(left).st_mode):
+            fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+    finally:
+        os.close(left)
 
 
 def _settle(folder: str) -> None:

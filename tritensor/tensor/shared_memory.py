@@ -304,4 +304,4 @@ def taken_over(name: str) -> str:
 
 def opened(name: str) -> int:
     """A descriptor of a file in /dev/shm."""
-    return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CLOEXEC)
+    return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

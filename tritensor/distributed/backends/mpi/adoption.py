@@ -2,15 +2,20 @@
 
 MPICH's mpiexec serves ranks over a socket if asked to (-pmi-port); a rank needs nothing of it but the socket's address and its number. So the
 first rank starts it with place holders for all ranks, each of which writes down what it was told, and each rank takes that over.
+
+They meet in a folder whose name others can tell, below one where anybody may write: it is used only where it is this user's own (see `Meeting`), and
+of what stands in it a rank takes what MPI asks for, and no other variable.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -25,6 +30,80 @@ from tritensor.errors import DistError, RankFailedError
 _STARTED = ("PMI_RANK", "PMI_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "MPI_LOCALRANKID")
 _HOLDER = Path(__file__).with_name("place_holder.py")
 _PAUSE = 0.02
+_WANTED = ("PMI_", "MPI_LOCAL")  # what the variables are called that mpiexec gives a rank; place_holder.py hands over these
+_LARGEST = 1 << 16  # bytes of an offer
+
+
+class Meeting:
+    """The folder where ranks meet: of this user, for him alone, and no link to another. Raises DistError where somebody else has put something there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def make(self) -> None:
+        """Make it, in the place of what an earlier program of this user left."""
+        with contextlib.suppress(FileNotFoundError):  # the first program at this address
+            os.close(self._opened())
+            shutil.rmtree(self.folder)
+        try:
+            self.folder.mkdir(mode=0o700)
+        except FileExistsError:
+            raise self._foreign("came there between two looks") from None
+
+    def _opened(self) -> int:
+        """A descriptor of the folder, which was looked at through it: nobody can exchange it any more."""
+        try:
+            found = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise
+        except OSError as error:  # a link (ELOOP), a file (ENOTDIR), another user's folder (EACCES)
+            raise self._foreign(f"is none that this user may use ({error.strerror})") from error
+        seen = os.fstat(found)
+        if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & 0o077:
+            os.close(found)
+            raise self._foreign(
+                f"is of user {seen.st_uid} with mode {stat.S_IMODE(seen.st_mode):o}, and not of user {os.getuid()} with 700"
+            )
+        return found
+
+    def _foreign(self, what: str) -> DistError:
+        return DistError(
+            f"init_process_group: the folder where the ranks meet, {self.folder}, {what}; somebody else has put it there: remove it, or let TMPDIR name a "
+            "folder of your own for all ranks"
+        )
+
+    def offer(self, rank: int) -> dict[str, str] | None:
+        """What this rank's place holder was told; None while there is none that lives (one of an earlier program does not)."""
+        try:
+            folder = self._opened()
+        except FileNotFoundError:
+            return None
+        try:
+            file = os.open(f"{rank}.json", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except FileNotFoundError:
+            return None
+        finally:
+            os.close(folder)
+        try:
+            offer = json.loads(os.read(file, _LARGEST))
+        finally:
+            os.close(file)
+        told = {k: v for k, v in offer["environment"].items() if k.startswith(_WANTED)}
+        return told if lives(str(offer["holder"])) else None
+
+    def take(self, rank: int) -> None:
+        """Say that this process has what it was offered."""
+        folder = self._opened()
+        try:
+            new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+            file = os.open(f"{rank}.unfinished", new, 0o600, dir_fd=folder)
+            try:
+                os.write(file, str(os.getpid()).encode())
+            finally:
+                os.close(file)
+            os.rename(f"{rank}.unfinished", f"{rank}.taken", src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(folder)
 
 
 def is_started(environment: Mapping[str, str] = os.environ) -> bool:
@@ -43,11 +122,11 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
             f"init_process_group: world_size is {size}, and this process was started alone; {how}, or set MASTER_ADDR and MASTER_PORT alike for all ranks"
         )
     _check_here(meeting, how)
-    folder = Path(tempfile.gettempdir()) / f"tritensor-mpi-{os.getuid()}-{hashlib.sha256(meeting.encode()).hexdigest()[:16]}"
+    place = Meeting(Path(tempfile.gettempdir()) / f"tritensor-mpi-{os.getuid()}-{hashlib.sha256(meeting.encode()).hexdigest()[:16]}")
     if rank == 0:
-        _serve(folder, size, seconds, how)
+        _serve(place, size, seconds, how)
     until = time.monotonic() + seconds
-    while (found := _offer(folder, rank)) is None:
+    while (found := place.offer(rank)) is None:
         if time.monotonic() > until:
             raise RankFailedError(
                 f"init_process_group: rank 0 has not met rank {rank} at {meeting} within {seconds:g} s; does it call init_process_group, with the same "
@@ -55,8 +134,7 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
                 (0,),
             )
         time.sleep(_PAUSE)
-    (folder / f"{rank}.unfinished").write_text(str(os.getpid()))
-    (folder / f"{rank}.unfinished").rename(folder / f"{rank}.taken")
+    place.take(rank)
     os.environ.update(found)
 
 
@@ -73,7 +151,7 @@ def _check_here(meeting: str, how: str) -> None:
         raise DistError(f"init_process_group: MASTER_ADDR {host} is another machine; on several machines {how}")
 
 
-def _serve(folder: Path, size: int, seconds: float, how: str) -> None:
+def _serve(place: Meeting, size: int, seconds: float, how: str) -> None:
     """Start mpiexec with place holders. It ends when they do, each of which ends with its rank."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
@@ -84,18 +162,7 @@ def _serve(folder: Path, size: int, seconds: float, how: str) -> None:
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
     if "HYDRA" not in version.upper():
         raise DistError(f"init_process_group: {mpiexec} is not MPICH's, which alone takes up processes that it has not started; {how}")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
-    command: list[Any] = [mpiexec, "-pmi-port", "-n", str(size), sys.executable, str(_HOLDER), str(folder), str(seconds)]
+    place.make()
+    command: list[Any] = [mpiexec, "-pmi-port", "-n", str(size), sys.executable, str(_HOLDER), str(place.folder), str(seconds)]
     # A session of its own: Ctrl-C is for the ranks. What it says at an unclean end is said better by the ranks.
     subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
-
-
-def _offer(folder: Path, rank: int) -> dict[str, str] | None:
-    """What this rank's place holder was told; None while there is none that lives (one of an earlier program does not)."""
-    try:
-        offer = json.loads((folder / f"{rank}.json").read_text())
-    except FileNotFoundError:
-        return None
-    environment: dict[str, str] = offer["environment"]
-    return environment if lives(str(offer["holder"])) else None
