@@ -37,7 +37,9 @@ class DataLoader:
         worker_init_fn: called with its number in each worker, when it has been seeded.
         multiprocessing_context: "spawn", "fork", "forkserver" or a context of them; where it is not given, what
             `tritensor.multiprocessing.set_start_method` has chosen, else "spawn". Spawned workers are given dataset, collate_fn and worker_init_fn by
-            pickle, and import the program's file where these are defined in it: what it does stands under `if __name__ == "__main__":`.
+            pickle, and import the program's file where these are defined in it: what it does stands under `if __name__ == "__main__":`. What cannot be
+            pickled (a class or function that a function defines, a lambda, what is defined in a notebook) is forked where no way was chosen; a warning
+            says so.
         generator: what sets the order and the workers' seeds; tritensor's default generator (`manual_seed`) where not given.
         prefetch_factor: batches that each worker makes ahead, 2 where not given.
         persistent_workers: keep the workers, and their datasets, for the next epochs. They are seeded anew for each, as new ones would be.
@@ -52,7 +54,7 @@ class DataLoader:
 
     Raises:
         ValueError: options that exclude each other; an attribute that sets the batches is changed afterwards.
-        pickle.PicklingError: workers cannot be given the dataset or a function; when iteration begins.
+        pickle.PicklingError: workers cannot be given the dataset or a function in the way that was chosen; when iteration begins.
         RuntimeError: a worker was killed, ended, or did not answer in time; its name and what it was making are told.
         the class of a worker's own error, with its traceback: the loop may go on to the next batch.
 
@@ -65,6 +67,7 @@ class DataLoader:
     """
 
     _ready = False
+    _forks = False  # new processes could not be given what it reads
 
     def __init__(
         self,

@@ -28,6 +28,10 @@ _NAMES = ("dataset", "collate_fn", "worker_init_fn")
 _FAILS = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RecursionError, ImportError)
 
 
+class CannotBeSent(pickle.PicklingError):
+    """What no new process can be given; one that is forked has it already."""
+
+
 class Parcel:
     """A dataset, its collate_fn and worker_init_fn on their way to workers; `open()` gives them, in the worker."""
 
@@ -81,7 +85,7 @@ class Parcel:
             ForkingPickler(file, 5, True, beside).dump(self.contents)
         except _FAILS as error:
             assert self.contents is not None
-            raise pickle.PicklingError(_what_fails(self.contents, error)) from error
+            raise CannotBeSent(_what_fails(self.contents, error)) from error
         return file.getvalue(), buffers
 
     def open(self) -> Contents:

@@ -13,7 +13,7 @@ from typing import Any
 
 from tritensor.call_site import spelled
 from tritensor.data.workers.failures import GUARD
-from tritensor.data.workers.parcel import Parcel, main_is_a_file
+from tritensor.data.workers.parcel import CannotBeSent, Parcel, main_is_a_file
 from tritensor.multiprocessing.contexts import chosen_method
 
 # One thread for each worker: as many as there are cores do their work beside one another. A library reads this when it is loaded.
@@ -21,12 +21,12 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def context_of(given: Any) -> Any:
-    """The context that a DataLoader's `multiprocessing_context` means."""
+    """The context that a DataLoader's `multiprocessing_context` means, or what the program has chosen; None where nobody has."""
     if given is None:
         method = chosen_method()
-        if method is None:  # a script that says torch expects what PyTorch does: Python's default
-            method = multiprocessing.get_all_start_methods()[0] if spelled("").startswith("torch") else "spawn"
-        return multiprocessing.get_context(method)
+        if method is None and spelled("").startswith("torch"):  # a script that says torch expects what PyTorch does: Python's default
+            method = multiprocessing.get_all_start_methods()[0]
+        return None if method is None else multiprocessing.get_context(method)
     return multiprocessing.get_context(given) if isinstance(given, str) else given
 
 
@@ -90,7 +90,7 @@ class _Popen(popen_spawn_posix.Popen):
                 for name in ("init_main_from_name", "init_main_from_path"):
                     prepared.pop(name, None)
             elif not main_is_a_file():
-                raise RuntimeError(
+                raise CannotBeSent(
                     "DataLoader: the dataset, collate_fn or worker_init_fn is defined in an interactive session or a notebook, which new processes "
                     "cannot import; put it in a file, or use multiprocessing_context='fork'"
                 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,13 +11,17 @@ from tritensor.data.collate import pinned
 from tritensor.data.loader_options import AHEAD
 from tritensor.data.workers.crew import Crew
 from tritensor.data.workers.iterator import Course, Task, WorkerIterator, endless, numbered
-from tritensor.data.workers.parcel import Parcel
+from tritensor.data.workers.parcel import CannotBeSent, Parcel
 from tritensor.data.workers.pin_thread import PinnedIterator
 from tritensor.data.workers.process import context_of, refuse_inside
+from tritensor.errors import ForkedWorkersWarning
+
+_told: set[str] = set()  # why workers were forked
 
 
 def crew_of(loader: Any, base_seed: int) -> Crew:
-    """The workers of a loader, started. Raises PicklingError, RuntimeError."""
+    """The workers of a loader, started: spawned where nobody has chosen, or forked where new processes cannot be given what it reads, which a warning says
+    once. Raises PicklingError, where another way was chosen, and RuntimeError."""
     refuse_inside()
     parcel = Parcel((loader.dataset, loader.collate_fn, loader.worker_init_fn))
     settings = {
@@ -24,7 +30,24 @@ def crew_of(loader: Any, base_seed: int) -> Crew:
         "batch_size": loader.batch_size,
         "drop_last": loader.drop_last,
     }
-    return Crew(context_of(loader.multiprocessing_context), loader.num_workers, parcel, base_seed, settings)
+    made = context_of(loader.multiprocessing_context)
+    if made is None and not loader._forks:
+        try:
+            return Crew(multiprocessing.get_context("spawn"), loader.num_workers, parcel, base_seed, settings)
+        except CannotBeSent as error:  # before any process was started
+            _tell(str(error))
+            loader._forks = True
+    return Crew(made or multiprocessing.get_context("fork"), loader.num_workers, parcel, base_seed, settings)
+
+
+def _tell(why: str) -> None:
+    if why not in _told:
+        _told.add(why)
+        warnings.warn(
+            f"{why}. Its workers are forked, as PyTorch's are: copies of this program, in which device cuda cannot be used",
+            ForkedWorkersWarning,
+            stacklevel=5,
+        )
 
 
 def iteration(loader: Any, crew: Crew, base_seed: int, tasks: Iterator[Task] | None) -> Any:
