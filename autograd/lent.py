@@ -12,6 +12,7 @@ from tritensor.autograd.accumulate import copied_as, copy
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, next_sequence, version_of
 from tritensor.autograd.saved import Packed, hung
+from tritensor.call_site import wrapper
 from tritensor.layers import LayerArray
 
 
@@ -47,8 +48,9 @@ def note(version: Version, mark: ref[Node], place: int) -> None:
 
 
 def borrowing(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that is made of ops, where PyTorch's keeps something else than its arguments: whatever its nodes save of these is borrowed."""
+    """A function that is made of ops, where PyTorch's keeps something else than its arguments and results: what its nodes save of these is borrowed."""
 
+    @wrapper
     @functools.wraps(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         since = next_sequence()
@@ -72,9 +74,10 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
 
 
 def _lend_all(found: Any, since: int, versions: set[int]) -> None:
-    """Note what the nodes that are younger than `since` have saved of tensors with these versions."""
+    """Note what the nodes that are younger than `since` have saved of tensors with these versions, and of the results."""
     seen: set[int] = set()
-    stack = [x.node for x in _tensors((found,))]
+    results = _tensors((found,))
+    stack, versions = [x.node for x in results], versions | {id(x.version) for x in results if x.version is not None}
     while stack:
         node = stack.pop()
         if not isinstance(node, Node) or node.sequence <= since or id(node) in seen:
@@ -84,6 +87,9 @@ def _lend_all(found: Any, since: int, versions: set[int]) -> None:
         for i, x in enumerate(node.inputs or ()):
             if (saved := _shown(x)) is not None and id(saved.version) in versions:
                 note(saved.version, ref(node), i)
+        for i, held in enumerate(node.outputs or ()):
+            if held is not None and id(held[1]) in versions:
+                note(held[1], ref(node), ~i)
 
 
 def reclaim(t: Any) -> None:

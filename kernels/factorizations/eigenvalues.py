@@ -107,7 +107,7 @@ def _eigvalsh_rule(g: Any, a: Any, upper: bool) -> Any:
 
 op(
     "eigvalsh", _eigvalsh, shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",), samples=_eigh_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, borrows=("a",), doc="Eigenvalues of Hermitian matrices.",
+    dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
 )  # fmt: skip
 
 
@@ -172,5 +172,5 @@ def _eigvals_rule(g: Any, a: Any) -> Any:
 
 op(
     "eigvals", _eigvals, shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, borrows=("a",), doc="Eigenvalues of square matrices.",
+    dtypes=NUMBERS, doc="Eigenvalues of square matrices.",
 )  # fmt: skip

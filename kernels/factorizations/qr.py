@@ -78,7 +78,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "qr", _qr, shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
-    borrows=("a",), doc="a = q r.",
+    doc="a = q r.",
 )  # fmt: skip
 
 

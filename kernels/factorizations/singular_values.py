@@ -134,7 +134,7 @@ def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "svdvals", _svdvals, shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, borrows=("a",), doc="Singular values.",
+    dtypes=NUMBERS, doc="Singular values.",
 )  # fmt: skip
 
 

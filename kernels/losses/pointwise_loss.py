@@ -198,7 +198,7 @@ def pointwise_loss(
     check: Callable[[np.ndarray, np.ndarray], None] | None = None,
     tolerance: dict[str, tuple[float, str]] | None = None,
     every_path: bool = False,
-    borrows: tuple[str, ...] = (),
+    borrows: tuple[str, ...] | None = None,
 ) -> Op:
     """Register a loss `(x, target, *, reduction, [number])` of inputs of one shape, reduced by "mean", "sum" or "none".
 

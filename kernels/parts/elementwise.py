@@ -383,7 +383,7 @@ def elementwise(
     condition: Any = None,
     doc: str = "",
     outputs: tuple[str, ...] = ("y",),
-    borrows: tuple[str, ...] = (),
+    borrows: tuple[str, ...] | None = None,
     native: Sequence[str] | None = None,
     loop: Callable[..., bool] | None = None,
     public: bool | str | Sequence[str] = (),

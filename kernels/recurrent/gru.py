@@ -189,5 +189,5 @@ def _work(x: Any, h: Any, w: Any, b: Any = None, **attrs: Any) -> Work:
 op(
     "gru_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
-    borrows=("y",), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
+    borrows=("x", "h", "w", "b", "y"), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
 )  # fmt: skip

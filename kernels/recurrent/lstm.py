@@ -196,5 +196,5 @@ def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
 op(
     "lstm_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
-    borrows=("y",), condition=("measured", _gradient_scales, "stored"), autocast="lower",
+    borrows=("x", "h", "c", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

@@ -166,5 +166,5 @@ def _work(x: Any, h: Any, w: Any, **attrs: Any) -> Work:
 op(
     "rnn_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
     outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
-    borrows=("y",), condition=("measured", _gradient_scales, "stored"), autocast="lower",
+    borrows=("h", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

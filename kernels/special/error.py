@@ -153,7 +153,7 @@ for _name, _formula, _gradient, _domain in (
     _numpy = blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula)
     elementwise(
         _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=formulas.few(_domain),
-        dtypes=FLOATS if _name == "entr" else ("float32", "float64"), borrows=("y",) if _name == "erfinv" else (),
+        dtypes=FLOATS if _name == "entr" else ("float32", "float64"), borrows=("y",) if _name == "erfinv" else None,
     )  # fmt: skip
 elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",), borrows=("x",))
 _BOTH = (Domain(-2.0, 2.0), Domain(-0.8, 4.0))

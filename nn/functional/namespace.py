@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError
 from tritensor.nn.functional import sparse as sparse_rows
@@ -130,6 +131,7 @@ def batch_norm(
 
 
 @function(method=False)
+@borrowing
 def instance_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.autograd.lent import reclaim
+from tritensor.autograd.lent import borrowing, reclaim
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
@@ -215,6 +215,7 @@ def plain_instance_norm(
 
 
 @checked
+@borrowing
 def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.dropout import dropout as drop
 from tritensor.table import ops
@@ -213,6 +214,7 @@ def _fit(name: str, gates: int, input: Tensor, hidden: Sequence[Tensor], w_ih: T
 
 
 @function(method=False)
+@borrowing
 def lstm_cell(
     input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -224,6 +226,7 @@ def lstm_cell(
 
 
 @function(method=False)
+@borrowing
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """h after one step of a gated recurrent unit: input (batch, in), hx (batch, size), weights (3 size, in) and (3 size, size)."""
     _fit("gru_cell", 3, input, (hx,), w_ih, w_hh)
@@ -239,12 +242,14 @@ def rnn_cell(
 
 
 @function(method=False)
+@borrowing
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
     return rnn_cell("rnn_tanh_cell", "tanh", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 @function(method=False)
+@borrowing
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
     return rnn_cell("rnn_relu_cell", "relu", input, hx, w_ih, w_hh, b_ih, b_hh)

@@ -266,7 +266,8 @@ def test_views_of_leaves_and_under_no_grad_refuse_writes() -> None:
         base = x * 1
         with tt.no_grad():
             made = view(base)
-            assert not made.requires_grad
+            assert made.requires_grad
+            assert made.is_leaf
         with pytest.raises(RuntimeError, match="no_grad"):
             made.mul_(2)
         assert base._version == 0

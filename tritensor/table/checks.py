@@ -8,6 +8,7 @@ from typing import Any
 
 from tritensor import dtypes
 from tritensor.strides import RULES
+from tritensor.table.formula_checks import several
 from tritensor.table.signature import EMPTY, declared
 
 _DTYPES = {d.name for d in dtypes.ALL}
@@ -119,10 +120,11 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
     return problems
 
 
-def borrowed_places(record: Any, names: Sequence[str], problems: list[str]) -> tuple[int, ...]:
+def borrowed_places(record: Any, given: str | Sequence[str] | None, problems: list[str]) -> tuple[int, ...]:
     """Where what `borrows` names stands: places of inputs, ~places of outputs that a caller sees; appends what stands against one to `problems`."""
     places = {n: i for i, n in enumerate(record.inputs[: len(record.inputs) - record.variadic])}
     places |= {n: ~i for i, n in enumerate(record.outputs[: record.public])}
+    names = several(given) if given is not None else tuple(places) if record.host and record.rule is not None else ()
     for n in names:
         if n not in places:
             problems.append(f"borrows names {n!r}, which is no input and no output that a caller sees; there are {', '.join(places)}")

@@ -58,7 +58,7 @@ def op(
     outputs: tuple[str, ...] = ("y",),
     residuals: tuple[str, ...] = (),
     mutates: tuple[str, ...] = (),
-    borrows: tuple[str, ...] = (),
+    borrows: tuple[str, ...] | None = None,
     view: bool = False,
     differentiable: bool = True,
     layout: str | None = None,
@@ -98,7 +98,8 @@ def op(
             caller sees.
         mutates: inputs that are overwritten in place (optimizer steps); such an op returns nothing, has no gradient.
         borrows: inputs and outputs that a gradient names though PyTorch's node keeps something else in their stead, so that its users may write over
-            them before backward: the first write leaves the node a copy. Of other names that were written backward raises.
+            them before backward: the first write leaves the node a copy. Of other names that were written backward raises. With `host` all are borrowed
+            unless it says otherwise: LAPACK keeps copies in its own order.
         view: reference returns a view and serves every device.
         layout: how the result lies in memory, on every device (see strides.py). "elementwise": as the inputs do, the default where
             `broadcasts`. "contiguous": in C order, the default elsewhere. "images": channels last where the first
@@ -140,7 +141,7 @@ def op(
         raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
     if not isinstance(name, str):
         raise RegistrationError(f"op {name!r} was not registered:\n  - the name must be a string")
-    outputs, residuals, mutates, borrows, dtypes = map(several, (outputs, residuals, mutates, borrows, dtypes))
+    outputs, residuals, mutates, dtypes = map(several, (outputs, residuals, mutates, dtypes))
     inputs = inputs if inputs is None else several(inputs)
     for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("reference_backward", reference_backward)):
         problems += corner_problems(label, corner)

@@ -122,6 +122,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
 
 
 @checked
+@borrowing
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:

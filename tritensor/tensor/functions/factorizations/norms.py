@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.lent import borrowing
 from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.core import Tensor
@@ -137,6 +138,7 @@ def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @function(method=False)
+@borrowing
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The pow-norm over all dims but one, which and whose neighbours' places are kept: (n, ...) -> (n, 1, ...). dim=-1 is over all dims, with none kept."""
     refuse_whole("norm_except_dim", v, "v")

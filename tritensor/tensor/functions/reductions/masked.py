@@ -84,6 +84,7 @@ def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = Non
 
 
 @function(namespace="masked")
+@borrowing
 def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Largest over dims of what the mask shows; the lowest number of nothing."""
     x = as_type(x, dtype)
@@ -91,6 +92,7 @@ def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 @function(namespace="masked")
+@borrowing
 def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Smallest over dims of what the mask shows; the highest number of nothing."""
     x = as_type(x, dtype)
