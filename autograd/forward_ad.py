@@ -67,13 +67,17 @@ class dual_level(ContextDecorator):
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of a tensor that carries a tangent of its shape and type.
 
-    Raises TransformError outside a level, TypeError, ShapeError or DTypeError for a tangent that does not fit, GradError for integers.
+    Raises TransformError outside a level and for a tensor that carries a tangent of it, TypeError, ShapeError or DTypeError for a tangent that does not fit, GradError for integers.
     """
     here = _here("make_dual", level)
     checked_tangent("make_dual", tensor, tangent)
     if tensor.dtype.kind not in ("float", "complex"):
         raise GradError(f"make_dual: {tensor.dtype.name} has no derivatives; convert with .float() first")
     tensor = settle(tensor)
+    if level_of(tensor) is here and tensor.array.tangent is not None:
+        raise TransformError(
+            "make_dual: the tensor carries a tangent of this level already; take unpack_dual(tensor).primal, or add the two tangents"
+        )
     made = dual(tensor, here, settle(tangent), (tensor,))
     made.version = version_of(tensor)
     if tensor.tracked and state.enabled:

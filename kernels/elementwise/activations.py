@@ -257,11 +257,12 @@ elementwise(
     promote="same",
     kinds=("uint", "int", "float"),
     domain=_BENT,
+    bent=True,
     reference_backward=(_relu_numpy,),
     native=FLOATS,
 )
 elementwise(
-    "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT,
+    "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT, bent=True,
     extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), negative_slope=s) for s in (0.25, 2.0)],
 )  # fmt: skip
 elementwise("silu", formulas.silu, formulas.silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)

@@ -146,24 +146,26 @@ _UNITS = Domain(-2.0, 2.0, (-1.0, 1.0))
 _HALVES = Domain(-2.0, 2.0, (-0.5, 0.5))
 _REAL = ("float",)
 elementwise(
-    "hardtanh", _hardtanh, _hardtanh_grad, _hardtanh_reference, promote="same", kinds=("uint", "int", "float"), attributes=("low", "high"), domain=_UNITS,
+    "hardtanh", _hardtanh, _hardtanh_grad, _hardtanh_reference, promote="same", kinds=("uint", "int", "float"), attributes=("low", "high"), domain=_UNITS, bent=True,
     extra=lambda rng: [Sample(Domain(-3.0, 9.0, (0.0, 6.0)).draw(rng, (7, 3)), low=0.0, high=6.0)],
 )  # fmt: skip
-elementwise("hardsigmoid", _hardsigmoid, _hardsigmoid_grad, blocked(_hardsigmoid_block), promote="same", kinds=_REAL, domain=_BENDS)
+elementwise(
+    "hardsigmoid", _hardsigmoid, _hardsigmoid_grad, blocked(_hardsigmoid_block), promote="same", kinds=_REAL, domain=_BENDS, bent=True
+)  # fmt: skip
 elementwise("hardswish", _hardswish, _hardswish_grad, blocked(_hardswish_block), promote="same", kinds=_REAL, domain=_BENDS)
 elementwise(
-    "hardshrink", _hardshrink, _hardshrink_grad, _limited(_hardshrink_block), promote="same", kinds=_REAL, attributes=("limit",), domain=_HALVES,
+    "hardshrink", _hardshrink, _hardshrink_grad, _limited(_hardshrink_block), promote="same", kinds=_REAL, attributes=("limit",), domain=_HALVES, bent=True,
     extra=lambda rng: [Sample(_UNITS.draw(rng, (7, 3)), limit=1.0)],
 )  # fmt: skip
 elementwise(
-    "softshrink", _softshrink, _hardshrink_grad, _limited(_softshrink_block), promote="same", kinds=_REAL, attributes=("limit",), domain=_HALVES,
+    "softshrink", _softshrink, _hardshrink_grad, _limited(_softshrink_block), promote="same", kinds=_REAL, attributes=("limit",), domain=_HALVES, bent=True,
     extra=lambda rng: [Sample(_UNITS.draw(rng, (7, 3)), limit=1.0)],
 )  # fmt: skip
 elementwise(
     "threshold", _threshold, _threshold_grad, _threshold_reference, promote="same", kinds=("uint", "int", "float"), attributes=("threshold", "value"),
-    domain=Domain(-2.0, 2.0, (0.0,)), extra=lambda rng: [Sample(_UNITS.draw(rng, (7, 3)), threshold=1.0, value=-20.0)],
+    domain=Domain(-2.0, 2.0, (0.0,)), bent=True, extra=lambda rng: [Sample(_UNITS.draw(rng, (7, 3)), threshold=1.0, value=-20.0)],
 )  # fmt: skip
 elementwise(
     "prelu", _prelu, (_prelu_grad_x, _prelu_grad_weight), binary(_prelu), promote="same", kinds=_REAL, scalars=False,
-    domain=(Domain(-2.0, 2.0, (0.0,)), Domain(-1.0, 1.0)),
+    domain=(Domain(-2.0, 2.0, (0.0,)), Domain(-1.0, 1.0)), bent=True,
 )  # fmt: skip

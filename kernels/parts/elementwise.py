@@ -372,6 +372,7 @@ def elementwise(
     rule: Any = None,
     backward: Any = None,
     reference_backward: Any = None,
+    bent: bool = False,
     domain: Domain | tuple[Domain, ...] = ANYWHERE,
     scalars: bool = True,
     holomorphic: bool = True,
@@ -400,7 +401,8 @@ def elementwise(
             that it takes after promotion, `dtypes`, which tests walk, among them.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
         forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
-            than the registers hold of eight elements: those of a tile, by the bytes of the widest array's.
+            than the registers hold of eight elements: those of a tile, by the bytes of the widest array's. bent: with gradients by the first
+            input that are constant but for jumps.
         domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all. scalars: whether a Python number may
             stand for an input in them. outputs: the result's name, where an input is called y.
         native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one
@@ -413,7 +415,7 @@ def elementwise(
     refuse_formulas(name, formula, gradients, reference, attributes, kinds, dtypes, promote, outputs)
     inputs = (names := _names(formula))[: len(names) - len(attributes)]
     if gradients is not None:
-        rule = rule or spellings.rules(name, gradients)
+        rule = rule or spellings.rules(name, gradients, bent)
         backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
             None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients

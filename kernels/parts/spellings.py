@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import dis
+import functools
 import math
 import types
 from collections.abc import Callable
@@ -253,12 +254,28 @@ def _unspelled_name(fn: types.FunctionType, module: types.ModuleType, called: st
     return [f"{fn.__name__} in {Path(fn.__code__.co_filename).name}:{fn.__code__.co_firstlineno} calls {called}.{name}, {why}{mend}"]
 
 
-def rules(op: str, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The gradients of an elementwise op as its rule. Raises RegistrationError for what only a kernel could call."""
+def rules(op: str, gradients: tuple[Any, ...], bent: bool = False) -> tuple[Any, ...]:
+    """The gradients of an elementwise op as its rule; `bent` where they are constant but for jumps. Raises RegistrationError for what only a kernel
+    could call."""
     problems = [p for f in gradients if f is not None for p in unspelled(f)]
     if problems:
         raise RegistrationError(f"op {op!r} was not registered:\n" + "\n".join(f"  - the gradient {p}" for p in dict.fromkeys(problems)))
-    return tuple(None if f is None else twin(f, on_tensors) for f in gradients)
+    found = tuple(None if f is None else twin(f, on_tensors) for f in gradients)
+    return tuple(None if f is None else _with_zeros(f) for f in found) if bent else found
+
+
+def _with_zeros(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule whose result stays in the graph of the value that it depends on by jumps alone: its own gradient is zeros, as in PyTorch, and not missing."""
+
+    @functools.wraps(rule)
+    def with_zeros(g: Any, value: Any, *attributes: Any) -> Any:
+        found = rule(g, value, *attributes)
+        if found.tracked or not value.tracked:
+            return found
+        always = ops.full(shape=(), value=True, dtype=np.dtype(bool), device=value.device)
+        return ops.where(always, found, ops.sign(value))
+
+    return with_zeros
 
 
 class _Twins:

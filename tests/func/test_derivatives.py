@@ -204,3 +204,35 @@ def test_nothing_of_a_tangent_s_making_is_left_in_a_graph() -> None:
     x = drawn(3, 3)
     found = grad(lambda y: jvp(tt.linalg.matrix_exp, (y,), (x,))[1].sum())(x)
     assert not found.requires_grad
+
+
+def test_data_has_no_derivative_at_its_level() -> None:
+    x, t = drawn(3), drawn(3) + 1
+    close(jvp(lambda y: y * y.data, (x,), (t,))[1], x * t)
+    close(jvp(lambda y: vmap(lambda z: z * z.data)(y), (x,), (t,))[1], x * t)
+    close(grad(lambda y: vmap(lambda z: z * z.data)(y).sum())(x), x)
+    close(grad(lambda y: (y * y.data).sum())(x), x)
+
+
+def test_a_dual_is_made_of_what_carries_no_tangent() -> None:
+    with tt.autograd.forward_ad.dual_level():
+        dual = tt.autograd.forward_ad.make_dual(drawn(3), drawn(3))
+        with pytest.raises(TransformError, match="carries a tangent of this level already"):
+            tt.autograd.forward_ad.make_dual(dual, drawn(3))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        tt.relu, tt.nn.functional.leaky_relu, tt.nn.functional.relu6, tt.nn.functional.hardtanh, tt.nn.functional.hardsigmoid,
+        tt.nn.functional.hardshrink, tt.nn.functional.softshrink, lambda x: tt.nn.functional.threshold(x, 0.1, 2.0), tt.abs,
+        lambda x: tt.prelu(x, tt.tensor([0.25], dtype=tt.float64)), lambda x: tt.nn.functional.relu_(x * 1),
+    ],
+)  # fmt: skip
+def test_the_gradient_of_a_gradient_that_is_constant_but_for_jumps_is_zeros(f: Any) -> None:
+    x = drawn(3).requires_grad_()
+    (first,) = tt.autograd.grad(f(x).sum(), x, create_graph=True)
+    want = tt.autograd.grad(f(x).sum(), x)[0]
+    close(first, want)
+    assert tt.autograd.grad(first.sum(), x)[0].tolist() == [0.0, 0.0, 0.0]
+    close(grad(lambda y: grad(lambda z: f(z).sum())(y).sum())(x.detach()), tt.zeros(3))

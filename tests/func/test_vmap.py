@@ -233,3 +233,29 @@ def test_a_backward_with_a_graph_inside_a_function_of_one_example() -> None:
         return w.grad
 
     close(grad(lambda x: slope(x).sum())(tt.ones(2)), tt.ones(2))
+
+
+def test_chunks_have_the_draws_that_the_whole_would_have() -> None:
+    """With randomness="same" all examples of all chunks have one draw."""
+    found = vmap(lambda y: y * 0 + tt.rand(3), randomness="same", chunk_size=2)(tt.zeros(5, 3))
+    assert (found == found[0]).all()
+    found = vmap(lambda y: y * 0 + tt.rand(3), randomness="different", chunk_size=2)(tt.zeros(5, 3))
+    assert len({tuple(row) for row in found.tolist()}) == 5
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda v: tt.multinomial(v, 5),
+        lambda v: tt.poisson(v),
+        lambda v: tt.binomial(v, v / 200),
+        lambda v: tt.bernoulli(v, 0.5),
+        lambda v: tt.bernoulli(v / 200),
+        lambda v: tt.nn.functional.dropout(v),
+    ],
+)
+def test_what_is_the_same_for_all_is_drawn_from_for_each(draw: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = vmap(lambda one, same: draw(same), (0, None), randomness="different")(tt.zeros(4), tt.full((64,), 100.0))
+    assert len({tuple(row) for row in found.tolist()}) == 4

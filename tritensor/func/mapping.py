@@ -57,7 +57,11 @@ def vmap(
         leaves, dims, spec = _arguments(in_dims, args)
         size = _one_size(leaves, dims)
 
+        start = default_generator.key, default_generator.offset
+
         def part(values: list[Any], n: int) -> Any:
+            if randomness == "same":  # for the examples of all chunks
+                default_generator.key, default_generator.offset = start
             return _mapped(func, values, dims, spec, kwargs, n, out_dims, randomness)
 
         if chunk_size is None or size <= chunk_size:
@@ -186,9 +190,11 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     name = f.__name__
     flat, spec = tree_flatten((args, kwargs))
     given = [settle(x) for x in flat]
-    if name not in entries.HOST_FUNCTIONS or highest(given) is not level:
+    above = highest(given)
+    if level is None or name not in entries.HOST_FUNCTIONS or (above is not None and above.number > level.number):
         raise error
-    assert level is not None
+    if above is not level and level.randomness != "different":  # else what differs is what is drawn
+        raise error
     if name not in _told:
         _told.add(name)
         warnings.warn(f"vmap: {name} computes on the host and runs in a loop over the {level.size} examples, which is slow", stacklevel=3)

@@ -18,7 +18,7 @@ from tritensor.autograd.node import Node, Severed, Version, version_of
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import DTypeError, GradError, ShapeError
-from tritensor.layers import LayerArray, entries
+from tritensor.layers import VMAP, LayerArray, entries
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.table import Op
 from tritensor.tensor.kin import Kin
@@ -307,8 +307,13 @@ class Tensor(Values, Methods):
 
     @property
     def data(self) -> Tensor:
-        """The same memory outside the graph, writes not counted: autograd does not notice them."""
-        return new_tensor(self.array)
+        """The same memory outside the graph and without a tangent, writes not counted: autograd does not notice them."""
+        array = self.array
+        if type(array) is not LayerArray:
+            return new_tensor(array)
+        if array.level.kind == VMAP:
+            return new_tensor(LayerArray(array.level, array.value.data, array.batched))
+        return new_tensor(array if array.tangent is None else LayerArray(array.level, array.value))
 
     @data.setter
     def data(self, value: Tensor) -> None:

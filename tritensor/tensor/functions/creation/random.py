@@ -18,6 +18,7 @@ from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.device import as_device, cpu, device
 from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.layers import entries, running
 from tritensor.random import Generator
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
@@ -310,7 +311,7 @@ def normal(
 def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
     if p is not None:
-        return ops.copy(x.detach()).bernoulli_(p, generator=generator)
+        return ops.copy(entries.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
     _need_probability("bernoulli", x)
     u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
