@@ -1,4 +1,4 @@
-"""Whole programs of torch.func in torch and here: transforms and what they nest to, networks per sample, ensembles, in-place writes, refusals."""
+"""Whole programs of torch.func in torch and here: transforms and what they nest to, networks per sample, ensembles, writes, layouts, refusals."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch.func
 import tritensor as tt
 import tritensor.autograd.forward_ad
 import tritensor.func
+from tests.peer.func import memory as memory
 from tests.peer.func import networks as networks
 from tests.peer.func import transforms as transforms
 from tests.peer.func.asking import PROGRAMS, asked
@@ -82,6 +83,19 @@ REFUSED: list[Callable[..., Any]] = [
     lambda T, F, x: T.autograd.forward_ad.make_dual(x(2), x(2)),
     lambda T, F, x: T.autograd.forward_ad.exit_dual_level(),
     lambda T, F, x: F.vmap(lambda y: T.autograd.Function.apply(y))(x(2)),
+    lambda T, F, x: F.vmap(lambda y: y.view(T.int32))(T.ones(3).double()),
+    lambda T, F, x: F.vmap(lambda y: y.view(T.int32), 1)(x(3, 2)),
+    *[
+        lambda T, F, x, write=write: F.vmap(lambda one, same: write(T, one, same), (0, None))(x(2, 3), x(3))
+        for write in (
+            lambda T, one, same: same.mul_(one),
+            lambda T, one, same: same.copy_(one),
+            lambda T, one, same: same.masked_fill_(one > 0, 1.0),
+            lambda T, one, same: same.index_put_((T.tensor([0]),), one[:1]),
+            lambda T, one, same: same.scatter_(0, T.tensor([0]), one[:1]),
+            lambda T, one, same: T.nn.functional.batch_norm(one[None], same, same.abs(), training=True),
+        )
+    ],
 ]
 
 

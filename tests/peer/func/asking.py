@@ -34,4 +34,4 @@ def asked(f: Callable[..., Any], T: Any) -> Any:
     """What a program gives, or the class of what it raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [y.detach().numpy() if hasattr(y, "detach") else y for y in leaves(f(T, T.func, drawing(T, 7)))]
+        return [y.detach().numpy(force=True) if hasattr(y, "detach") else y for y in leaves(f(T, T.func, drawing(T, 7)))]
