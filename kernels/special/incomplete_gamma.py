@@ -38,6 +38,20 @@ def _series(a, x):
     return total
 
 
+# Q = -(u - 1) - u a (-x / (a + 1) + x^2 / (2! (a + 2)) - ...), u = x^a / gamma(a + 1): terms above 0, where P is nearly 1, for a < 1/2 and x < 1
+@triton.jit
+def _rest(a, x):
+    term = x * 0.0 + a * 0.0 + 1.0
+    total = term * 0.0
+    k = 0.0
+    while maths.any(maths.abs(term) > 1e-18):
+        k += 1.0
+        term = -term * maths.div(x, k + x * 0.0)
+        total = total + maths.div(term, a + k)
+    u = a * maths.log(x) - special.lgamma1p(a)
+    return -maths.expm1(u) - maths.exp(u) * a * total
+
+
 # Q = front a / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / (x + 5 - a - ...))), for x >= a + 1
 @triton.jit
 def _fraction(a, x):
@@ -71,6 +85,8 @@ def _incomplete(a, x, lower):
     p = front * _series(maths.where(small, a_, 1.0), maths.where(small, x_, 0.5))
     q = front * a_ * _fraction(maths.where(large, a_, 1.0), maths.where(large, x_, 3.0))
     y = maths.where(below, maths.where(lower, p, 1.0 - p), maths.where(lower, 1.0 - q, q))
+    little = (a_ < 0.5) & (x_ < 1.0) & (lower == 0)
+    y = maths.where(little, _rest(maths.where(little, a_, 0.25), maths.where(little, x_, 0.5)), y)
     y = maths.where(near, uniform_gamma.incomplete(maths.where(near, a_, 200.0), maths.where(near, x_, 200.0), lower), y)
     full = maths.where(lower, 1.0, 0.0)
     y = maths.where(ordinary, y, maths.where((x == 0) | (a == float("inf")), 1.0 - full, full))
@@ -105,6 +121,16 @@ def _summed(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return y
 
 
+def _left(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """_rest on numpy: of x < 1 eighteen terms are all."""
+    term, total = np.ones_like(x), np.zeros_like(x)
+    for k in range(1, 20):
+        term *= -x / k
+        total += term / (a + k)
+    u = a * np.log(x) - _lgamma1p_numpy(a)
+    return -np.expm1(u) - np.exp(u) * a * total
+
+
 def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """_fraction on numpy, likewise."""
     y, open_, b = np.empty_like(x), np.arange(x.size), x + 1.0 - a
@@ -129,6 +155,7 @@ def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 _NEAR = uniform_gamma.NEAR.value
 _near_numpy = spellings.twin(uniform_gamma.incomplete, spellings.on_numpy)
+_lgamma1p_numpy = spellings.twin(special.lgamma1p, spellings.on_numpy)
 _front_numpy = spellings.twin(_front, spellings.on_numpy)
 
 
@@ -150,6 +177,9 @@ def _numpy(lower: bool) -> Callable[..., np.ndarray]:
             a_, x_ = a[at], x[at]
             part = _front_numpy(a_, x_) * (_summed(a_, x_) if way else a_ * _continued(a_, x_))
             y[at] = part if way == lower else 1.0 - part
+        at = np.flatnonzero(ordinary & (a < 0.5) & (x < 1.0)) if not lower else ()
+        if len(at):
+            y[at] = _left(a[at], x[at])
         wrong = (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0)) | (np.isposinf(a) & np.isposinf(x))
         y[wrong] = np.nan
         return y

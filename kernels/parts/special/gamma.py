@@ -47,6 +47,12 @@ def _lgamma_near(x):
 
 
 @triton.jit
+def lgamma1p(x):
+    """log gamma(1 + x) of 0 <= x < 2.5, with its digits near 0."""
+    return x * (x - 1.0) * maths.ratio(x + 1.0, LGAMMA_NEAR_P, LGAMMA_NEAR_Q, LGAMMA_NEAR_R, LGAMMA_NEAR_S)
+
+
+@triton.jit
 def _lgamma_middle(x):
     return (x - 1.0) * (x - 2.0) * maths.ratio(x, LGAMMA_MIDDLE_P, LGAMMA_MIDDLE_Q, LGAMMA_MIDDLE_R, LGAMMA_MIDDLE_S)
 
@@ -73,7 +79,7 @@ def _lgamma_right(x):
 def _lgamma_left(x):
     s = maths.abs(maths.sin((x - maths.rint(x)) * 3.141592653589793))
     y = maths.log(maths.div(maths.ones(x) * 3.141592653589793, s)) - _lgamma_right(1.0 - x)
-    return maths.where(x == float("-inf"), float("inf"), y)
+    return maths.where((s == 0) | (x == float("-inf")), float("inf"), y)
 
 
 @triton.jit

@@ -199,9 +199,20 @@ def std_mean(
 
 
 def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
-    """The root of the variance, in x's type, or the real one of a complex x."""
+    """The root of the variance, in x's type, or the real one of a complex x; on the CPU in float64 where float32 does not hold the squares."""
     y = _root(_variance(widened(x), dims, correction, keepdim))
-    return y if x.is_complex() else rounded(y, x.array.dtype)
+    if x.is_complex():
+        return y
+    if type(y.array) is np.ndarray and y.array.dtype == np.float32 and not _held(y.array):
+        y = _root(_variance(ops.cast(x, dtype=np.dtype(np.float64)), dims, correction, keepdim))
+    return rounded(y, x.array.dtype)
+
+
+def _held(deviations: np.ndarray) -> bool:
+    """Whether float32 held the squares that these are the roots of."""
+    if deviations.size == 1:
+        return 1e-17 < deviations.item() < math.inf
+    return not deviations.size or bool(deviations.min() > 1e-17 and deviations.max() < math.inf)
 
 
 def _root(x: Tensor) -> Tensor:
@@ -357,6 +368,9 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         raise EmptyError(f"norm: x {tuple(x.shape)} has no element along dim {dims}, and p {p} needs one")
     if x.is_complex():
         x = ops.abs(x)
+    if p and math.prod([x.array.shape[d] for d in dims]) == 1:  # of one element its size, whose square a type may not hold
+        y = ops.abs(x)
+        return y if keepdim else ops.reshape(y, shape=tuple([n for d, n in enumerate(y.array.shape) if d not in dims]))
     if p == 2:
         return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim)), x.array.dtype)
     if p == 0:
