@@ -88,7 +88,9 @@ def test_only_the_batch_of_a_pooling_may_be_empty(where: str, name: str) -> None
 def test_a_variance_whose_squares_overflow(where: str) -> None:
     """Rounding leaves something of the mean, whose square overflows too: infinite less infinite is not what a variance is."""
     x = tt.tensor([1e30, -1e30, 3.0, 1e30], device=where)
-    assert x.var(0).item() == x.std(0).item() == INF
+    assert x.var(0).item() == INF
+    # The root is held by float32; the CPU finds it in float64, a GPU has float32's squares, in PyTorch as well.
+    assert x.std(0).item() == (pytest.approx(9.574271e29, rel=1e-6) if where == "cpu" else INF)
     assert tt.full((3,), 1e30, device=where).var(0).item() == 0.0
 
 
