@@ -150,3 +150,33 @@ def test_draws_stay_off_the_ends() -> None:
         x = D.Uniform(low, high).sample((4096,))
         assert x.max().item() < high.item()
         assert x.min().item() == 1.0
+
+
+# name: parameters of draws at the ends of the type
+EXTREME: list[tuple[str, tuple[float, ...]]] = [
+    ("Beta", (0.01, 0.01)), ("Beta", (1e4, 0.1)), ("Cauchy", (0.0, 1e36)), ("FisherSnedecor", (0.1, 0.1)), ("Gamma", (1e-3, 1.0)), ("Gamma", (1e8, 1e-8)),
+    ("GeneralizedPareto", (0.0, 1.0, 0.9)), ("GeneralizedPareto", (0.0, 1.0, -2.0)), ("HalfCauchy", (1e37,)), ("InverseGamma", (0.01, 1.0)),
+    ("Kumaraswamy", (0.01, 0.01)), ("Kumaraswamy", (0.1, 1e4)), ("LKJCholesky", (4, 0.01)), ("LogNormal", (0.0, 40.0)), ("Pareto", (1.0, 0.02)),
+    ("StudentT", (0.01,)), ("VonMises", (0.0, 1e7)), ("Weibull", (1.0, 0.05)), ("NegativeBinomial", (1e-3, 0.9999)), ("Binomial", (1e6, 1e-6)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "parameters"), EXTREME)
+def test_densities_of_extreme_draws_are_numbers(name: str, parameters: tuple[float, ...]) -> None:
+    for dtype in (tt.float32, tt.float64):
+        tt.manual_seed(0)
+        d = getattr(D, name)(*(p if isinstance(p, int) else tt.tensor(p, dtype=dtype) for p in parameters))
+        x = d.sample((4000,))
+        assert x.isfinite().all()
+        assert d.log_prob(x).isfinite().all()
+
+
+def test_densities_of_extreme_vectors_are_numbers() -> None:
+    for dtype in (tt.float32, tt.float64):
+        tt.manual_seed(0)
+        zeros = tt.zeros(3, dtype=dtype)
+        for d in (
+            D.Dirichlet(zeros + 1e-3), D.RelaxedOneHotCategorical(tt.tensor(0.01, dtype=dtype), logits=zeros), D.LogisticNormal(zeros - 60, zeros + 1),
+            D.RelaxedBernoulli(tt.tensor(0.01, dtype=dtype), logits=zeros), D.ContinuousBernoulli(logits=zeros + 1e6),
+        ):  # fmt: skip
+            assert d.log_prob(d.sample((4000,))).isfinite().all()

@@ -23,7 +23,7 @@ def drawn(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return self._kept_inside(draw(self, sample_shape, *args, **kwargs))  # type: ignore[no-any-return]
         value = draw(_widened(self), sample_shape, *args, **kwargs)
         if value.is_floating_point():
-            least = limits(kind).least  # a tail that the type does not hold ends at its last number, which is no infinity
+            least = limits(kind).least  # float16's last number is not far
             value = value.clamp(min=least, max=-least).to(kind)
         return self._kept_inside(value)  # type: ignore[no-any-return]
 

@@ -76,8 +76,15 @@ def standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
 
 
 def off_zero(drawn: Tensor) -> Tensor:
-    """Positive draws, of which none is 0."""
-    return drawn.clamp(min=limits(drawn.dtype).above_zero)
+    """Positive draws, of which none is 0 or infinite."""
+    most = limits(drawn.dtype)
+    return drawn.clamp(min=most.above_zero, max=-most.least)
+
+
+def finite(drawn: Tensor) -> Tensor:
+    """Draws, of which those beyond the last number of their type are that number."""
+    least = limits(drawn.dtype).least
+    return drawn.clamp(min=least, max=-least)
 
 
 def off_ends(drawn: Tensor) -> Tensor:
@@ -124,6 +131,12 @@ def log1p_exp(x: Tensor) -> Tensor:
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x)))."""
     return -log1p_exp(-x)
+
+
+def log1m_exp(x: Tensor) -> Tensor:
+    """log(1 - exp(x)), x <= 0, by the form that keeps its digits."""
+    near = x > -math.log(2.0)
+    return T.where(near, (-T.where(near, x, -1.0).expm1()).log(), (-T.where(near, -1.0, x).exp()).log1p())
 
 
 def log1p_square(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import clamp_probs
+from tritensor.distributions.parameters import clamp_probs, limits
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -79,6 +79,9 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return drawn.clamp(min=limits(drawn.dtype).above_zero)
 
     @property
     def temperature(self) -> Any:

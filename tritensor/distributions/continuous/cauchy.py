@@ -11,7 +11,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, constant, log1p_square
+from tritensor.distributions.parameters import broadcast_all, constant, finite, log1p_square
 from tritensor.distributions.transforms import AbsTransform
 from tritensor.tensor.core import Tensor
 
@@ -45,6 +45,9 @@ class Cauchy(Distribution):
         z = T.cauchy_numbers(tuple(self._extended_shape(sample_shape)), self.loc.dtype.numpy, self.loc.device, None)
         return self.loc + self.scale * z
 
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return finite(drawn)
+
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         return -math.log(math.pi) - self.scale.log() - log1p_square((value - self.loc) / self.scale)
@@ -76,6 +79,9 @@ class HalfCauchy(TransformedDistribution):
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return finite(drawn)
 
     @property
     def scale(self) -> Tensor:

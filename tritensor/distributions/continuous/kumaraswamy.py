@@ -13,7 +13,7 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.gumbel import EULER
 from tritensor.distributions.continuous.uniform import Uniform
 from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, off_ends, standard_exponential
+from tritensor.distributions.parameters import broadcast_all, log1m_exp, off_ends, standard_exponential
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -60,11 +60,12 @@ class Kumaraswamy(TransformedDistribution):
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
         self._check(value)
         a, b = self.concentration1, self.concentration0
-        return a.log() + b.log() + T.xlogy(a - 1, value) + T.xlog1py(b - 1, -(value**a))
+        above = T.where(b == 1, 0.0, (b - 1) * log1m_exp(a * value.log()))
+        return a.log() + b.log() + T.xlogy(a - 1, value) + above
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return -(self.concentration0 * (-(value**self.concentration1)).log1p()).expm1()
+        return -(self.concentration0 * log1m_exp(self.concentration1 * value.log())).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
         return (-((-value).log1p() / self.concentration0).expm1()) ** self.concentration1.reciprocal()

@@ -12,7 +12,7 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all
+from tritensor.distributions.parameters import broadcast_all, finite, log1m_exp
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -37,6 +37,9 @@ class Pareto(TransformedDistribution):
     def support(self) -> Any:
         """From scale on."""
         return constraints.greater_than_eq(self.scale)
+
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        return finite(drawn)
 
     @property
     def mean(self) -> Tensor:
@@ -88,6 +91,10 @@ class GeneralizedPareto(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device))
 
+    def _kept_inside(self, drawn: Tensor) -> Tensor:
+        end = self.loc - self.scale / self._safe()
+        return finite(T.where((self.concentration < 0) & (drawn >= end), end.nextafter(self.loc), drawn))
+
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log P(x > value)."""
         self._check(value)
@@ -102,9 +109,7 @@ class GeneralizedPareto(Distribution):
     def log_cdf(self, value: Tensor) -> Tensor:
         """log P(x <= value)."""
         self._check(value)
-        left = self.log_survival_function(value)
-        low = left > -math.log(2.0)  # of the two forms of log(1 - exp(left)) the one that keeps its digits
-        return T.where(low, (-T.where(low, left, -1.0).expm1()).log(), (-T.where(low, -1.0, left).exp()).log1p())
+        return log1m_exp(self.log_survival_function(value))
 
     def cdf(self, value: Tensor) -> Tensor:
         return -self.log_survival_function(value).expm1()

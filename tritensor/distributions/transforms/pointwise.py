@@ -67,7 +67,7 @@ class PowerTransform(Transform):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.exponent * y / x).abs().log()
+        return self.exponent.abs().log() + (self.exponent - 1) * x.log()
 
     def forward_shape(self, shape: Any) -> Any:
         return T.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
