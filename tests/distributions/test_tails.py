@@ -12,6 +12,7 @@ from scipy import special, stats
 import tritensor as tt
 from tests.distributions.tails import wrong_counts
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, where a draw overflows
 D = tt.distributions
 FLOATS = (tt.float16, tt.bfloat16, tt.float32, tt.float64)
 
