@@ -232,6 +232,21 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
         0.026970884685114677,
     ),
     "sinc(3.0)": (lambda T: T.sinc(T.tensor(3.0)).item(), -2.530538223410872e-09, -0.0),
+    "Bernoulli(0.0).log_prob(tensor(1.0))": (
+        lambda T: T.distributions.Bernoulli(T.tensor(0.0)).log_prob(T.tensor(1.0)).item(),
+        -15.942384719848633,
+        -math.inf,
+    ),
+    "ContinuousBernoulli(logits=tensor(30.0)).log_prob(tensor(1.0))": (
+        lambda T: T.distributions.ContinuousBernoulli(logits=T.tensor(30.0)).log_prob(T.tensor(1.0)).item(),
+        2.768981456756592,
+        3.4011973816621555,
+    ),
+    "special.gammaincc(1e-30, 3e-30)": (
+        lambda T: T.special.gammaincc(T.tensor(1e-30, dtype=T.float64), T.tensor(3e-30, dtype=T.float64)).item(),
+        6.797894050115326e-29,
+        6.740172483625173e-29,
+    ),
     "Kumaraswamy(2.0, 3.0).mode": (lambda T: T.distributions.Kumaraswamy(2.0, 3.0).mode.item(), math.nan, 0.2**0.5),
     "GeneralizedPareto(0.0, 1.0, 0.7).variance": (
         lambda T: T.distributions.GeneralizedPareto(0.0, 1.0, 0.7).variance.item(),
@@ -244,7 +259,10 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
         0.0033389263171720307,
     ),
     "kl_divergence(Uniform(0.0, 1.0), ContinuousBernoulli(0.3))": (
-        lambda T: T.distributions.kl_divergence(T.distributions.Uniform(0.0, 1.0), T.distributions.ContinuousBernoulli(0.3)).item(),
+        lambda T: T.distributions.kl_divergence(
+            T.distributions.Uniform(*T.tensor([0.0, 1.0], dtype=T.float64)),
+            T.distributions.ContinuousBernoulli(T.tensor(0.3, dtype=T.float64)),
+        ).item(),
         math.inf,
         0.029736123,
     ),
