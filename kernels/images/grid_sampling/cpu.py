@@ -74,9 +74,9 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
             if sloped:
                 step = np.broadcast_to(np.asarray(slope * half, u.dtype), u.shape)
                 slopes = np.stack([-step, step])
-            if at.min() >= 0 and at.max() <= n - 1:  # every tap is inside, but for one of weight 0
+            if not sloped and at.min() >= 0 and at.max() <= n - 1:  # every tap is inside, but for one of weight 0
                 first = low.astype(np.int64)
-                return AxisTaps(np.stack([first, first + 1]), np.stack([1 - t, t]), slopes)
+                return AxisTaps(np.stack([first, first + 1]), np.stack([1 - t, t]), None)
             cells, weights = np.stack([low, low + 1]), np.stack([1 - t, t])
     there = (cells >= 0) & (cells < n)
     whole = np.where(there, cells, 0).astype(np.int64)
@@ -254,7 +254,7 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
         for first in range(0, c, together):
             part = g[image, first : first + together]
             keys = cells if len(part) == 1 else (np.arange(len(part))[:, None] * cells_of_image + cells).reshape(-1)
-            shares = np.multiply(part[:, None], weights, dtype=np.float64).reshape(-1)
+            shares = np.where(weights == 0, 0, np.multiply(part[:, None], weights, dtype=np.float64)).reshape(-1)
             dx[image, first : first + together] = np.bincount(keys, shares, len(part) * cells_of_image).reshape(len(part), cells_of_image)
     return dx.reshape(n, c, *sizes)
 
@@ -273,7 +273,9 @@ def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: 
                 _by_machine("along", images[first + i], g[first + i], t, i, count, along[:, i * count :], 0)
             for k, chosen in enumerate(t.chosen):
                 for d in range(len(sizes)):
-                    found[first : first + some, :, len(sizes) - 1 - d] += (along[k] * _product(t.axes, chosen, d)).reshape(some, count)
+                    found[first : first + some, :, len(sizes) - 1 - d] += _shares(along[k], _product(t.axes, chosen, d)).reshape(
+                        some, count
+                    )
         return found
     for image in range(n):
         rows = _rows(x[image])
@@ -283,8 +285,13 @@ def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: 
             along = _along(rows, np.stack([cells for _, cells in combined], 1), g[image, :, block])
             for k, (chosen, _) in enumerate(combined):
                 for d in range(len(sizes)):
-                    found[image, block, len(sizes) - 1 - d] += along[:, k] * _product(taps, chosen, d)
+                    found[image, block, len(sizes) - 1 - d] += _shares(along[:, k], _product(taps, chosen, d))
     return found
+
+
+def _shares(along: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """along * slopes, 0 where there is no slope: a cell that is not taken may hold NaN."""
+    return np.where(slopes == 0, 0, along * slopes)
 
 
 def _along(rows: np.ndarray, cells: np.ndarray, g: np.ndarray) -> np.ndarray:

@@ -218,7 +218,8 @@ def _runs_kernel(
         share = tl.load(weights + tap, mask=live, other=0)
         p = tap % elements
         from_ = (p // count * channels)[:, None] * count + c[None, :] * count + (p % count)[:, None]
-        acc += tl.load(g + from_, mask=live[:, None] & (c < channels)[None, :], other=0).to(F) * share[:, None]
+        some = live & (share != 0)  # a cell that is named by a weight of 0 takes no NaN
+        acc += tl.load(g + from_, mask=some[:, None] & (c < channels)[None, :], other=0).to(F) * share[:, None]
         k += 1
         after = tl.load(keys + q + k, mask=live & (q + k < taps), other=-1)
         live = live & (after == key)

@@ -27,7 +27,7 @@ def _weight(nest: Nest, t: int, number: str, item: int) -> None:
 @functools.cache
 def function(dtype: np.dtype, taps: int, what: str) -> Any:
     """Over channels c and positions p, of a (taps, step) table of cells and of weights: "read": made[c, p] = sum over t of weights[t, p]
-    planes[c, cells[t, p]], nothing where a weight is 0; "add": made[c, cells[t, p]] += weights[t, p] given[c, p] in float64; "along": made[t, p] +=
+    planes[c, cells[t, p]]; "add": made[c, cells[t, p]] += weights[t, p] given[c, p] in float64, both nothing where a weight is 0; "along": made[t, p] +=
     planes[c, cells[t, p]] given[c, p]. plane, given_c and made_c are bytes from channel to channel. None where there is no machine code."""
     if dtype not in _NUMBERS:
         return None
@@ -76,7 +76,9 @@ def _add(nest: Nest, t: int, number: str, item: int) -> None:
     wide = f"fadd double %weight{t}, 0.0" if item == 8 else f"fpext float %weight{t} to double"
     nest.lines += [
         f"  %by{t} = {wide}",
-        f"  %share{t} = fmul double %wide, %by{t}",
+        f"  %all{t} = fmul double %wide, %by{t}",
+        f"  %none{t} = fcmp oeq double %by{t}, 0.0",
+        f"  %share{t} = select i1 %none{t}, double 0.0, double %all{t}",
         f"  %new{t} = fadd double %old{t}, %share{t}",
         f"  store double %new{t}, ptr %old{t}.at, align 8",
     ]

@@ -15,13 +15,13 @@ INT64 = np.dtype(np.int64)
 
 
 class _Tap(NamedTuple):
-    """One cell of every position along an axis: its number (N, P), its weight, the weight's derivative by the grid's number (None: 0), and the weight
-    of what the cell is given: 0 of a position that is NaN, which names no cell."""
+    """One cell of every position along an axis: its number (N, P), its weight, the weight's derivative by the grid's number (None: 0), and whether
+    there is such a cell: what stands in its place may be NaN, as the weights of a position that is NaN are."""
 
     cell: Any
     weight: Any
     slope: Any
-    share: Any
+    there: Any
 
 
 def _reflected(at: Any, n: int, align: bool) -> tuple[Any, Any]:
@@ -79,7 +79,7 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
         there = ops.logical_and(ops.ge(cell, 0), ops.lt(cell, n))
         inside = ops.cast(there, dtype=u.array.dtype)
         whole = ops.cast(ops.where(there, cell, 0.0), dtype=INT64)
-        found.append(_Tap(whole, weight * inside, None if slope is None else slope * inside, ops.where(there, weight, 0.0)))
+        found.append(_Tap(whole, weight * inside, None if slope is None else ops.where(there, slope, 0.0), there))
     return found
 
 
@@ -98,10 +98,14 @@ def rule(g: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners:
         for tap, m in zip(chosen[1:], sizes[1:], strict=True):
             cell = cell * m + tap.cell
         cell = ops.expand(cell.unsqueeze(1), shape=(n, c, p))
+        there = chosen[0].there
+        for tap in chosen[1:]:
+            there = ops.logical_and(there, tap.there)
+        there = there.unsqueeze(1)
         if needs[0]:
-            dx = ops.scatter_add(dx, cell, arriving * _multiplied([t.share for t in chosen]).unsqueeze(1), dim=2)
+            dx = ops.scatter_add(dx, cell, ops.where(there, arriving * _product(chosen).unsqueeze(1), 0.0), dim=2)
         if needs[1] and mode != "nearest":
-            along = (arriving * ops.gather(flat, cell, dim=2)).sum(1)  # (N, P)
+            along = (arriving * ops.where(there, ops.gather(flat, cell, dim=2), 0.0)).sum(1)  # (N, P)
             for d in range(axes):
                 part = along * _product(chosen, d)
                 along_axes[d] = part if along_axes[d] is None else along_axes[d] + part
@@ -114,11 +118,8 @@ def _grid_gradient(grid: Any, along_axes: list[Any]) -> Any:
     return reshaped(ops.stack(*reversed(along_axes), dim=2), tuple(grid.shape))
 
 
-def _product(chosen: tuple[_Tap, ...], slope_of: int) -> Any:
-    return _multiplied([t.slope if d == slope_of else t.weight for d, t in enumerate(chosen)])
-
-
-def _multiplied(parts: list[Any]) -> Any:
+def _product(chosen: tuple[_Tap, ...], slope_of: int = -1) -> Any:
+    parts = [t.slope if d == slope_of else t.weight for d, t in enumerate(chosen)]
     out = parts[0]
     for part in parts[1:]:
         out = out * part
