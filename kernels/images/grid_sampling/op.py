@@ -11,7 +11,7 @@ from tritensor.array import CudaArray
 from tritensor.errors import ShapeError
 from tritensor.kernels.images.grid_sampling import cpu, gpu
 from tritensor.kernels.images.grid_sampling.rule import rule
-from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.table import Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 
@@ -69,11 +69,10 @@ def _reference_backward(
     arriving, a, b = _wide(g, x, grid)
     b = _flat(b)
     arriving, b = np.require(arriving, requirements="C").reshape(*x.shape[:2], b.shape[1]), b
-    sizes = x.shape[2:]
-    dx = cpu.to_image(arriving, b, sizes, mode, padding_mode, align_corners).astype(x.dtype, copy=False) if needs[0] else None
-    if not needs[1]:
-        return dx, None
-    return dx, cpu.to_grid(arriving, a, b, mode, padding_mode, align_corners).astype(grid.dtype, copy=False).reshape(grid.shape)
+    how = mode, padding_mode, align_corners
+    with SILENT():
+        dx = cpu.to_image(arriving, b, x.shape[2:], *how).astype(x.dtype, copy=False) if needs[0] else None
+        return dx, cpu.to_grid(arriving, a, b, *how).astype(grid.dtype, copy=False).reshape(grid.shape) if needs[1] else None
 
 
 def _of_output(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: bool) -> np.ndarray:

@@ -24,21 +24,25 @@ class _Tap(NamedTuple):
     there: Any
 
 
+def _all(like: Any, value: float) -> Any:
+    return ops.full(shape=tuple(like.shape), value=value, dtype=like.array.dtype, device=like.device)
+
+
 def _reflected(at: Any, n: int, align: bool) -> tuple[Any, Any]:
     low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
     if span == 0:
-        return at * 0, at * 0
+        return _all(at, 0.0), _all(at, 0.0)
     away = ops.abs(at - low)
     flips = ops.floor(away / span)
     rest = away - flips * span
     odd = ops.ne(flips - ops.floor(flips / 2) * 2, 0)
-    sign = ops.where(ops.lt(at, low), -1.0, at * 0 + 1.0)
+    sign = ops.where(ops.lt(at, low), _all(at, -1.0), 1.0)
     return ops.where(odd, span - rest, rest) + low, ops.where(odd, -sign, sign)
 
 
 def _kept(at: Any, n: int, padding: str, align: bool) -> tuple[Any, Any]:
     """Positions as the padding shows them, and their derivative; `at` carries no graph."""
-    slope = at * 0 + 1.0
+    slope = _all(at, 1.0)
     if padding == "reflection":
         at, slope = _reflected(at, n, align)
     if padding != "zeros":
@@ -69,7 +73,7 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
     else:
         kept, slope = _kept(bare, n, padding, align)
         if mode == "nearest":
-            taps.append((ops.round(kept), kept * 0 + 1.0, None))
+            taps.append((ops.round(kept), _all(kept, 1.0), None))
         else:
             low = ops.floor(kept)
             t = kept - low + slope * (raw - bare)  # the value of `kept`, with its derivative
@@ -114,7 +118,7 @@ def rule(g: Any, x: Any, grid: Any, mode: str, padding_mode: str, align_corners:
 
 def _grid_gradient(grid: Any, along_axes: list[Any]) -> Any:
     if along_axes[0] is None:
-        return grid * 0  # the nearest cell does not change
+        return _all(grid, 0.0)  # the nearest cell does not change
     return reshaped(ops.stack(*reversed(along_axes), dim=2), tuple(grid.shape))
 
 

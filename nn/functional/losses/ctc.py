@@ -81,10 +81,13 @@ class _Given:
 
 def _with_slopes(nll: Tensor, given: _Given) -> Tensor:
     """nll plus 0 with the slope e^p: PyTorch's gradient by log_probs is that by logits whose log_softmax they are, e^p minus what is passed."""
-    powers = ops.exp(given.log_probs)
-    if min(given.times, default=0) < given.log_probs.shape[0]:
+    log_probs = given.log_probs
+    if min(given.times, default=0) >= log_probs.shape[0]:
+        powers = ops.exp(log_probs)
+    else:  # what lies behind a sample's end has no part in it, whatever is there
         t = ops.arange(start=0, end=given.log_probs.shape[0], step=1, dtype=given.on_device([0]).array.dtype, device=nll.device)
-        powers = ops.where(ops.lt(t.reshape((-1, 1, 1)), given.on_device(given.times).reshape((1, -1, 1))), powers, 0.0)
+        inside = ops.lt(t.reshape((-1, 1, 1)), given.on_device(given.times).reshape((1, -1, 1)))
+        powers = ops.where(inside, ops.exp(ops.where(inside, log_probs, 0.0)), 0.0)
     whole = powers.sum((0, 2))
     return ops.add(nll, ops.sub(whole, whole.detach()))
 

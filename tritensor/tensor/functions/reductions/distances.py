@@ -54,8 +54,10 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     if ndim < 2:
         raise ShapeError(f"renorm: x {tuple(x.shape)} has {x.ndim} dimensions; it needs two, so that slices are vectors")
     axis = normal_dim("renorm", dim, x.ndim)
-    norms = vector_norm(widened(x), p, tuple(a for a in range(x.ndim) if a != axis), True)
-    scale = ops.where(ops.gt(norms, float(maxnorm)), ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
+    over = tuple(a for a in range(x.ndim) if a != axis)
+    large = ops.gt(vector_norm(widened(x.detach()), p, over, True), float(maxnorm))
+    norms = vector_norm(ops.where(large, widened(x), 0.0), p, over, True)  # what stays, with a NaN in it say, has no part in a scale
+    scale = ops.where(large, ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
     return in_c_order(ops.mul(x, as_type(scale, x.dtype)))
 
 
