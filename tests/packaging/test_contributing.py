@@ -11,6 +11,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+CALLED = """
+import tritensor as tt
+from tritensor.nn import functional as F
+
+x = tt.tensor([-3.0, 0.0, 0.75], requires_grad=True)
+y = F.isru(x)
+(g,) = tt.autograd.grad(y.sum(), x, create_graph=True)
+(h,) = tt.autograd.grad(g.sum(), x)
+assert tt.allclose(y, tt.tensor([-(0.9**0.5), 0.0, 0.6]))
+assert tt.allclose(g, tt.tensor([10**-1.5, 1.0, 0.512]))
+assert tt.allclose(h, tt.tensor([9 * 10**-2.5, 0.0, -2.25 * 0.8**5]))
+try:
+    F.isru("1")
+    raise SystemExit("a string was accepted")
+except TypeError as error:
+    assert "isru: input is" in str(error), error
+"""
 
 
 @pytest.mark.slow
@@ -20,11 +37,17 @@ def test_the_diff_adds_an_op(tmp_path: Path) -> None:
         ROOT,
         tree,
         symlinks=True,
-        ignore=shutil.ignore_patterns(".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"),
+        ignore=shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"),
     )
     diff = (ROOT / "CONTRIBUTING.md").read_text().split("```diff\n")[1].split("```")[0]
     applied = subprocess.run(["git", "apply", "-"], input=diff, cwd=tree, capture_output=True, text=True)
     assert applied.returncode == 0, f"the diff in CONTRIBUTING.md no longer applies: {applied.stderr}"
+
+    def said(*command: str) -> None:
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tree, env={**os.environ, "PYTHONPATH": str(tree)}, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
 
     def asked() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pytest", "tests/ops", "-q", "-k", "isru", "-p", "no:cacheprovider", "-m", "not gpu"]
@@ -33,6 +56,25 @@ def test_the_diff_adds_an_op(tmp_path: Path) -> None:
     done = asked()
     assert done.returncode == 0, done.stdout[-3000:]
     assert "13 passed" in done.stdout
+    written = [line.split("python ")[1] for line in (tree / "Makefile").read_text().split("\npages:")[1].split("\n\n")[0].splitlines()[1:]]
+    for command in written[:5]:  # all that an op changes; the rest reads what others have measured and written
+        said(*command.split())
+    assert '"elementwise.isru": "isru"' in (tree / "kernels" / "op_index.py").read_text()
+    assert "def isru(" in (tree / "nn" / "functional" / "__init__.pyi").read_text()
+    assert "| `isru` |" in (tree / "docs" / "ops.md").read_text()
+    said("-c", CALLED)
+    said(
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-n0",
+        "tests/pages/test_pages.py",
+        "tests/onnx",
+        "-k",
+        "isru or fresh or translated or every_op",
+    )
 
     op = tree / "kernels" / "elementwise" / "isru.py"
     op.write_text(op.read_text().replace("(1.0 + x * x) *", "(1.5 + x * x) *"))

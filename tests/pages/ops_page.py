@@ -21,6 +21,11 @@ where a kernel of its own runs on a GPU: `kernel`, `view` (no data moves), or by
 """
 
 
+def said(doc: str) -> str:
+    """A docstring's first paragraph, as one line."""
+    return " ".join(doc.strip().split("\n\n")[0].split()).rstrip(".")
+
+
 def row(name: str, op: Any) -> str:
     """One op's line."""
     forward = "view" if op.view else "kernel" if op.forward is not None else "CPU only"
@@ -29,7 +34,7 @@ def row(name: str, op: Any) -> str:
     else:
         backward, again = "kernel" if op.backward is not None else "view" if op.view else "rule", "yes"
     inputs = ", ".join(op.inputs) + ("..." if op.variadic else "")
-    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {op.doc.split(chr(10))[0].rstrip('.')} |"
+    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {said(op.doc)} |"
 
 
 def ops() -> list[str]:

@@ -50,3 +50,11 @@ def test_every_op_has_a_line() -> None:
     assert "- `hstack`" in text
     assert f"{len(registry)} ops;" in text
     assert tt.hstack is not None
+
+
+def test_no_sentence_is_cut() -> None:
+    """A docstring's first sentences may take several lines there."""
+    text = ops_page.PAGE.read_text()
+    for name, op in registry.items():
+        whole = " ".join(op.doc.split("\n\n")[0].split())
+        assert f"| {whole.rstrip('.')} |" in text, name
