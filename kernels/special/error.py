@@ -24,13 +24,13 @@ def _erfcx_grad(g, y, x):
 # d erfinv(x) / dx = sqrt(pi) / 2 exp(y^2)
 @triton.jit
 def _erfinv_grad(g, y):
-    return g * (0.8862269254527580 * maths.exp(y * y))
+    return maths.chain(g, 0.8862269254527580 * maths.exp(y * y))
 
 
 # d ndtri(p) / dp = sqrt(2 pi) exp(y^2 / 2)
 @triton.jit
 def _ndtri_grad(g, y):
-    return g * (2.5066282746310002 * maths.exp(0.5 * y * y))
+    return maths.chain(g, 2.5066282746310002 * maths.exp(0.5 * y * y))
 
 
 # d ndtr(x) / dx = exp(-x^2 / 2) / sqrt(2 pi)

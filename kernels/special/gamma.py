@@ -18,18 +18,18 @@ _POSITIVE = Domain(0.3, 9.0)
 # d log|gamma(x)| / dx = digamma(x)
 @triton.jit
 def _lgamma_grad(g, x):
-    return g * special.digamma(x)
+    return maths.chain(g, special.digamma(x))
 
 
 @triton.jit
 def _digamma_grad(g, x):
-    return g * special.trigamma(x)
+    return maths.chain(g, special.trigamma(x))
 
 
 # the polygamma functions are zeta's: psi_n(x) = (-1)^(n + 1) n! zeta(n + 1, x), DLMF 25.11.12
 @triton.jit
 def _trigamma_grad(g, x):
-    return -2.0 * g * special.zeta(3.0 * maths.ones(x), x)
+    return maths.chain(g, -2.0 * special.zeta(3.0 * maths.ones(x), x))
 
 
 # d zeta(s, q) / dq = -s zeta(s + 1, q); by s there is no gradient, as in PyTorch
