@@ -125,6 +125,19 @@ def _through_momentum(T: Any) -> float:
     return 0.0 if found is None else found.item()
 
 
+def _unseen(T: Any) -> float:
+    """A weight of a query that sees no key."""
+    q = T.ones(1, 1, 4)
+    _, weights = T.nn.MultiheadAttention(4, 2)(q, q, q, key_padding_mask=T.tensor([[True]]))
+    return weights.item()  # type: ignore[no-any-return]
+
+
+def _clipped(T: Any) -> Any:
+    given = [T.nn.Parameter(T.zeros(2)), T.nn.Parameter(T.zeros(0, 4))]
+    given[0].grad, given[1].grad = T.tensor([3.0, -4.0]), T.zeros(0, 4)
+    return T.nn.utils.clip_grad_norm_(given, 1.0, norm_type=math.inf)
+
+
 # What the page says: (what PyTorch gives, what raises here)
 RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
@@ -165,6 +178,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
     "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
     "func.grad": (_older, RuntimeError, [2.0, 2.0]),
+    "clip_grad_norm_([a, b], 1.0, norm_type=inf)": (_clipped, RuntimeError, 4.0),
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "y.is_inference()": (_inferred, RuntimeError, [3.0, 3.0]),
@@ -285,6 +299,19 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
     "fmod(1e30, 1e-30)": (lambda T: T.fmod(T.full((64,), 1e30), 1e-30)[0].item(), math.nan, math.fmod(np.float32(1e30), np.float32(1e-30))),
     "kron(a, b)": (_written_factor, 2.0, 1.0),
+    "(zeros(1).sqrt() * 0).sum()": (lambda T: _slope(T, lambda x: (x.sqrt() * 0).sum(), 0.0), math.nan, 0.0),
+    "batch_norm(full((1, 5, 100), 1e7), training=True)": (
+        lambda T: float(T.nn.functional.batch_norm(T.full((1, 5, 100), 1e7), None, None, training=True).abs().max() > 1),
+        1.0,
+        0.0,
+    ),
+    "addr": (
+        lambda T: T.addr(*(T.full(s, x, dtype=T.bfloat16) for s, x in (((1, 1), -8256.0), ((1,), 91.0), ((1,), 91.0)))).item(),
+        0.0,
+        25.0,
+    ),
+    "MultiheadAttention": (_unseen, math.nan, 0.0),
+    "tensor(5e9).to(uint32)": (lambda T: float(T.full((64,), 5e9).to(T.uint32)[0].item()), 0.0, 705032704.0),
     "hypot(0, 0)": (lambda T: _slope(T, T.hypot, 0.0, 0.0), math.nan, 0.0),
     "atan2(0, 0)": (lambda T: _slope(T, T.atan2, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
     "xlogy(0, 0)": (lambda T: _slope(T, T.xlogy, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
