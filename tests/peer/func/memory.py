@@ -26,7 +26,7 @@ def asked_of(T: Any, F: Any, x: Any, step: Any) -> list[Any]:
     s = lambda y: (f(y) * w).sum()
     return [
         F.grad(s)(v), F.hessian(s)(v), F.vmap(F.grad(s))(T.stack([v, v * 0.9])), F.jvp(f, (v,), (t.t().contiguous().t(),)),
-        F.grad(lambda y: (F.jvp(f, (y,), (t,))[1] * w).sum())(v), F.jvp(F.grad(s), (v,), (t,)), F.linearize(f, v)[1](t),
+        F.grad(lambda y: (F.jvp(f, (y,), (t,))[1] * w).sum())(v), F.jvp(F.grad(s), (v,), (t,)), F.jacrev(f)(v),
     ]  # fmt: skip
 
 
