@@ -253,3 +253,31 @@ def test_parameters_of_all_examples_are_checked() -> None:
     assert log_prob(t([1.0, 2.0])).shape == (2,)
     with pytest.raises(ValueError, match=r"Normal: the parameter scale of shape \(3,\) must satisfy .* -2.0 at \[1\] does not"):
         log_prob(t([1.0, -2.0, 3.0]))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda p: D.Beta(p, tt.tensor(1.0)), lambda p: D.Dirichlet(p.unsqueeze(-1).expand(0, 3)), lambda p: D.Categorical(logits=p.unsqueeze(-1).expand(0, 3)),
+        lambda p: D.MultivariateNormal(p.unsqueeze(-1).expand(0, 3), tt.eye(3)), lambda p: D.OneHotCategorical(p.unsqueeze(-1).expand(0, 3)),
+        lambda p: D.Multinomial(2, p.unsqueeze(-1).expand(0, 3)), lambda p: D.Independent(D.Normal(p.unsqueeze(-1).expand(0, 3), 1.0), 1),
+    ],
+)  # fmt: skip
+def test_a_batch_of_no_distributions_draws_nothing(made: Any) -> None:
+    d = made(tt.ones(0))
+    assert d.batch_shape == (0,)
+    drawn = d.sample((2,))
+    assert drawn.shape == (2, 0, *d.event_shape)
+    assert d.log_prob(drawn).shape == (2, 0)
+    assert isinstance(d, D.Multinomial) or d.entropy().shape == (0,)
+
+
+def test_a_poisson_number_of_an_infinite_rate_is_infinite() -> None:
+    tt.manual_seed(0)
+    rate = tt.tensor([math.inf, 3.0, math.inf, 0.0, 1e12], dtype=tt.float64)
+    for _ in range(200):
+        drawn = tt.poisson(rate)
+        assert drawn[[0, 2]].tolist() == [math.inf, math.inf]
+        assert drawn[3] == 0
+        assert 0 <= drawn[1] < 40
+        assert abs(drawn[4] - 1e12) < 1e7

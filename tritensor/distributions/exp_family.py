@@ -6,6 +6,7 @@ from typing import Any
 
 from tritensor import autograd
 from tritensor.autograd.modes import is_grad_enabled
+from tritensor.distributions.constraints.base import last_as_one
 from tritensor.distributions.distribution import Distribution
 from tritensor.tensor.core import Tensor
 
@@ -36,5 +37,5 @@ class ExponentialFamily(Distribution):
             gradients = autograd.grad(normalizer.sum(), params, create_graph=True)
             entropy = normalizer - self._mean_carrier_measure
             for p, g in zip(params, gradients, strict=True):
-                entropy = entropy - (p * g).reshape((*self._batch_shape, -1)).sum(-1)
+                entropy = entropy - last_as_one(p * g, len(self._batch_shape)).sum(-1)
         return entropy if wanted and is_grad_enabled() else entropy.detach()

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from tritensor import dtypes
 from tritensor.distributions import functions as T
+from tritensor.distributions.constraints.base import last_as_one
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
@@ -97,7 +98,7 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
         return value
-    return value.reshape(tuple(value.shape[: value.dim() - dim]) + (-1,)).sum(-1)
+    return last_as_one(value, value.dim() - dim).sum(-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:

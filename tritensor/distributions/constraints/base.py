@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -115,10 +116,15 @@ class MixtureSameFamilyConstraint(Constraint):
         if value.dim() < self.event_dim:
             raise ArgumentError(f"{self!r}: a value of {value.dim()} dimensions; give {self.event_dim} or more")
         each = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return each.reshape((*each.shape[: value.dim() - self.event_dim], -1)).all(-1)
+        return last_as_one(each, value.dim() - self.event_dim).all(-1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"
+
+
+def last_as_one(x: Any, kept: int) -> Any:
+    """x with all dimensions behind the first `kept` as one, of however many elements, none among them."""
+    return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
 
 
 def all_of_last(fine: Tensor, dims: int, wanted: int) -> Tensor:
@@ -128,7 +134,7 @@ def all_of_last(fine: Tensor, dims: int, wanted: int) -> Tensor:
     if fine.ndim < dims:
         missing = wanted - dims + fine.ndim
         raise ArgumentError(f"independent: a value of {missing} dimensions; give {wanted} or more")
-    return fine.reshape((*fine.shape[: fine.ndim - dims], -1)).all(-1)
+    return last_as_one(fine, fine.ndim - dims).all(-1)
 
 
 def is_dependent(constraint: Any) -> bool:

@@ -81,9 +81,10 @@ def _poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
     if few.size:
         small = rate[few]
         out[few] = _counted(_uniforms(few.size, generator), np.exp(-small), lambda which, k: small[which] / k)
-    many = (rate >= FEW).nonzero()[0]
+    many = ((rate >= FEW) & (rate < np.inf)).nonzero()[0]
     if many.size:
         out[many] = _many_poisson(rate[many], generator)
+    out[rate == np.inf] = np.inf
     return out
 
 
